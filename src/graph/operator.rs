@@ -1,0 +1,125 @@
+//! The kinds of operator, with their dimensions. A closed list: `plan` and `cost` match every one.
+
+use crate::quantity::count::Count;
+
+/// How a matrix may be divided among tensor-parallel devices (Megatron-LM's words).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// By output: each device computes a slice of the result.
+    Column,
+    /// By input: each device computes a partial sum of the whole result.
+    Row,
+    /// By output in whole query heads.
+    Heads,
+    /// By output in whole key/value heads, which replicate past their number.
+    KvHeads,
+    /// By vocabulary row, padded to a multiple.
+    Vocab,
+    /// Not at all: every device holds and computes the whole.
+    Replicate,
+}
+
+/// One step of a layer, whole: as if a single device computed it.
+///
+/// Widths are elements per token.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operator {
+    /// Where a block begins: the residual stream comes in.
+    Input {
+        /// Elements per token.
+        width: Count,
+    },
+    /// Looks one row up per token.
+    Embedding {
+        /// Rows.
+        vocab: Count,
+        /// Elements a row.
+        hidden: Count,
+    },
+    /// RMSNorm or LayerNorm over `width` elements, `rows` times per token (`rows` > 1: per head).
+    Norm {
+        /// Elements normalised together.
+        width: Count,
+        /// How many such rows a token has (1, or the number of heads).
+        rows: Count,
+        /// How the rows follow the plan: `Heads` or `KvHeads` for per-head norms, else `Replicate`.
+        split: Split,
+    },
+    /// A dense matrix: `[tokens × input] · [input × output]`.
+    Linear {
+        /// Inner dimension.
+        input: Count,
+        /// Outer dimension.
+        output: Count,
+        /// How the plan may divide it.
+        split: Split,
+    },
+    /// Softmax attention over cached keys and values (MHA, GQA or MQA), fused.
+    Attention {
+        /// Query heads.
+        heads: Count,
+        /// Key and value heads.
+        kv_heads: Count,
+        /// Elements of a query or key head.
+        head_dim: Count,
+        /// Elements of a value head.
+        v_head_dim: Count,
+        /// Sliding window in tokens, where the layer has one.
+        window: Option<Count>,
+    },
+    /// Multi-head latent attention: prefill with materialised heads, decode absorbed into the latent.
+    ///
+    /// The projections `q_a`, `q_b`, `kv_a` and `o` are `Linear`; `kv_b` belongs here, since decode
+    /// multiplies queries and outputs by its halves instead of expanding the cache.
+    LatentAttention {
+        /// Query heads.
+        heads: Count,
+        /// Elements of the compressed key/value.
+        kv_lora_rank: Count,
+        /// Elements of the shared rotary key.
+        qk_rope_head_dim: Count,
+        /// Elements of a query/key head without position.
+        qk_nope_head_dim: Count,
+        /// Elements of a value head.
+        v_head_dim: Count,
+    },
+    /// `act(gate) × up` (gated) or `act(x)`, element by element over `width` results.
+    Activation {
+        /// Elements of the result.
+        width: Count,
+        /// Two inputs an element instead of one.
+        gated: bool,
+    },
+    /// Scores the experts and picks `top_k` of them for each token.
+    Router {
+        /// Inner dimension.
+        hidden: Count,
+        /// Routed experts.
+        experts: Count,
+        /// Experts chosen per token.
+        top_k: Count,
+    },
+    /// The routed experts' feed-forward networks, grouped.
+    Experts {
+        /// Inner dimension.
+        hidden: Count,
+        /// Routed experts.
+        experts: Count,
+        /// Experts chosen per token.
+        top_k: Count,
+        /// Width of one expert.
+        intermediate: Count,
+        /// Gate and up projections (3 matrices) instead of one (2 matrices).
+        gated: bool,
+    },
+    /// Sums its inputs into the residual stream.
+    Add {
+        /// Elements per token.
+        width: Count,
+    },
+    /// Picks a token from the logits.
+    Sampling {
+        /// Logits per token.
+        vocab: Count,
+    },
+}

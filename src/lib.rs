@@ -1,0 +1,5 @@
+//! Finds the best way to serve a language model on given accelerators.
+
+pub mod graph;
+pub mod quantity;
+pub mod spec;

@@ -1,0 +1,5 @@
+//! Numbers: what they measure, where they come from, and the ways a formula over them is read.
+//!
+//! This floor knows nothing of models, devices or serving.
+
+pub mod count;

@@ -1,0 +1,95 @@
+//! Integers of the structure: heads, layers, widths. They remember the key they came from.
+
+use std::fmt;
+
+/// Where an integer came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A key of the model's `config.json`.
+    Config(&'static str),
+    /// The default of the model class, for a key that the file leaves out.
+    ClassDefault(&'static str),
+    /// Worked out from other keys; the text says how, e.g. `hidden_size / num_attention_heads`.
+    Derived(&'static str),
+    /// What one device holds of `whole` when `parts` devices share it.
+    Split {
+        /// The undivided number.
+        whole: u64,
+        /// How many devices share it.
+        parts: u64,
+        /// The key of the undivided number.
+        key: &'static str,
+    },
+    /// Chosen by the plan under study.
+    Plan(&'static str),
+    /// Stated by the user's workload.
+    Workload(&'static str),
+}
+
+/// A whole number of the structure, named in the field's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Count {
+    /// The number.
+    pub value: u64,
+    /// Its name in formulas, e.g. `hidden_size`.
+    pub symbol: &'static str,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+impl Count {
+    /// A number read from `key` of `config.json`; the key is its name.
+    pub const fn config(key: &'static str, value: u64) -> Count {
+        Count { value, symbol: key, origin: Origin::Config(key) }
+    }
+
+    /// A number that the file leaves out and the model class sets.
+    pub const fn class_default(key: &'static str, value: u64) -> Count {
+        Count { value, symbol: key, origin: Origin::ClassDefault(key) }
+    }
+
+    /// A number worked out from others, as `how` says.
+    pub const fn derived(symbol: &'static str, value: u64, how: &'static str) -> Count {
+        Count { value, symbol, origin: Origin::Derived(how) }
+    }
+
+    /// A number that the plan sets.
+    pub const fn plan(symbol: &'static str, value: u64) -> Count {
+        Count { value, symbol, origin: Origin::Plan(symbol) }
+    }
+
+    /// What one of `parts` devices holds: rounded up, since a head or a row is split no further.
+    pub const fn split(self, parts: u64) -> Count {
+        if parts == 1 {
+            return self;
+        }
+        let origin = Origin::Split { whole: self.value, parts, key: self.symbol };
+        Count { value: self.value.div_ceil(parts), symbol: self.symbol, origin }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Config(key) => write!(f, "config.json: {key}"),
+            Origin::ClassDefault(key) => write!(f, "class default of {key}"),
+            Origin::Derived(how) => write!(f, "config.json: {how}"),
+            Origin::Split { whole, parts, key } => write!(f, "{key} {whole} over {parts} devices"),
+            Origin::Plan(what) => write!(f, "plan: {what}"),
+            Origin::Workload(what) => write!(f, "workload: {what}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_rounds_up_and_remembers_the_whole() {
+        let heads = Count::config("num_key_value_heads", 8);
+        assert_eq!(heads.split(3).value, 3);
+        assert_eq!(heads.split(16).value, 1);
+        assert_eq!(heads.split(4).origin.to_string(), "num_key_value_heads 8 over 4 devices");
+    }
+}

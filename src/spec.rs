@@ -1,0 +1,3 @@
+//! What the user states: model, device, cluster, workload, objective. Knows nothing of graphs or costs.
+
+pub mod error;
