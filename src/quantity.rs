@@ -3,3 +3,9 @@
 //! This floor knows nothing of models, devices or serving.
 
 pub mod count;
+pub mod datum;
+pub mod formula;
+pub mod ledger;
+pub mod num;
+pub mod read;
+pub mod unit;

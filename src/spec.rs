@@ -1,3 +1,10 @@
 //! What the user states: model, device, cluster, workload, objective. Knows nothing of graphs or costs.
 
+pub mod cluster;
+pub mod device;
 pub mod error;
+pub mod figure;
+pub mod format;
+pub mod objective;
+pub mod runtime;
+pub mod text;

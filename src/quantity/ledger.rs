@@ -1,0 +1,292 @@
+//! The reading that remembers: every number with its formula, its unit and its sources.
+
+mod explain;
+mod spell;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fmt::Arguments;
+use std::rc::Rc;
+
+pub use explain::{Explanation, Leaf};
+use spell::{Style, name};
+
+use super::count::Count;
+use super::datum::{Datum, Grade, Source};
+use super::formula::Formula;
+use super::num::{Num, Qty};
+use super::unit::{COUNT, Unit};
+
+/// Numbers in the order they were computed; an entry refers only to earlier ones.
+#[derive(Default)]
+pub struct Ledger {
+    entries: RefCell<Vec<Entry>>,
+    filed: Cell<usize>,
+    unit_errors: RefCell<Vec<String>>,
+    counts: RefCell<HashMap<Count, Id>>,
+    inputs: RefCell<HashMap<(String, u64), Vec<Id>>>,
+}
+
+/// One number.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// How it came about.
+    pub op: Op,
+    /// In base units.
+    pub value: f64,
+    /// Its unit.
+    pub unit: Unit,
+    /// What states it, if it has a name.
+    pub formula: Option<&'static Formula>,
+    /// Where it was filed.
+    pub path: Rc<str>,
+}
+
+/// A place in the ledger.
+pub type Id = u32;
+
+/// How a number came about.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// From outside.
+    Input(Rc<Datum>),
+    /// A constant of a formula.
+    Literal,
+    /// `a + b`
+    Add(Id, Id),
+    /// `a − b`
+    Sub(Id, Id),
+    /// `a × b`
+    Mul(Id, Id),
+    /// `a ÷ b`
+    Div(Id, Id),
+    /// The larger.
+    Max(Id, Id),
+    /// The smaller.
+    Min(Id, Id),
+    /// `(a⁴ + b⁴)^¼`
+    Smax(Id, Id),
+    /// `a^b`
+    Pow(Id, Id),
+    /// The next whole number.
+    Ceil(Id),
+    /// Another name for an earlier entry.
+    Same(Id),
+}
+
+impl Op {
+    /// The entries it is made of, in the order they are written.
+    pub fn operands(&self) -> Vec<Id> {
+        match *self {
+            Op::Input(_) | Op::Literal => vec![],
+            Op::Add(a, b) | Op::Sub(a, b) | Op::Mul(a, b) | Op::Div(a, b) => vec![a, b],
+            Op::Max(a, b) | Op::Min(a, b) | Op::Smax(a, b) | Op::Pow(a, b) => vec![a, b],
+            Op::Ceil(a) | Op::Same(a) => vec![a],
+        }
+    }
+}
+
+/// A number in a ledger. Literals join the ledger when they meet a number that is in one.
+#[derive(Clone, Copy)]
+pub enum Traced<'l> {
+    /// A constant of a formula, not yet in any ledger.
+    Literal(f64, Unit),
+    /// A number in a ledger.
+    Entry(&'l Ledger, Id),
+}
+
+impl Ledger {
+    /// An empty ledger.
+    pub fn new() -> Ledger {
+        Ledger::default()
+    }
+
+    /// Enters a figure that came from outside; the same figure is entered once.
+    pub fn input(&self, datum: &Datum) -> Qty<Traced<'_>> {
+        let key = (datum.symbol.to_string(), datum.value.to_bits());
+        if let Some(known) = self.inputs.borrow().get(&key) {
+            let entries = self.entries.borrow();
+            let same = |&&id: &&Id| matches!(&entries[id as usize].op, Op::Input(d) if **d == *datum);
+            if let Some(&id) = known.iter().find(same) {
+                return Qty(Traced::Entry(self, id));
+            }
+        }
+        let id = self.push(Op::Input(Rc::new(datum.clone())), datum.value, datum.unit);
+        self.inputs.borrow_mut().entry(key).or_default().push(id);
+        Qty(Traced::Entry(self, id))
+    }
+
+    /// Enters an integer of the structure; the same integer is entered once.
+    pub fn input_count(&self, count: Count) -> Qty<Traced<'_>> {
+        if let Some(&id) = self.counts.borrow().get(&count) {
+            return Qty(Traced::Entry(self, id));
+        }
+        let source = Source { grade: Grade::Stated, text: count.origin.to_string().into() };
+        let datum = Datum { symbol: count.symbol.into(), value: count.value as f64, unit: COUNT, source };
+        let id = self.push(Op::Input(Rc::new(datum)), count.value as f64, COUNT);
+        self.counts.borrow_mut().insert(count, id);
+        Qty(Traced::Entry(self, id))
+    }
+
+    /// What was added, compared or named with units that do not agree.
+    pub fn unit_errors(&self) -> Vec<String> {
+        self.unit_errors.borrow().clone()
+    }
+
+    /// A copy of every entry, in order.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.entries.borrow().clone()
+    }
+
+    fn entry(&self, id: Id) -> Entry {
+        self.entries.borrow()[id as usize].clone()
+    }
+
+    fn push(&self, op: Op, value: f64, unit: Unit) -> Id {
+        let mut entries = self.entries.borrow_mut();
+        entries.push(Entry { op, value, unit, formula: None, path: Rc::from("") });
+        entries.len() as Id - 1
+    }
+
+    fn complain(&self, error: String) {
+        let mut errors = self.unit_errors.borrow_mut();
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+    }
+
+    fn apply(&self, a: Traced, b: Traced, op: fn(Id, Id) -> Op, value: fn(f64, f64) -> f64) -> Id {
+        let (a, b) = (self.enter(a), self.enter(b));
+        let (left, right) = (self.entry(a), self.entry(b));
+        let op = op(a, b);
+        let unit = match op {
+            Op::Mul(..) => left.unit.times(right.unit),
+            Op::Div(..) => left.unit.per(right.unit),
+            _ => left.unit,
+        };
+        let alike = match op {
+            Op::Mul(..) | Op::Div(..) => true,
+            Op::Pow(..) => left.unit == COUNT && right.unit == COUNT,
+            _ => left.unit == right.unit,
+        };
+        if !alike {
+            let text = |id| self.render(id, &|_, entry| name(entry).map(str::to_string), Style::Text, true);
+            self.complain(format!("{} [{}] meets {} [{}]", text(a), left.unit, text(b), right.unit));
+        }
+        self.push(op, value(left.value, right.value), unit)
+    }
+
+    fn enter(&self, number: Traced) -> Id {
+        match number {
+            Traced::Entry(_, id) => id,
+            Traced::Literal(value, unit) => self.push(Op::Literal, value, unit),
+        }
+    }
+
+    fn name(&self, id: Id, formula: &'static Formula) -> Id {
+        let entry = self.entry(id);
+        if entry.unit != formula.unit {
+            self.complain(format!(
+                "{} is stated in {} but comes out in {}",
+                formula.symbol, formula.unit, entry.unit
+            ));
+        }
+        let fresh = id as usize >= self.filed.get();
+        let target = match (&entry.op, entry.formula) {
+            (Op::Input(_) | Op::Literal, _) | (_, Some(_)) => {
+                self.push(Op::Same(id), entry.value, entry.unit)
+            }
+            _ if fresh => id,
+            _ => self.push(Op::Same(id), entry.value, entry.unit),
+        };
+        self.entries.borrow_mut()[target as usize].formula = Some(formula);
+        target
+    }
+}
+
+impl<'l> Traced<'l> {
+    fn with(self, other: Self, op: fn(Id, Id) -> Op, value: fn(f64, f64) -> f64) -> Self {
+        match (self, other) {
+            (Traced::Entry(ledger, _), _) | (_, Traced::Entry(ledger, _)) => {
+                Traced::Entry(ledger, ledger.apply(self, other, op, value))
+            }
+            _ => {
+                let scratch = Ledger::new();
+                let entry = scratch.entry(scratch.apply(self, other, op, value));
+                Traced::Literal(entry.value, entry.unit)
+            }
+        }
+    }
+
+    /// Its place in the ledger; a bare constant has none.
+    pub fn id(self) -> Option<Id> {
+        match self {
+            Traced::Entry(_, id) => Some(id),
+            Traced::Literal(..) => None,
+        }
+    }
+}
+
+impl Num for Traced<'_> {
+    fn literal(value: f64, unit: Unit) -> Self {
+        Traced::Literal(value, unit)
+    }
+    fn value(self) -> f64 {
+        match self {
+            Traced::Literal(value, _) => value,
+            Traced::Entry(ledger, id) => ledger.entries.borrow()[id as usize].value,
+        }
+    }
+    fn add(self, other: Self) -> Self {
+        self.with(other, Op::Add, Num::add)
+    }
+    fn sub(self, other: Self) -> Self {
+        self.with(other, Op::Sub, Num::sub)
+    }
+    fn mul(self, other: Self) -> Self {
+        self.with(other, Op::Mul, Num::mul)
+    }
+    fn div(self, other: Self) -> Self {
+        self.with(other, Op::Div, Num::div)
+    }
+    fn max(self, other: Self) -> Self {
+        self.with(other, Op::Max, Num::max)
+    }
+    fn min(self, other: Self) -> Self {
+        self.with(other, Op::Min, Num::min)
+    }
+    fn smax(self, other: Self) -> Self {
+        self.with(other, Op::Smax, Num::smax)
+    }
+    fn pow(self, exponent: Self) -> Self {
+        self.with(exponent, Op::Pow, Num::pow)
+    }
+    fn ceil(self) -> Self {
+        match self {
+            Traced::Literal(value, unit) => Traced::Literal(value.ceil(), unit),
+            Traced::Entry(ledger, id) => {
+                let entry = ledger.entry(id);
+                Traced::Entry(ledger, ledger.push(Op::Ceil(id), entry.value.ceil(), entry.unit))
+            }
+        }
+    }
+    fn is(self, formula: &'static Formula) -> Self {
+        match self {
+            Traced::Entry(ledger, id) => Traced::Entry(ledger, ledger.name(id, formula)),
+            literal => literal,
+        }
+    }
+    fn at(self, path: Arguments<'_>) -> Self {
+        if let Traced::Entry(ledger, _) = self {
+            let path: Rc<str> = path.to_string().into();
+            let mut entries = ledger.entries.borrow_mut();
+            for entry in &mut entries[ledger.filed.get()..] {
+                if entry.formula.is_some() {
+                    entry.path = path.clone();
+                }
+            }
+            ledger.filed.set(entries.len());
+        }
+        self
+    }
+}

@@ -1,0 +1,204 @@
+//! The drill-down: a number as a calculation by hand, down to its sources. Data, not text.
+
+use serde::Serialize;
+
+use super::spell::{Style, name, name_from};
+use super::{Id, Ledger, Op, Traced};
+use crate::quantity::datum::Grade;
+use crate::quantity::num::Qty;
+use crate::quantity::unit::{COUNT, Unit, humanize};
+
+/// A number with the formula behind it and the numbers that the formula is made of.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct Explanation {
+    /// Its name.
+    pub symbol: String,
+    /// Where in the computation it stands, e.g. `decode/dense_layer/attention`.
+    pub path: String,
+    /// The formula in symbols; absent for a datum.
+    pub formula: Option<String>,
+    /// The formula with numbers in place of symbols.
+    pub substituted: Option<String>,
+    /// The number, in base units.
+    pub value: f64,
+    /// Its base unit.
+    pub unit: String,
+    /// The number for people.
+    pub text: String,
+    /// Which side decides each `max` or `min` in the formula.
+    pub bound: Vec<String>,
+    /// Why the formula holds, or empty.
+    pub why: String,
+    /// Where formula or datum comes from.
+    pub source: String,
+    /// The weakest grade among everything it rests on.
+    pub grade: Grade,
+    /// What it is made of; empty where told before or deeper than was asked.
+    pub parts: Vec<Explanation>,
+}
+
+/// A datum that a number rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Leaf {
+    /// Its name.
+    pub symbol: String,
+    /// Its value, for people.
+    pub text: String,
+    /// Where it came from.
+    pub source: String,
+    /// How far to trust it.
+    pub grade: Grade,
+}
+
+impl Ledger {
+    /// The number as a tree: each part told once, at most `depth` levels down.
+    pub fn explain(&self, number: Qty<Traced>, depth: usize) -> Explanation {
+        match number.0.id() {
+            Some(id) => self.tell(id, depth, &mut vec![]),
+            None => self.literal(number.value(), COUNT),
+        }
+    }
+
+    /// Every datum that the number rests on, in the order they are met.
+    pub fn leaves(&self, number: Qty<Traced>) -> Vec<Leaf> {
+        let Some(root) = number.0.id() else { return vec![] };
+        let entries = self.entries.borrow();
+        let mut seen = vec![false; entries.len()];
+        let (mut pending, mut leaves) = (vec![root], Vec::new());
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut seen[id as usize], true) {
+                continue;
+            }
+            let entry = &entries[id as usize];
+            if let Op::Input(datum) = &entry.op {
+                leaves.push(Leaf {
+                    symbol: datum.symbol.to_string(),
+                    text: humanize(entry.value, entry.unit),
+                    source: datum.source.text.to_string(),
+                    grade: datum.source.grade,
+                });
+            }
+            pending.extend(entry.op.operands().into_iter().rev());
+        }
+        leaves
+    }
+
+    /// The latest entry whose formula is called `symbol` and whose path is `path`, or ends in it.
+    pub fn find(&self, path: &str, symbol: Option<&str>) -> Option<Qty<Traced<'_>>> {
+        let entries = self.entries.borrow();
+        let filed = |entry: &super::Entry| *entry.path == *path || entry.path.ends_with(&format!("/{path}"));
+        let found = entries.iter().rposition(|entry| {
+            filed(entry) && entry.formula.is_some_and(|f| symbol.is_none_or(|symbol| f.symbol == symbol))
+        })?;
+        Some(Qty(Traced::Entry(self, found as Id)))
+    }
+
+    /// Every path that something was filed under, in order.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths: Vec<String> = Vec::new();
+        for entry in self.entries.borrow().iter().filter(|e| !e.path.is_empty()) {
+            if !paths.iter().any(|p| **p == *entry.path) {
+                paths.push(entry.path.to_string());
+            }
+        }
+        paths
+    }
+
+    fn literal(&self, value: f64, unit: Unit) -> Explanation {
+        Explanation {
+            symbol: String::new(),
+            path: String::new(),
+            formula: None,
+            substituted: None,
+            value,
+            unit: unit.to_string(),
+            text: humanize(value, unit),
+            bound: vec![],
+            why: String::new(),
+            source: "constant of the formula".into(),
+            grade: Grade::Stated,
+            parts: vec![],
+        }
+    }
+
+    fn tell(&self, id: Id, depth: usize, told: &mut Vec<Id>) -> Explanation {
+        let entry = self.entry(id);
+        let first = !told.contains(&id);
+        told.push(id);
+        let base = Explanation {
+            symbol: name(&entry).unwrap_or_default().into(),
+            ..self.literal(entry.value, entry.unit)
+        };
+        match (&entry.op, entry.formula) {
+            (Op::Input(datum), None) => {
+                Explanation { source: datum.source.text.to_string(), grade: datum.source.grade, ..base }
+            }
+            (_, formula) => {
+                let symbols = self.render(id, &|_, e| name_from(&entry.path, e), Style::Text, false);
+                let number = |_, e: &super::Entry| name(e).map(|_| humanize(e.value, e.unit));
+                let parts = if depth > 0 && first { self.parts(id) } else { vec![] };
+                Explanation {
+                    path: entry.path.to_string(),
+                    formula: Some(symbols),
+                    substituted: Some(self.render(id, &number, Style::Text, false)),
+                    bound: self.bounds(id),
+                    why: formula.map_or_else(String::new, |f| f.why.into()),
+                    source: formula.map_or_else(String::new, |f| f.cite.into()),
+                    grade: self.weakest(id),
+                    parts: parts.into_iter().map(|part| self.tell(part, depth - 1, told)).collect(),
+                    ..base
+                }
+            }
+        }
+    }
+
+    fn weakest(&self, id: Id) -> Grade {
+        self.leaves(Qty(Traced::Entry(self, id))).iter().map(|leaf| leaf.grade).max().unwrap_or(Grade::Stated)
+    }
+
+    /// Walks the formula of `id` down to the named numbers in it.
+    fn inside(&self, id: Id, mut visit: impl FnMut(Id, &super::Entry)) {
+        let mut pending = self.entry(id).op.operands();
+        visit(id, &self.entry(id));
+        pending.reverse();
+        while let Some(id) = pending.pop() {
+            let entry = self.entry(id);
+            visit(id, &entry);
+            if name(&entry).is_none() {
+                pending.extend(entry.op.operands().into_iter().rev());
+            }
+        }
+    }
+
+    /// The named numbers that appear in the formula of `id`.
+    fn parts(&self, root: Id) -> Vec<Id> {
+        let mut parts = Vec::new();
+        self.inside(root, |id, entry| {
+            if id != root && name(entry).is_some() && !parts.contains(&id) {
+                parts.push(id);
+            }
+        });
+        parts
+    }
+
+    /// Which side won each `max` and `min` in the formula of `root`.
+    fn bounds(&self, root: Id) -> Vec<String> {
+        let mut bounds = Vec::new();
+        let path = self.entry(root).path;
+        self.inside(root, |id, entry| {
+            if id != root && name(entry).is_some() {
+                return;
+            }
+            let (word, a, b, first_wins) = match entry.op {
+                Op::Max(a, b) => ("max", a, b, self.entry(a).value >= self.entry(b).value),
+                Op::Smax(a, b) => ("smax", a, b, self.entry(a).value >= self.entry(b).value),
+                Op::Min(a, b) => ("min", a, b, self.entry(a).value <= self.entry(b).value),
+                _ => return,
+            };
+            let winner = if first_wins { a } else { b };
+            let text = self.render(winner, &|_, e| name_from(&path, e), Style::Text, true);
+            bounds.push(format!("{word} is decided by {text}"));
+        });
+        bounds
+    }
+}

@@ -1,0 +1,63 @@
+//! How the expression behind an entry is spelled for people.
+
+use super::{Entry, Id, Ledger, Op};
+
+/// How an expression is spelled.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Style {
+    /// For people: `a × b × c`, whichever product came first.
+    Text,
+}
+
+/// Names an entry where it appears inside another's formula; `None` spells it out.
+pub(super) type Spell<'a> = &'a dyn Fn(Id, &Entry) -> Option<String>;
+
+pub(super) fn name(entry: &Entry) -> Option<&str> {
+    match (&entry.op, entry.formula) {
+        (_, Some(formula)) => Some(formula.symbol),
+        (Op::Input(datum), None) => Some(&datum.symbol),
+        _ => None,
+    }
+}
+
+/// The name as seen from `path`: `time` at home, `q_proj.time` from outside.
+pub(super) fn name_from(path: &str, entry: &Entry) -> Option<String> {
+    let name = name(entry)?;
+    Some(match entry.path.rsplit('/').next() {
+        Some(place) if !place.is_empty() && !path.starts_with(&*entry.path) => format!("{place}.{name}"),
+        _ => name.to_string(),
+    })
+}
+
+impl Ledger {
+    /// The expression of `id`. `inside` lets `id` itself be called by its name.
+    pub(super) fn render(&self, id: Id, spell: Spell, style: Style, inside: bool) -> String {
+        self.render_at(id, spell, style, inside, 0)
+    }
+
+    /// `floor` is the precedence the surroundings require: 1 inside a sum, 2 inside a product.
+    fn render_at(&self, id: Id, spell: Spell, style: Style, inside: bool, floor: u8) -> String {
+        let entry = self.entry(id);
+        if inside && let Some(name) = spell(id, &entry) {
+            return name;
+        }
+        let Style::Text = style;
+        let go = |id, floor| self.render_at(id, spell, style, true, floor);
+        let call = |function: &str, a, b| (3, format!("{function}({}, {})", go(a, 0), go(b, 0)));
+        let (precedence, text) = match &entry.op {
+            Op::Input(datum) => (3, datum.value.to_string()),
+            Op::Literal => (3, entry.value.to_string()),
+            Op::Add(a, b) => (1, format!("{} + {}", go(*a, 1), go(*b, 1))),
+            Op::Sub(a, b) => (1, format!("{} - {}", go(*a, 1), go(*b, 2))),
+            Op::Mul(a, b) => (2, format!("{} × {}", go(*a, 2), go(*b, 2))),
+            Op::Div(a, b) => (2, format!("{} / {}", go(*a, 2), go(*b, 3))),
+            Op::Max(a, b) => call("max", *a, *b),
+            Op::Min(a, b) => call("min", *a, *b),
+            Op::Smax(a, b) => call("smax", *a, *b),
+            Op::Pow(a, b) => (3, format!("{}^{}", go(*a, 3), go(*b, 3))),
+            Op::Ceil(a) => (3, format!("⌈{}⌉", go(*a, 0))),
+            Op::Same(a) => return self.render_at(*a, spell, style, true, floor),
+        };
+        if precedence < floor { format!("({text})") } else { text }
+    }
+}

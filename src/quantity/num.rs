@@ -1,0 +1,201 @@
+//! The arithmetic that formulas are written in, and what it takes to read them.
+
+use std::fmt::Arguments;
+use std::ops::{Add, Div, Mul, Sub};
+
+use super::formula::Formula;
+use super::unit::{COUNT, Literal, Unit};
+
+/// A way to read a formula. The search reads with `f64`.
+pub trait Num: Copy {
+    /// A constant of the formula itself.
+    fn literal(value: f64, unit: Unit) -> Self;
+    /// The number.
+    fn value(self) -> f64;
+    /// `self + other`
+    fn add(self, other: Self) -> Self;
+    /// `self − other`
+    fn sub(self, other: Self) -> Self;
+    /// `self × other`
+    fn mul(self, other: Self) -> Self;
+    /// `self ÷ other`
+    fn div(self, other: Self) -> Self;
+    /// The larger.
+    fn max(self, other: Self) -> Self;
+    /// The smaller.
+    fn min(self, other: Self) -> Self;
+    /// `(self⁴ + other⁴)^¼`: a maximum that both sides feel where they are near each other.
+    fn smax(self, other: Self) -> Self;
+    /// `self^exponent`, both dimensionless.
+    fn pow(self, exponent: Self) -> Self;
+    /// The next whole number.
+    fn ceil(self) -> Self;
+    /// Names the number: this is what `formula` states.
+    fn is(self, formula: &'static Formula) -> Self;
+    /// Files every number named since the last filing under a path, e.g. `decode/moe_layer/attention`.
+    fn at(self, path: Arguments<'_>) -> Self;
+}
+
+impl Num for f64 {
+    #[inline(always)]
+    fn literal(value: f64, _: Unit) -> f64 {
+        value
+    }
+    #[inline(always)]
+    fn value(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn add(self, other: f64) -> f64 {
+        self + other
+    }
+    #[inline(always)]
+    fn sub(self, other: f64) -> f64 {
+        self - other
+    }
+    #[inline(always)]
+    fn mul(self, other: f64) -> f64 {
+        self * other
+    }
+    #[inline(always)]
+    fn div(self, other: f64) -> f64 {
+        self / other
+    }
+    #[inline(always)]
+    fn max(self, other: f64) -> f64 {
+        if self < other { other } else { self }
+    }
+    #[inline(always)]
+    fn min(self, other: f64) -> f64 {
+        if other < self { other } else { self }
+    }
+    #[inline(always)]
+    fn smax(self, other: f64) -> f64 {
+        let (a, b) = (self * self, other * other);
+        (a * a + b * b).sqrt().sqrt()
+    }
+    #[inline(always)]
+    fn pow(self, exponent: f64) -> f64 {
+        self.powf(exponent)
+    }
+    #[inline(always)]
+    fn ceil(self) -> f64 {
+        f64::ceil(self)
+    }
+    #[inline(always)]
+    fn is(self, _: &'static Formula) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn at(self, _: Arguments<'_>) -> f64 {
+        self
+    }
+}
+
+/// A physical quantity: the type formulas are written in.
+///
+/// It cannot be compared: a formula branches on values only through `max`, `min`, `smax` and `ceil`,
+/// so a trace of one reading shows everything any reading did.
+#[derive(Clone, Copy, Debug)]
+pub struct Qty<N>(pub N);
+
+impl<N: Num> From<f64> for Qty<N> {
+    #[inline(always)]
+    fn from(count: f64) -> Self {
+        Qty(N::literal(count, COUNT))
+    }
+}
+
+impl<N: Num> Qty<N> {
+    /// A constant of a formula, with its unit: `Qty::literal(0.0 * SECOND)`.
+    #[inline(always)]
+    pub fn literal(literal: Literal) -> Self {
+        Qty(N::literal(literal.0, literal.1))
+    }
+    /// The number, in base units.
+    #[inline(always)]
+    pub fn value(self) -> f64 {
+        self.0.value()
+    }
+    /// The larger of two.
+    #[inline(always)]
+    pub fn max(self, other: Self) -> Self {
+        Qty(self.0.max(other.0))
+    }
+    /// The smaller of two.
+    #[inline(always)]
+    pub fn min(self, other: Self) -> Self {
+        Qty(self.0.min(other.0))
+    }
+    /// The smooth maximum `(a⁴ + b⁴)^¼`.
+    #[inline(always)]
+    pub fn smax(self, other: Self) -> Self {
+        Qty(self.0.smax(other.0))
+    }
+    /// `self^exponent`, both dimensionless.
+    #[inline(always)]
+    pub fn pow(self, exponent: Self) -> Self {
+        Qty(self.0.pow(exponent.0))
+    }
+    /// The next whole number.
+    #[inline(always)]
+    pub fn ceil(self) -> Self {
+        Qty(self.0.ceil())
+    }
+    /// Names the number.
+    #[inline(always)]
+    pub fn is(self, formula: &'static Formula) -> Self {
+        Qty(self.0.is(formula))
+    }
+    /// Files what was named since the last filing.
+    #[inline(always)]
+    pub fn at(self, path: Arguments<'_>) -> Self {
+        Qty(self.0.at(path))
+    }
+}
+
+/// `a op b` for every mix of quantity, plain number and literal with a unit.
+macro_rules! operator {
+    ($Trait:ident, $method:ident) => {
+        impl<N: Num> $Trait for Qty<N> {
+            type Output = Qty<N>;
+            #[inline(always)]
+            fn $method(self, other: Qty<N>) -> Qty<N> {
+                Qty(self.0.$method(other.0))
+            }
+        }
+        impl<N: Num> $Trait<f64> for Qty<N> {
+            type Output = Qty<N>;
+            #[inline(always)]
+            fn $method(self, other: f64) -> Qty<N> {
+                Qty(self.0.$method(N::literal(other, COUNT)))
+            }
+        }
+        impl<N: Num> $Trait<Literal> for Qty<N> {
+            type Output = Qty<N>;
+            #[inline(always)]
+            fn $method(self, other: Literal) -> Qty<N> {
+                Qty(self.0.$method(N::literal(other.0, other.1)))
+            }
+        }
+        impl<N: Num> $Trait<Qty<N>> for f64 {
+            type Output = Qty<N>;
+            #[inline(always)]
+            fn $method(self, other: Qty<N>) -> Qty<N> {
+                Qty(N::literal(self, COUNT).$method(other.0))
+            }
+        }
+        impl<N: Num> $Trait<Qty<N>> for Literal {
+            type Output = Qty<N>;
+            #[inline(always)]
+            fn $method(self, other: Qty<N>) -> Qty<N> {
+                Qty(N::literal(self.0, self.1).$method(other.0))
+            }
+        }
+    };
+}
+
+operator!(Add, add);
+operator!(Sub, sub);
+operator!(Mul, mul);
+operator!(Div, div);

@@ -1,0 +1,208 @@
+//! Systems as their files state them: which devices, how they are joined, what hosts they sit in.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::device::{Device, Price};
+use super::error::Error;
+use super::figure::{ByteRate, Bytes, Figure, Seconds, Watts};
+
+/// How the devices of a tier are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topology {
+    /// Through switches: any device to any other at full rate.
+    Switch,
+    /// A link of its own between every two: the rate is shared out over the peers.
+    Mesh,
+    /// Each to its two neighbours.
+    Ring,
+    /// Over the host's PCIe.
+    Pcie,
+}
+
+/// One level of the interconnect.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tier {
+    /// `nvlink domain`, `node`, `network` …
+    pub name: String,
+    /// Id of the link.
+    pub link: String,
+    /// Devices reachable inside one unit of this tier.
+    #[serde(default)]
+    pub devices: u64,
+    /// Per direction and device.
+    pub bandwidth: Figure<ByteRate>,
+    /// Of one small message.
+    pub latency: Figure<Seconds>,
+    /// The switches can add up (NVLS, SHARP).
+    #[serde(default)]
+    pub in_switch_reduction: bool,
+    /// How the devices are joined.
+    pub topology: Topology,
+}
+
+/// The host of a node.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Its processor.
+    pub cpu: Option<String>,
+    /// Its memory.
+    pub memory: Option<Figure<Bytes>>,
+    /// Rate of its memory.
+    pub memory_bandwidth: Option<Figure<ByteRate>>,
+    /// Rate of its storage.
+    pub storage_read: Option<Figure<ByteRate>>,
+}
+
+/// Power that is not the devices'.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodePower {
+    /// Of a node, besides its devices.
+    pub overhead: Option<Figure<Watts>>,
+}
+
+/// A system as its file states it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// File name without `.json`.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
+    /// Other names.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Id of the device.
+    pub device: String,
+    /// Devices a node holds.
+    pub devices_per_node: u64,
+    /// Nodes.
+    pub nodes: u64,
+    /// Interconnect, innermost first.
+    pub tiers: Vec<Tier>,
+    /// The link that joins such nodes, for systems of more of them.
+    pub network: Option<Tier>,
+    /// The host of a node.
+    pub host: Option<Host>,
+    /// Power that is not the devices'.
+    pub power: Option<NodePower>,
+    /// Price of the whole.
+    #[serde(default)]
+    pub price: Price,
+    /// Remarks.
+    pub notes: Option<String>,
+}
+
+/// Devices and how they are joined: what a model is placed on.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// What the user called it.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
+    /// The device, the same everywhere.
+    pub device: Device,
+    /// Devices a node holds.
+    pub devices_per_node: u64,
+    /// Nodes.
+    pub nodes: u64,
+    /// Interconnect, innermost first; each tier's `devices` is a multiple of the one before.
+    pub tiers: Vec<Tier>,
+    /// The host of a node.
+    pub host: Option<Host>,
+    /// Power that is not the devices'.
+    pub power: Option<NodePower>,
+}
+
+/// More devices than this are a slip of the pen.
+const MOST_DEVICES: u64 = 1 << 20;
+
+impl Cluster {
+    /// All devices.
+    pub fn devices(&self) -> u64 {
+        self.nodes * self.devices_per_node
+    }
+
+    /// Devices of the innermost tier: an instance either lies inside one, or takes whole ones.
+    pub fn domain(&self) -> u64 {
+        self.tiers.first().map_or(1, |tier| tier.devices.max(1))
+    }
+
+    /// The system as stated, with `nodes` nodes of `per_node` devices.
+    ///
+    /// # Errors
+    /// The system has no such number of devices in a node, or no network to join nodes with.
+    pub fn build(system: &System, device: Device, nodes: u64, per_node: u64) -> Result<Cluster, Error> {
+        let counts = [("nodes", nodes), ("devices_per_node", per_node)];
+        for (key, value) in counts {
+            if value == 0 || value > MOST_DEVICES {
+                let fix = "state how many there are";
+                return Err(Error::new(key, value.to_string(), format!("1 to {MOST_DEVICES}"), fix));
+            }
+        }
+        if nodes.saturating_mul(per_node) > MOST_DEVICES {
+            let found = format!("{nodes} x {per_node}");
+            return Err(Error::new("nodes", found, format!("at most {MOST_DEVICES} devices"), "state fewer"));
+        }
+        if per_node > system.devices_per_node {
+            return Err(Error::new(
+                "devices_per_node",
+                format!("{per_node} in one node"),
+                format!("at most {}: {} holds no more", system.devices_per_node, system.name),
+                format!(
+                    "write NODESxCOUNTxDEVICE, e.g. {}x{}x{}",
+                    per_node.div_ceil(system.devices_per_node),
+                    system.devices_per_node,
+                    device.id
+                ),
+            ));
+        }
+        let mut tiers: Vec<Tier> = Vec::new();
+        let whole = nodes * per_node;
+        for tier in &system.tiers {
+            let inside = tier.devices <= system.devices_per_node;
+            let devices = if inside { tier.devices.min(per_node) } else { tier.devices.min(whole) };
+            if devices > 1 && tiers.last().is_none_or(|last| devices > last.devices) {
+                tiers.push(Tier { devices, ..tier.clone() });
+            }
+        }
+        if tiers.last().map_or(1, |last| last.devices) < whole {
+            let network = system.network.as_ref().ok_or_else(|| {
+                Error::new(
+                    "network",
+                    format!("{nodes} nodes of {}", system.name),
+                    "a system file that states the network between its nodes",
+                    "add `network` (link, bandwidth, latency) to a copy of the system file",
+                )
+            })?;
+            tiers.push(Tier { devices: whole, ..network.clone() });
+        }
+        let uneven = tiers.windows(2).find(|pair| pair[1].devices % pair[0].devices != 0);
+        if let Some([inner, outer]) = uneven {
+            let found = format!(
+                "`{}` joins {}, `{}` inside it {}",
+                outer.name, outer.devices, inner.name, inner.devices
+            );
+            return Err(Error::new(
+                "tiers",
+                found,
+                "each a multiple of the one inside it",
+                "mend `devices` of the tiers",
+            ));
+        }
+        Ok(Cluster {
+            id: system.id.clone(),
+            name: system.name.clone(),
+            device,
+            devices_per_node: per_node,
+            nodes,
+            tiers,
+            host: system.host.clone(),
+            power: system.power.clone(),
+        })
+    }
+}

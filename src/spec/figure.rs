@@ -1,0 +1,159 @@
+//! A figure in a file: a number with its unit as text, and its source. Without a source it does not load.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+
+use crate::quantity::datum::{Datum, Grade, Source};
+use crate::quantity::unit::{BYTE, COUNT, FLOP, JOULE, SECOND, USD, Unit, WATT, parse};
+
+/// What a figure measures.
+pub trait Dimension {
+    /// The unit it must come in.
+    const UNIT: Unit;
+    /// How one is written.
+    const EXAMPLE: &'static str;
+}
+
+macro_rules! dimensions {
+    ($($(#[$doc:meta])* $Name:ident = $unit:expr, $example:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $Name;
+        impl Dimension for $Name {
+            const UNIT: Unit = $unit;
+            const EXAMPLE: &'static str = $example;
+        }
+    )*};
+}
+
+dimensions! {
+    /// A size in memory.
+    Bytes = BYTE, "80 GiB";
+    /// A rate of moving data.
+    ByteRate = BYTE.per(SECOND), "3.35 TB/s";
+    /// A rate of computing.
+    FlopRate = FLOP.per(SECOND), "989.4 TFLOP/s";
+    /// A time.
+    Seconds = SECOND, "1.9 us";
+    /// A power.
+    Watts = WATT, "700 W";
+    /// A price.
+    Dollars = USD, "30000 USD";
+    /// A price for a time.
+    DollarRate = USD.per(SECOND), "2.95 USD/h";
+    /// A price of energy.
+    DollarsPerEnergy = USD.per(JOULE), "0.09 USD/kWh";
+    /// A ratio or a number of things.
+    Ratio = COUNT, "0.85";
+}
+
+/// A number with its source, in base units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure<D> {
+    /// In base units.
+    pub value: f64,
+    /// Where it came from.
+    pub source: Source,
+    /// When it held, for prices.
+    pub date: Option<String>,
+    dimension: PhantomData<D>,
+}
+
+impl<D: Dimension> Figure<D> {
+    /// A figure that is stated rather than loaded.
+    pub fn new(value: f64, source: Source) -> Figure<D> {
+        Figure { value, source, date: None, dimension: PhantomData }
+    }
+
+    /// The figure under the name it has in formulas.
+    pub fn datum(&self, symbol: impl Into<Cow<'static, str>>) -> Datum {
+        let mut source = self.source.clone();
+        if let Some(date) = &self.date {
+            source.text = format!("{} ({date})", source.text).into();
+        }
+        Datum { symbol: symbol.into(), value: self.value, unit: D::UNIT, source }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Spelled {
+    Number(f64),
+    Text(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    value: Spelled,
+    source: String,
+    #[serde(default)]
+    grade: Grade,
+    date: Option<String>,
+}
+
+/// Reads `text` as a number of dimension `D`.
+///
+/// # Errors
+/// Says what is wrong with the number or its unit, and how one is written.
+pub fn read<D: Dimension>(text: &str) -> Result<f64, String> {
+    let (value, unit) = parse(text).map_err(|why| format!("{why}; write it as `{}`", D::EXAMPLE))?;
+    if unit != D::UNIT {
+        return Err(format!("`{text}` is in {unit}, expected {}, as in `{}`", D::UNIT, D::EXAMPLE));
+    }
+    if value < 0.0 {
+        return Err(format!("`{text}` is negative"));
+    }
+    Ok(value)
+}
+
+impl<'de, D: Dimension> Deserialize<'de> for Figure<D> {
+    fn deserialize<T: Deserializer<'de>>(deserializer: T) -> Result<Self, T::Error> {
+        use serde::de::Error;
+        let written = Written::deserialize(deserializer).map_err(|e| {
+            Error::custom(format!("{e}: a figure is {{ \"value\": \"{}\", \"source\": \"…\" }}", D::EXAMPLE))
+        })?;
+        if written.source.trim().is_empty() {
+            return Err(Error::custom("the source is empty: say where the figure comes from"));
+        }
+        let text = match written.value {
+            Spelled::Number(number) => number.to_string(),
+            Spelled::Text(text) => text,
+        };
+        let source = Source { grade: written.grade, text: written.source.into() };
+        Ok(Figure { date: written.date, ..Figure::new(read::<D>(&text).map_err(Error::custom)?, source) })
+    }
+}
+
+impl<D: Dimension> JsonSchema for Figure<D> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        format!("Figure of {}", D::UNIT).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let grade = generator.subschema_for::<Grade>();
+        json_schema!({
+            "type": "object",
+            "required": ["value", "source"],
+            "additionalProperties": false,
+            "properties": {
+                "value": { "type": ["string", "number"], "description": format!("a number and its unit, as in \"{}\"", D::EXAMPLE) },
+                "source": { "type": "string", "minLength": 1, "description": "where the figure comes from" },
+                "grade": grade,
+                "date": { "type": "string", "description": "when it held, YYYY-MM" }
+            }
+        })
+    }
+}
+
+impl<D: Dimension> fmt::Display for Figure<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::quantity::unit::humanize(self.value, D::UNIT))
+    }
+}

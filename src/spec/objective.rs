@@ -1,0 +1,354 @@
+//! What is asked: the traffic, the limits, and what to minimise or maximise.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::figure::{Seconds, read};
+
+/// Something that a candidate is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Time to first token, ms.
+    Ttft,
+    /// Time per output token after the first, ms.
+    Tpot,
+    /// Time of a whole request, ms.
+    E2e,
+    /// Output tokens a second of the whole deployment.
+    OutputTokS,
+    /// Output tokens a second and device.
+    OutputTokSPerDevice,
+    /// Output tokens a second that one user sees.
+    OutputTokSPerUser,
+    /// US dollars per million output tokens, the prompts' work included.
+    UsdPerMtok,
+    /// Power of the devices, W.
+    Watts,
+    /// Output tokens per joule.
+    TokPerJoule,
+    /// Devices in use.
+    Devices,
+    /// Longest context that fits at this concurrency, tokens.
+    MaxContext,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Less is better.
+    Minimize,
+    /// More is better.
+    Maximize,
+}
+
+/// A metric's name, unit and good direction.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricEntry {
+    /// The metric.
+    pub metric: Metric,
+    /// Its name in flags and columns.
+    pub name: &'static str,
+    /// Its name in the results, with the unit.
+    pub column: &'static str,
+    /// How many base units one of the column's unit has.
+    pub scale: f64,
+    /// Which way is better.
+    pub direction: Direction,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn entry(
+    metric: Metric,
+    name: &'static str,
+    column: &'static str,
+    scale: f64,
+    direction: Direction,
+    meaning: &'static str,
+) -> MetricEntry {
+    MetricEntry { metric, name, column, scale, direction, meaning }
+}
+
+/// Every metric; tables, exports and schemas follow this list.
+pub static METRICS: &[MetricEntry] = &[
+    entry(
+        Metric::Ttft,
+        "ttft",
+        "ttft_ms",
+        1e-3,
+        Direction::Minimize,
+        "time from sending a request to its first output token",
+    ),
+    entry(
+        Metric::Tpot,
+        "tpot",
+        "tpot_ms",
+        1e-3,
+        Direction::Minimize,
+        "mean time per output token after the first, of one request (its mean ITL)",
+    ),
+    entry(
+        Metric::E2e,
+        "e2e",
+        "e2e_ms",
+        1e-3,
+        Direction::Minimize,
+        "time from sending a request to its last token: TTFT + (OSL - 1) x TPOT",
+    ),
+    entry(
+        Metric::OutputTokS,
+        "output_tok_s",
+        "output_tok_s",
+        1.0,
+        Direction::Maximize,
+        "output tokens per second of the whole deployment",
+    ),
+    entry(
+        Metric::OutputTokSPerDevice,
+        "output_tok_s_per_device",
+        "output_tok_s_per_device",
+        1.0,
+        Direction::Maximize,
+        "the same, per device in use",
+    ),
+    entry(
+        Metric::OutputTokSPerUser,
+        "output_tok_s_per_user",
+        "output_tok_s_per_user",
+        1.0,
+        Direction::Maximize,
+        "the pace one user sees: 1 / TPOT",
+    ),
+    entry(
+        Metric::UsdPerMtok,
+        "usd_per_mtok",
+        "usd_per_mtok",
+        1e-6,
+        Direction::Minimize,
+        "US dollars per million output tokens, the prompts' work included",
+    ),
+    entry(Metric::Watts, "watts", "watts", 1.0, Direction::Minimize, "power drawn by the devices in use"),
+    entry(
+        Metric::TokPerJoule,
+        "tok_per_joule",
+        "tok_per_joule",
+        1.0,
+        Direction::Maximize,
+        "output tokens per joule of the devices",
+    ),
+    entry(Metric::Devices, "devices", "devices", 1.0, Direction::Minimize, "devices in use"),
+    entry(
+        Metric::MaxContext,
+        "max_context",
+        "max_context_tokens",
+        1.0,
+        Direction::Maximize,
+        "longest prompt plus answer whose cache fits at this concurrency",
+    ),
+];
+
+impl Metric {
+    /// Its line of [`METRICS`].
+    pub fn entry(self) -> &'static MetricEntry {
+        METRICS.iter().find(|entry| entry.metric == self).expect("METRICS lists every metric")
+    }
+
+    /// The metric called `name`.
+    ///
+    /// # Errors
+    /// There is none of that name; near names are suggested.
+    pub fn parse(name: &str) -> Result<Metric, Error> {
+        let known = METRICS.iter().find(|entry| entry.name == name.trim() || entry.column == name.trim());
+        known.map(|entry| entry.metric).ok_or_else(|| {
+            let names: Vec<_> = METRICS.iter().map(|entry| entry.name).collect();
+            let fix = super::text::suggest(name, names.iter().copied(), "mantile-opt optimize --help");
+            Error::new("", format!("`{name}`"), format!("one of {}", names.join(", ")), fix)
+        })
+    }
+}
+
+/// Upper limits on latency, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Time to first token.
+    #[serde(
+        default,
+        deserialize_with = "time",
+        serialize_with = "spell",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub ttft: Option<f64>,
+    /// Time per output token.
+    #[serde(
+        default,
+        deserialize_with = "time",
+        serialize_with = "spell",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub tpot: Option<f64>,
+    /// Whole request.
+    #[serde(
+        default,
+        deserialize_with = "time",
+        serialize_with = "spell",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub e2e: Option<f64>,
+}
+
+fn time<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| read::<Seconds>(&text).map_err(serde::de::Error::custom)).transpose()
+}
+
+fn spell<S: serde::Serializer>(limit: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match limit {
+        Some(seconds) => serializer.serialize_str(&format!("{seconds} s")),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl Limits {
+    /// These limits, and where one is unset, the other's.
+    pub fn or(self, other: Limits) -> Limits {
+        Limits { ttft: self.ttft.or(other.ttft), tpot: self.tpot.or(other.tpot), e2e: self.e2e.or(other.e2e) }
+    }
+}
+
+/// The traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// File name without `.json`.
+    pub id: String,
+    /// What it stands for.
+    pub description: String,
+    /// Prompt tokens.
+    pub isl: u64,
+    /// Output tokens.
+    pub osl: u64,
+    /// Prompt tokens that every request shares and that a cache holds already.
+    #[serde(default)]
+    pub prefix: u64,
+    /// Requests in flight over the whole deployment; chosen by the search where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u64>,
+    /// Requests per second that must be carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Latency limits that go with it.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Where the lengths come from.
+    pub source: String,
+}
+
+/// Longest prompt or answer, in tokens, that is taken seriously.
+pub const MOST_TOKENS: u64 = 100_000_000;
+/// Most requests in flight that are taken seriously.
+pub const MOST_CONCURRENCY: u64 = 10_000_000;
+
+impl Workload {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// A length or number is zero or beyond reason, or the prefix is as long as the prompt.
+    pub fn check(&self) -> Result<(), Error> {
+        let within = |key: &str, value: u64, most: u64| {
+            let fault =
+                Error::new(key, value.to_string(), format!("1 to {most}"), "state a number in that range");
+            if (1..=most).contains(&value) { Ok(()) } else { Err(fault) }
+        };
+        within("isl", self.isl, MOST_TOKENS)?;
+        within("osl", self.osl, MOST_TOKENS)?;
+        if self.prefix >= self.isl {
+            let found = format!("{} of {} prompt tokens", self.prefix, self.isl);
+            let fix = "a request has at least one token of its own";
+            return Err(Error::new("prefix", found, "fewer than the prompt has", fix));
+        }
+        if let Some(concurrency) = self.concurrency {
+            within("concurrency", concurrency, MOST_CONCURRENCY)?;
+        }
+        if let Some(rate) = self.rate
+            && !(rate.is_finite() && rate > 0.0)
+        {
+            return Err(Error::new(
+                "rate",
+                rate.to_string(),
+                "requests per second above 0",
+                "state e.g. 4.5",
+            ));
+        }
+        if self.rate.is_some() && self.concurrency.is_some() {
+            let fix = "state the rate of arrivals or the requests in flight: each follows from the other";
+            return Err(Error::new("rate", "both rate and concurrency", "one of them", fix));
+        }
+        let limits = [("ttft", self.limits.ttft), ("tpot", self.limits.tpot), ("e2e", self.limits.e2e)];
+        for (key, limit) in limits {
+            if limit.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
+                return Err(Error::new(
+                    key,
+                    "no time at all",
+                    "a time above 0, e.g. `500ms`",
+                    "loosen the limit",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One thing to make as small or as large as can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Aim {
+    /// Judged by this.
+    pub metric: Metric,
+    /// This way.
+    pub direction: Direction,
+}
+
+/// What to look for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Objective {
+    /// File name without `.json`.
+    pub id: String,
+    /// What it is for.
+    pub description: String,
+    /// The traffic it is meant for, unless another is stated.
+    pub workload: String,
+    /// Limits that go with it, tighter than the workload's or in their place.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Do not take the workload's limits over.
+    #[serde(default)]
+    pub ignore_workload_limits: bool,
+    /// What to optimise; later ones decide between equals.
+    pub optimize: Vec<Aim>,
+    /// Axes of the Pareto front.
+    pub pareto: Vec<Metric>,
+}
+
+impl Objective {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// Nothing to optimise, or no axis.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.optimize.is_empty() {
+            return Err(Error::new("optimize", "nothing", "at least one metric and direction", "add one"));
+        }
+        if self.pareto.is_empty() {
+            return Err(Error::new("pareto", "no axis", "at least one metric", "add one, e.g. \"tpot\""));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! Serving runtimes: what they support, what they reserve, and how near to the roofline they come.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::figure::{Bytes, Figure, Ratio, Seconds};
+
+/// A serving runtime.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Runtime {
+    /// File name without `.json`.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
+    /// Other names.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Makers of devices that it runs on.
+    pub vendors: Vec<String>,
+    /// Weight formats that it runs.
+    pub weight_formats: Vec<String>,
+    /// KV formats that it runs.
+    pub kv_formats: Vec<String>,
+    /// Degrees that it can be asked for: `tp`, `pp`, `dp`, `ep`, `moe_tp`, `cp`, `sp`, `disagg`.
+    pub parallelism: Vec<String>,
+    /// Makers for whose devices it is chosen when none is named.
+    #[serde(default)]
+    pub default_for: Vec<String>,
+    /// Tokens a page of the KV cache holds.
+    pub block_tokens: Figure<Ratio>,
+    /// Tokens that one step computes at most.
+    pub max_batched_tokens: Figure<Ratio>,
+    /// What it reserves.
+    pub memory: Reserve,
+    /// How near to the roofline it comes, per device.
+    pub constants: Vec<Constants>,
+    /// Remarks.
+    pub notes: Option<String>,
+}
+
+/// Memory that is not for weights and cache.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reserve {
+    /// Fraction of the capacity that it uses.
+    pub utilization: Figure<Ratio>,
+    /// Buffers of the runtime, per device.
+    pub buffers: Figure<Bytes>,
+    /// Captured graphs, per device.
+    pub graphs: Option<Figure<Bytes>>,
+    /// Fraction of the cache lost to fragmentation.
+    pub fragmentation: Option<Figure<Ratio>>,
+}
+
+/// Measured distance from the roofline.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Constants {
+    /// Devices it was measured on.
+    #[serde(default)]
+    pub devices: Vec<String>,
+    /// Generations it is the nearest for.
+    #[serde(default)]
+    pub families: Vec<String>,
+    /// Weight formats it holds for; `*` for any.
+    pub weight_formats: Vec<String>,
+    /// Fraction of the dense peak that large matrix products reach.
+    pub gemm_compute: Figure<Ratio>,
+    /// Fraction of the bandwidth that matrix products reach.
+    pub gemm_memory: Figure<Ratio>,
+    /// Fraction of the dense peak that prefill attention reaches.
+    pub attention_compute: Figure<Ratio>,
+    /// Fraction of the bandwidth that decode attention reaches.
+    pub attention_memory: Figure<Ratio>,
+    /// Fraction of the dense peak that grouped expert products reach.
+    pub moe_compute: Figure<Ratio>,
+    /// Fraction of the bandwidth that grouped expert products reach.
+    pub moe_memory: Figure<Ratio>,
+    /// What a layer's kernels wait between them.
+    pub launch_per_layer: Figure<Seconds>,
+    /// What the host needs between steps.
+    pub host_per_step: Figure<Seconds>,
+    /// What a collective takes however small it is.
+    pub collective_latency: Figure<Seconds>,
+    /// Fraction of the link rate that collectives reach.
+    pub collective_bandwidth: Figure<Ratio>,
+    /// How many times its own time a prefill delays the decodes it shares steps with.
+    pub prefill_interference: Figure<Ratio>,
+    /// What the fit was.
+    pub source_note: Option<String>,
+}
