@@ -1,0 +1,98 @@
+//! Every plan that a model, a system and a runtime allow, and a count of why the others are not.
+
+use std::collections::BTreeMap;
+
+use super::infeasible::Infeasible;
+use super::legal::{Limits, expert_parallel, fits_topology, has_experts, supported, tensor_parallel};
+use super::parallel::ParallelPlan;
+use crate::graph::model::ModelGraph;
+
+/// The legal plans, and the reasons against the rest.
+#[derive(Clone, Debug, Default)]
+pub struct Plans {
+    /// Legal plans, smallest first.
+    pub legal: Vec<ParallelPlan>,
+    /// How many were refused for what, with the first refusal as an example.
+    pub illegal: BTreeMap<&'static str, (u64, String)>,
+}
+
+impl Plans {
+    fn refuse(&mut self, reason: &Infeasible) {
+        let entry = self.illegal.entry(reason.kind()).or_insert_with(|| (0, reason.to_string()));
+        entry.0 += 1;
+    }
+}
+
+fn divisors(n: u64) -> impl Iterator<Item = u64> {
+    (1..=n).filter(move |d| n.is_multiple_of(*d))
+}
+
+/// Enumerates the plans of one instance.
+///
+/// Degrees are all integers, not only powers of two. Attention data parallelism is enumerated for
+/// models with experts only: for a dense model it is the same as more replicas.
+pub fn enumerate(graph: &ModelGraph, limits: &Limits) -> Plans {
+    let mut plans = Plans::default();
+    let experts = has_experts(graph);
+    let mut tps = Vec::new();
+    for tp in 1..=limits.devices {
+        let heads = graph.blocks.iter().flat_map(|b| b.graph.node_weights());
+        let most = heads.filter_map(|node| head_count(&node.operator)).max().unwrap_or(1);
+        if tp > most {
+            break;
+        }
+        match tensor_parallel(graph, tp, limits) {
+            Ok(()) => tps.push(tp),
+            Err(reason) => plans.refuse(&reason),
+        }
+    }
+    for devices in 1..=limits.devices {
+        if let Err(reason) = fits_topology(devices, limits) {
+            plans.refuse(&reason);
+            continue;
+        }
+        for &tp in tps.iter().filter(|&&tp| devices % tp == 0) {
+            for pp in divisors(devices / tp) {
+                if pp > graph.layers.value {
+                    plans.refuse(&Infeasible::TooManyStages { layers: graph.layers.value, pp });
+                    continue;
+                }
+                let rest = devices / tp / pp;
+                for dp in divisors(rest).filter(|&dp| experts || dp == 1) {
+                    let cp = rest / dp;
+                    let moe = if experts { tp * cp * dp } else { 1 };
+                    for ep in divisors(moe) {
+                        let plan = ParallelPlan { tp, pp, dp, cp, ep, moe_tp: moe / ep, sp: false };
+                        let plan = if experts { plan } else { ParallelPlan { ep: 1, moe_tp: tp, ..plan } };
+                        let fault = supported(&plan, limits).and_then(|()| {
+                            if experts {
+                                expert_parallel(graph, plan.ep, plan.moe_tp, limits)
+                            } else {
+                                Ok(())
+                            }
+                        });
+                        match fault {
+                            Ok(()) => {
+                                plans.legal.push(plan);
+                                let sequence = ParallelPlan { sp: true, ..plan };
+                                if tp > 1 && supported(&sequence, limits).is_ok() {
+                                    plans.legal.push(sequence);
+                                }
+                            }
+                            Err(reason) => plans.refuse(&reason),
+                        }
+                    }
+                }
+            }
+        }
+    }
+    plans
+}
+
+fn head_count(operator: &crate::graph::operator::Operator) -> Option<u64> {
+    use crate::graph::operator::Operator;
+    match operator {
+        Operator::Attention { heads, .. } | Operator::LatentAttention { heads, .. } => Some(heads.value),
+        _ => None,
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether a plan can be at all: divisibility, topology, what the runtime supports.
+
+use super::infeasible::Infeasible;
+use super::parallel::ParallelPlan;
+use crate::graph::model::ModelGraph;
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::Role;
+
+/// What the surroundings allow, besides the model.
+#[derive(Clone, Debug)]
+pub struct Limits<'a> {
+    /// Devices there are.
+    pub devices: u64,
+    /// Devices of the innermost tier.
+    pub domain: u64,
+    /// Block of quantisation scales, and which roles have it.
+    pub block: Option<(u64, [bool; super::shard::ROLES])>,
+    /// The runtime and the degrees that it supports; `None` supports all.
+    pub runtime: Option<(&'a str, &'a [String])>,
+}
+
+fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> Result<(), Infeasible> {
+    if whole.is_multiple_of(parts) {
+        Ok(())
+    } else {
+        Err(Infeasible::NotDivisible { what, whole, degree, parts })
+    }
+}
+
+/// Whether attention and dense layers can be split `tp` ways.
+///
+/// # Errors
+/// The first width that does not divide, with the numbers.
+pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &Limits) -> Result<(), Infeasible> {
+    for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
+        match node.operator {
+            Operator::Attention { heads, kv_heads, .. } => {
+                divides("num_attention_heads", heads.value, "tp", tp)?;
+                let kv_heads = kv_heads.value;
+                if kv_heads % tp != 0 && tp % kv_heads != 0 {
+                    return Err(Infeasible::KvHeads { kv_heads, tp });
+                }
+            }
+            Operator::LatentAttention { heads, .. } => divides("num_attention_heads", heads.value, "tp", tp)?,
+            Operator::Linear { input, output, split } => {
+                let (what, whole) = match split {
+                    Split::Column => ("intermediate_size", output.value),
+                    Split::Row => ("intermediate_size", input.value),
+                    _ => continue,
+                };
+                divides(what, whole, "tp", tp)?;
+                let role = node.weights.iter().map(|w| w.role).find(|role| *role != Role::Bias);
+                uncut(limits, role, what, whole, tp)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether the experts can be spread `ep` ways and each divided `moe_tp` ways.
+///
+/// # Errors
+/// The first number that does not divide.
+pub fn expert_parallel(graph: &ModelGraph, ep: u64, moe_tp: u64, limits: &Limits) -> Result<(), Infeasible> {
+    for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
+        if let Operator::Experts { experts, intermediate, .. } = node.operator {
+            divides("experts", experts.value, "ep", ep)?;
+            divides("moe_intermediate_size", intermediate.value, "moe_tp", moe_tp)?;
+            uncut(limits, Some(Role::Expert), "moe_intermediate_size", intermediate.value, moe_tp)?;
+        }
+    }
+    Ok(())
+}
+
+fn uncut(
+    limits: &Limits,
+    role: Option<Role>,
+    what: &'static str,
+    whole: u64,
+    parts: u64,
+) -> Result<(), Infeasible> {
+    let Some((block, roles)) = limits.block else { return Ok(()) };
+    let shard = whole / parts;
+    let quantised = role.is_some_and(|role| roles[role as usize]);
+    if quantised && parts > 1 && !shard.is_multiple_of(block) {
+        return Err(Infeasible::BlockCut { what, shard, block });
+    }
+    Ok(())
+}
+
+/// Whether an instance of so many devices can sit on the system.
+///
+/// # Errors
+/// Too many devices, or neither inside a domain nor whole domains.
+pub fn fits_topology(devices: u64, limits: &Limits) -> Result<(), Infeasible> {
+    if devices > limits.devices {
+        return Err(Infeasible::TooManyDevices { devices, available: limits.devices });
+    }
+    if devices > limits.domain && !devices.is_multiple_of(limits.domain) {
+        return Err(Infeasible::NotWholeDomains { devices, domain: limits.domain });
+    }
+    Ok(())
+}
+
+/// Whether the runtime can be asked for these degrees.
+///
+/// # Errors
+/// The first degree above 1 that it has not.
+pub fn supported(plan: &ParallelPlan, limits: &Limits) -> Result<(), Infeasible> {
+    let Some((runtime, supports)) = limits.runtime else { return Ok(()) };
+    let uneven_moe = plan.moe_tp > 1 && plan.ep > 1;
+    let degrees: [(&'static str, bool); 7] = [
+        ("tp", plan.tp > 1),
+        ("pp", plan.pp > 1),
+        ("dp", plan.dp > 1),
+        ("cp", plan.cp > 1),
+        ("ep", plan.ep > 1),
+        ("moe_tp", uneven_moe),
+        ("sp", plan.sp),
+    ];
+    match degrees.into_iter().find(|(degree, used)| *used && !supports.iter().any(|s| s == degree)) {
+        Some((degree, _)) => Err(Infeasible::NotSupported { runtime: runtime.to_string(), degree }),
+        None => Ok(()),
+    }
+}
+
+/// Whether the model has routed experts.
+pub fn has_experts(graph: &ModelGraph) -> bool {
+    let mut nodes = graph.blocks.iter().flat_map(|block| block.graph.node_weights());
+    nodes.any(|node| matches!(node.operator, Operator::Experts { .. }))
+}
+
+/// Everything about one plan.
+///
+/// # Errors
+/// The first reason against it.
+pub fn check(graph: &ModelGraph, plan: &ParallelPlan, limits: &Limits) -> Result<(), Infeasible> {
+    supported(plan, limits)?;
+    tensor_parallel(graph, plan.tp, limits)?;
+    if plan.pp > graph.layers.value {
+        return Err(Infeasible::TooManyStages { layers: graph.layers.value, pp: plan.pp });
+    }
+    if has_experts(graph) {
+        let (attention, experts) = (plan.stage_devices(), plan.moe_tp.saturating_mul(plan.ep));
+        if attention != experts {
+            return Err(Infeasible::ExpertRanks { attention, experts });
+        }
+        expert_parallel(graph, plan.ep, plan.moe_tp, limits)?;
+    } else if plan.ep > 1 {
+        return Err(Infeasible::NoExperts { ep: plan.ep });
+    }
+    fits_topology(plan.devices(), limits)
+}

@@ -1,0 +1,52 @@
+//! How tensors lie on tensor-parallel ranks, in the words of GSPMD and DTensor: what each operator
+//! wants, what it leaves, and which collective a mismatch needs.
+
+use super::collective::Kind;
+use crate::graph::operator::{Operator, Split};
+
+/// How a tensor lies on the ranks of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharding {
+    /// Everyone holds all of it.
+    Replicate,
+    /// Everyone holds a slice of its channels or heads.
+    Shard,
+    /// Everyone holds a summand of it.
+    Partial,
+    /// Everyone holds some of its tokens (sequence parallelism, or experts' results on the way home).
+    Tokens,
+}
+
+/// What an operator leaves behind, given what comes in.
+pub fn output(operator: &Operator, input: Sharding) -> Sharding {
+    match operator {
+        Operator::Input { .. } | Operator::Router { .. } => Sharding::Replicate,
+        Operator::Embedding { .. } | Operator::Experts { .. } => Sharding::Partial,
+        Operator::Linear { split, .. } => match split {
+            Split::Column | Split::Heads | Split::KvHeads | Split::Vocab => Sharding::Shard,
+            Split::Row => Sharding::Partial,
+            Split::Replicate => Sharding::Replicate,
+        },
+        Operator::Norm { .. } | Operator::Activation { .. } => input,
+        Operator::Attention { .. } | Operator::LatentAttention { .. } => Sharding::Shard,
+        Operator::Add { .. } | Operator::Sampling { .. } => Sharding::Replicate,
+    }
+}
+
+/// The exchange that must stand before `operator` where its input lies as `input`.
+pub fn exchange(operator: &Operator, input: Sharding) -> Option<Kind> {
+    match (operator, input) {
+        (_, Sharding::Replicate) => None,
+        (Operator::Norm { split: Split::Replicate, .. } | Operator::Add { .. }, Sharding::Tokens) => None,
+        (_, Sharding::Tokens) => Some(Kind::AllGather),
+        (Operator::Sampling { .. }, Sharding::Shard) => Some(Kind::AllGather),
+        (Operator::Linear { split: Split::Row, .. }, Sharding::Shard) => None,
+        (Operator::Linear { .. } | Operator::Router { .. } | Operator::Experts { .. }, Sharding::Shard) => {
+            Some(Kind::AllGather)
+        }
+        // A norm over a sharded width sums squares across ranks: a number per token.
+        (Operator::Norm { split: Split::Replicate, .. }, Sharding::Shard) => Some(Kind::AllReduce),
+        (_, Sharding::Partial) => Some(Kind::AllReduce),
+        (_, Sharding::Shard) => None,
+    }
+}
