@@ -1,5 +1,6 @@
 //! Finds the best way to serve a language model on given accelerators.
 
+pub mod cost;
 pub mod graph;
 pub mod plan;
 pub mod quantity;

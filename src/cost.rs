@@ -1,0 +1,32 @@
+//! What one operator, one exchange and one memory cost, as formulas over [`crate::quantity::num::Qty`].
+//! Knows nothing of requests, queues or candidates.
+
+pub mod attention;
+pub mod batch;
+pub mod collective;
+pub mod elementwise;
+pub mod experts;
+pub mod latent;
+pub mod linear;
+pub mod machine;
+pub mod memory;
+pub mod roofline;
+pub mod task;
+
+use crate::quantity::formula::Formula;
+
+/// Every formula of this floor; the readings test ticks them off.
+pub fn formulas() -> Vec<&'static Formula> {
+    [
+        attention::FORMULAS,
+        batch::FORMULAS,
+        collective::FORMULAS,
+        elementwise::FORMULAS,
+        experts::FORMULAS,
+        latent::FORMULAS,
+        linear::FORMULAS,
+        memory::FORMULAS,
+        roofline::FORMULAS,
+    ]
+    .concat()
+}

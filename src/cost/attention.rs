@@ -1,0 +1,65 @@
+//! Scaled dot-product attention with grouped key/value heads, fused: scores never reach memory.
+
+use super::batch::Batch;
+use super::machine::Chip;
+use super::roofline::{Cost, roofline};
+use crate::quantity::formula::Formula;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::{BYTE, FLOP};
+
+/// The attention that one device computes: `heads` and `kv_heads` are its share.
+pub struct Attention<T> {
+    /// Query heads here.
+    pub heads: T,
+    /// Key/value heads here.
+    pub kv_heads: T,
+    /// Elements of a query or key head.
+    pub head_dim: T,
+    /// Elements of a value head.
+    pub v_head_dim: T,
+    /// Sliding window.
+    pub window: Option<T>,
+}
+
+impl<N: Num> Attention<Qty<N>> {
+    /// Operations.
+    #[inline(always)]
+    pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        let per_pair = 2.0 * FLOP * self.heads * (self.head_dim + self.v_head_dim);
+        (per_pair * batch.sequences * batch.pairs(self.window)).is(&FLOPS)
+    }
+
+    /// Bytes: queries and results of the activation dtype, keys and values of the cache's.
+    #[inline(always)]
+    pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
+        let width = self.head_dim + self.v_head_dim;
+        let queries = activation_bytes * batch.tokens() * self.heads * width;
+        let written = batch.tokens() / batch.context_parts;
+        let cached = batch.sequences * batch.keys(self.window) + written;
+        (queries + kv_bytes * cached * self.kv_heads * width).is(&BYTES)
+    }
+
+    /// Prices it.
+    #[inline(always)]
+    pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
+        let bytes = self.bytes(batch, chip.activation_bytes, chip.kv_bytes);
+        roofline(self.flops(batch), bytes, &chip.attention())
+    }
+}
+
+/// Formulas of this file.
+pub static FORMULAS: &[&Formula] = &[&FLOPS, &BYTES];
+
+static FLOPS: Formula = Formula {
+    symbol: "attention_flops",
+    unit: FLOP,
+    why: "QK^T and A·V: a multiply-add each per query-key pair, head and channel",
+    cite: "Vaswani et al. 2017, 3.2.1",
+};
+
+static BYTES: Formula = Formula {
+    symbol: "attention_bytes",
+    unit: BYTE,
+    why: "reads queries and the cache in reach, writes results and the new keys and values; scores stay on chip",
+    cite: "Dao et al. 2022 (FlashAttention), 3.1",
+};

@@ -1,0 +1,63 @@
+//! What moves memory and hardly computes: norms, activations, sums, look-ups, sampling.
+
+use super::machine::Chip;
+use super::roofline::{Cost, roofline};
+use crate::quantity::formula::Formula;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::{BYTE, FLOP};
+
+/// So many operations per element, over `elements`, moving `moved` elements and reading `weights`.
+pub struct Elementwise<T> {
+    /// Elements that are computed.
+    pub elements: T,
+    /// Operations for each.
+    pub flops_per_element: f64,
+    /// Activation elements read and written.
+    pub moved: T,
+    /// Weight elements read.
+    pub weights: T,
+}
+
+impl<N: Num> Elementwise<Qty<N>> {
+    /// Operations.
+    #[inline(always)]
+    pub fn flops(&self) -> Qty<N> {
+        (self.flops_per_element * FLOP * self.elements).is(&FLOPS)
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    pub fn bytes(&self, chip: &Chip<Qty<N>>) -> Qty<N> {
+        (chip.activation_bytes * self.moved + chip.native_bytes * self.weights).is(&BYTES)
+    }
+
+    /// Prices it.
+    #[inline(always)]
+    pub fn cost(&self, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
+        roofline(self.flops(), self.bytes(chip), &chip.gemm(false))
+    }
+}
+
+/// Operations per element of a norm: square, add, scale, multiply.
+pub const NORM_FLOPS: f64 = 4.0;
+/// Operations per element of a gated activation: sigmoid-like (counted 4) and two products.
+pub const ACTIVATION_FLOPS: f64 = 6.0;
+/// Operations per logit of sampling: compare and exponentiate.
+pub const SAMPLING_FLOPS: f64 = 2.0;
+
+/// Formulas of this file.
+pub static FORMULAS: &[&Formula] = &[&FLOPS, &BYTES];
+
+static FLOPS: Formula = Formula {
+    symbol: "elementwise_flops",
+    unit: FLOP,
+    why: "a handful of operations per element: 4 for a norm, 6 for a gated activation, 1 for a sum, 2 per logit",
+    cite: "counted from the definitions (Zhang, Sennrich 2019; Shazeer 2020)",
+};
+
+static BYTES: Formula = Formula {
+    symbol: "elementwise_bytes",
+    unit: BYTE,
+    why: "reads its inputs and writes its result once; a residual sum is fused with the norm that follows",
+    cite: "definition",
+};

@@ -1,0 +1,94 @@
+//! Routed experts: grouped matrix products over the experts that the tokens touch.
+
+use super::batch::Batch;
+use super::machine::Chip;
+use super::roofline::{Cost, roofline};
+use crate::quantity::formula::Formula;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::{BYTE, COUNT, FLOP};
+
+/// The experts that one device holds.
+pub struct Experts<T> {
+    /// Inner dimension.
+    pub hidden: T,
+    /// Experts here.
+    pub experts_here: T,
+    /// Experts of the layer.
+    pub experts: T,
+    /// Experts chosen per token.
+    pub top_k: T,
+    /// Width of an expert here.
+    pub intermediate: T,
+    /// 3 matrices (gated) or 2.
+    pub matrices: T,
+    /// Elements of the experts' matrices here.
+    pub matrix: T,
+}
+
+impl<N: Num> Experts<Qty<N>> {
+    /// Token–expert pairs that this device computes, experts being chosen evenly.
+    #[inline(always)]
+    pub fn routed(&self, pooled: Qty<N>) -> Qty<N> {
+        (pooled * self.top_k * self.experts_here / self.experts).is(&ROUTED)
+    }
+
+    /// Fraction of the experts that at least one token chooses.
+    #[inline(always)]
+    pub fn touched(&self, pooled: Qty<N>) -> Qty<N> {
+        let missed = (1.0 - self.top_k / self.experts).pow(pooled);
+        (1.0 - missed).is(&TOUCHED)
+    }
+
+    /// Operations.
+    #[inline(always)]
+    pub fn flops(&self, pooled: Qty<N>) -> Qty<N> {
+        (2.0 * FLOP * self.routed(pooled) * self.matrices * self.hidden * self.intermediate).is(&FLOPS)
+    }
+
+    /// Bytes: the matrices of touched experts, and each routed token in, between and out.
+    #[inline(always)]
+    pub fn bytes(&self, pooled: Qty<N>, weight_bytes: Qty<N>, activation_bytes: Qty<N>) -> Qty<N> {
+        let weights = weight_bytes * self.matrix * self.touched(pooled);
+        let activations = self.routed(pooled) * (2.0 * self.hidden + self.matrices * self.intermediate);
+        (weights + activation_bytes * activations).is(&BYTES)
+    }
+
+    /// Prices them.
+    #[inline(always)]
+    pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
+        let pooled = batch.pooled();
+        let bytes = self.bytes(pooled, chip.weight_bytes(quantised), chip.activation_bytes);
+        roofline(self.flops(pooled), bytes, &chip.moe(quantised))
+    }
+}
+
+/// Formulas of this file.
+pub static FORMULAS: &[&Formula] = &[&ROUTED, &TOUCHED, &FLOPS, &BYTES];
+
+static ROUTED: Formula = Formula {
+    symbol: "routed_tokens",
+    unit: COUNT,
+    why: "each token goes to top_k experts; experts are chosen evenly, so a device gets its share",
+    cite: "Shazeer et al. 2017, 2; balance is an assumption, which trained routers approach",
+};
+
+static TOUCHED: Formula = Formula {
+    symbol: "touched_experts",
+    unit: COUNT,
+    why: "an expert is left out by all tokens with probability (1 - top_k / experts)^tokens",
+    cite: "expected occupancy under uniform routing",
+};
+
+static FLOPS: Formula = Formula {
+    symbol: "experts_flops",
+    unit: FLOP,
+    why: "a multiply-add per routed token and element of the expert's matrices",
+    cite: "definition",
+};
+
+static BYTES: Formula = Formula {
+    symbol: "experts_bytes",
+    unit: BYTE,
+    why: "only touched experts are read; residency counts all of them",
+    cite: "definition",
+};

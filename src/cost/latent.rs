@@ -1,0 +1,142 @@
+//! Multi-head latent attention: heads materialised in prefill, absorbed into the latent in decode.
+
+use super::batch::Batch;
+use super::machine::Chip;
+use super::roofline::{Cost, roofline};
+use crate::quantity::formula::Formula;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::{BYTE, FLOP};
+
+/// The latent attention that one device computes: `heads` is its share, the latent is whole.
+pub struct LatentAttention<T> {
+    /// Query heads here.
+    pub heads: T,
+    /// Elements of the compressed key/value.
+    pub kv_lora_rank: T,
+    /// Elements of the shared rotary key.
+    pub qk_rope_head_dim: T,
+    /// Elements of a query/key head without position.
+    pub qk_nope_head_dim: T,
+    /// Elements of a value head.
+    pub v_head_dim: T,
+    /// Elements of `kv_b_proj` here.
+    pub matrix: T,
+    /// Decode: attend to the latent itself.
+    pub absorbed: bool,
+}
+
+impl<N: Num> LatentAttention<Qty<N>> {
+    /// Elements cached per token.
+    #[inline(always)]
+    fn latent(&self) -> Qty<N> {
+        self.kv_lora_rank + self.qk_rope_head_dim
+    }
+
+    /// Tokens that go through `kv_b_proj`: the new ones, and in prefill the cached ones again.
+    #[inline(always)]
+    fn expanded(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        if self.absorbed {
+            batch.tokens()
+        } else {
+            batch.sequences * (batch.past + batch.new) / batch.token_parts
+        }
+    }
+
+    /// Operations of the products with the halves of `kv_b_proj`.
+    #[inline(always)]
+    pub fn projection_flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        let width = self.heads * (self.qk_nope_head_dim + self.v_head_dim);
+        (2.0 * FLOP * self.expanded(batch) * self.kv_lora_rank * width).is(&PROJECTION_FLOPS)
+    }
+
+    /// Bytes of the same.
+    #[inline(always)]
+    pub fn projection_bytes(
+        &self,
+        batch: &Batch<Qty<N>>,
+        weight_bytes: Qty<N>,
+        activation_bytes: Qty<N>,
+    ) -> Qty<N> {
+        let wide = self.heads * (self.qk_nope_head_dim + self.v_head_dim);
+        let narrow = if self.absorbed { self.heads * self.kv_lora_rank * 2.0 } else { self.kv_lora_rank };
+        let activations = self.expanded(batch) * (wide + narrow);
+        (weight_bytes * self.matrix + activation_bytes * activations).is(&PROJECTION_BYTES)
+    }
+
+    /// Operations of attention proper.
+    #[inline(always)]
+    pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        let width = if self.absorbed {
+            self.latent() + self.kv_lora_rank
+        } else {
+            self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
+        };
+        (2.0 * FLOP * self.heads * width * batch.sequences * batch.pairs(None)).is(&FLOPS)
+    }
+
+    /// Bytes of attention proper.
+    #[inline(always)]
+    pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
+        let width = if self.absorbed {
+            self.latent() + self.kv_lora_rank
+        } else {
+            self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
+        };
+        let queries = activation_bytes * batch.tokens() * self.heads * width;
+        let cached = batch.sequences * batch.keys(None) + batch.tokens() / batch.context_parts;
+        let keys = kv_bytes * cached * self.latent();
+        let read = if self.absorbed {
+            queries + keys
+        } else {
+            let expanded = self.heads * (self.qk_nope_head_dim + self.v_head_dim) + self.qk_rope_head_dim;
+            queries + keys + activation_bytes * batch.sequences * batch.keys(None) * expanded
+        };
+        read.is(&BYTES)
+    }
+
+    /// Prices both kernels.
+    #[inline(always)]
+    pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
+        let bytes = self.projection_bytes(batch, chip.weight_bytes(quantised), chip.activation_bytes);
+        let projection = roofline(self.projection_flops(batch), bytes, &chip.gemm(quantised));
+        let bytes = self.bytes(batch, chip.activation_bytes, chip.kv_bytes);
+        let attention = roofline(self.flops(batch), bytes, &chip.attention());
+        Cost {
+            flops: projection.flops + attention.flops,
+            bytes: projection.bytes + attention.bytes,
+            time: projection.time + attention.time,
+            floor: projection.floor + attention.floor,
+        }
+    }
+}
+
+/// Formulas of this file.
+pub static FORMULAS: &[&Formula] = &[&PROJECTION_FLOPS, &PROJECTION_BYTES, &FLOPS, &BYTES];
+
+static PROJECTION_FLOPS: Formula = Formula {
+    symbol: "kv_b_flops",
+    unit: FLOP,
+    why: "prefill expands the latent into heads; decode multiplies queries and results by the same matrices instead",
+    cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1.2 and appendix C",
+};
+
+static PROJECTION_BYTES: Formula = Formula {
+    symbol: "kv_b_bytes",
+    unit: BYTE,
+    why: "reads kv_b_proj once and moves the activations on both sides of it",
+    cite: "definition",
+};
+
+static FLOPS: Formula = Formula {
+    symbol: "latent_attention_flops",
+    unit: FLOP,
+    why: "absorbed heads score over the latent and rotary key and sum the latent; materialised ones use their own dimensions",
+    cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1",
+};
+
+static BYTES: Formula = Formula {
+    symbol: "latent_attention_bytes",
+    unit: BYTE,
+    why: "every device reads the whole latent of its sequences: tensor parallelism does not divide it",
+    cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4 (KV cache of MLA)",
+};

@@ -1,0 +1,58 @@
+//! Dense matrix products, `[tokens × input] · [input × output]`, and the router's.
+
+use super::machine::Chip;
+use super::roofline::{Cost, roofline};
+use crate::quantity::formula::Formula;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::{BYTE, FLOP};
+
+/// A matrix product on one device: its own share of `input` and `output`.
+pub struct Linear<T> {
+    /// Rows of the activation.
+    pub tokens: T,
+    /// Inner dimension here.
+    pub input: T,
+    /// Outer dimension here.
+    pub output: T,
+    /// Elements of the matrix here.
+    pub matrix: T,
+}
+
+impl<N: Num> Linear<Qty<N>> {
+    /// Operations.
+    #[inline(always)]
+    pub fn flops(&self) -> Qty<N> {
+        (2.0 * FLOP * self.tokens * self.input * self.output).is(&FLOPS)
+    }
+
+    /// Bytes: the matrix once, the activations in and out.
+    #[inline(always)]
+    pub fn bytes(&self, weight_bytes: Qty<N>, activation_bytes: Qty<N>) -> Qty<N> {
+        let activations = self.tokens * (self.input + self.output);
+        (weight_bytes * self.matrix + activation_bytes * activations).is(&BYTES)
+    }
+
+    /// Prices it, with the matrix in the weight format or in the model dtype.
+    #[inline(always)]
+    pub fn cost(&self, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
+        let bytes = self.bytes(chip.weight_bytes(quantised), chip.activation_bytes);
+        roofline(self.flops(), bytes, &chip.gemm(quantised))
+    }
+}
+
+/// Formulas of this file.
+pub static FORMULAS: &[&Formula] = &[&FLOPS, &BYTES];
+
+static FLOPS: Formula = Formula {
+    symbol: "matmul_flops",
+    unit: FLOP,
+    why: "a multiply-add per output element and inner index",
+    cite: "definition",
+};
+
+static BYTES: Formula = Formula {
+    symbol: "matmul_bytes",
+    unit: BYTE,
+    why: "reads the matrix and the activation once and writes the product; tiles are reused in cache",
+    cite: "definition",
+};

@@ -1,0 +1,147 @@
+//! What a device must hold: weights, cache, activations, buffers. Residency, not traffic.
+
+use super::machine::Chip;
+use crate::graph::model::KvLayout;
+use crate::quantity::count::Count;
+use crate::quantity::formula::Formula;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::Read;
+use crate::quantity::unit::{BYTE, COUNT};
+
+/// What one device holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Footprint<T> {
+    /// Weights, all experts included.
+    pub weights: T,
+    /// Keys and values.
+    pub kv: T,
+    /// Activations of the largest step.
+    pub activations: T,
+    /// The runtime's own buffers.
+    pub buffers: T,
+    /// All of it.
+    pub total: T,
+    /// What the runtime may use of the device.
+    pub usable: T,
+}
+
+/// Bytes of weights: `quantised` elements in the weight format, `native` in the model dtype.
+#[inline(always)]
+pub fn weights<N: Num>(quantised: Qty<N>, native: Qty<N>, chip: &Chip<Qty<N>>) -> Qty<N> {
+    (quantised * chip.quantised_bytes + native * chip.native_bytes).is(&WEIGHTS)
+}
+
+/// Tokens of a sequence that are cached on one device: inside the window, in whole pages.
+#[inline(always)]
+pub fn cached_tokens<N: Num>(
+    tokens: Qty<N>,
+    window: Option<Qty<N>>,
+    parts: Qty<N>,
+    chip: &Chip<Qty<N>>,
+) -> Qty<N> {
+    let kept = match window {
+        Some(window) => tokens.min(window),
+        None => tokens,
+    };
+    ((kept / parts / chip.block_tokens).ceil() * chip.block_tokens).is(&CACHED)
+}
+
+/// Bytes that one layer caches of one sequence of `tokens` on one device.
+#[inline(always)]
+pub fn kv_per_sequence<R: Read>(
+    read: &R,
+    kv: &KvLayout,
+    tokens: Qty<R::N>,
+    parts: Qty<R::N>,
+    chip: &Chip<Qty<R::N>>,
+) -> Qty<R::N> {
+    let n = |count: Count| read.count(count);
+    let (width, window) = match *kv {
+        KvLayout::Heads { kv_heads, head_dim, v_head_dim, window } => {
+            (n(kv_heads) * (n(head_dim) + n(v_head_dim)), window.map(n))
+        }
+        KvLayout::Latent { kv_lora_rank, qk_rope_head_dim } => (n(kv_lora_rank) + n(qk_rope_head_dim), None),
+        KvLayout::None => return Qty::literal(0.0 * BYTE),
+    };
+    (cached_tokens(tokens, window, parts, chip) * width * chip.kv_bytes).is(&KV)
+}
+
+/// Bytes of the largest step's activations: the token budget at the widest place, and the logits.
+#[inline(always)]
+pub fn activations<N: Num>(
+    tokens: Qty<N>,
+    hidden: Qty<N>,
+    widest: Qty<N>,
+    sampled: Qty<N>,
+    vocab: Qty<N>,
+    chip: &Chip<Qty<N>>,
+) -> Qty<N> {
+    let stream = chip.activation_bytes * tokens * (2.0 * hidden + 2.0 * widest);
+    (stream.max(chip.sampler_bytes * sampled * vocab)).is(&ACTIVATIONS)
+}
+
+/// Everything together.
+#[inline(always)]
+pub fn footprint<N: Num>(
+    weights: Qty<N>,
+    kv: Qty<N>,
+    activations: Qty<N>,
+    chip: &Chip<Qty<N>>,
+) -> Footprint<Qty<N>> {
+    let kv = (kv * (1.0 + chip.fragmentation)).is(&CACHE);
+    let total = (weights + kv + activations + chip.buffers).is(&TOTAL);
+    let usable = (chip.capacity * chip.utilization).is(&USABLE);
+    Footprint { weights, kv, activations, buffers: chip.buffers, total, usable }
+}
+
+/// Formulas of this file.
+pub static FORMULAS: &[&Formula] = &[&WEIGHTS, &CACHED, &KV, &ACTIVATIONS, &CACHE, &TOTAL, &USABLE];
+
+static WEIGHTS: Formula = Formula {
+    symbol: "weight_memory",
+    unit: BYTE,
+    why: "every element that this device holds, at its true size with scales",
+    cite: "definition",
+};
+
+static CACHED: Formula = Formula {
+    symbol: "cached_tokens",
+    unit: COUNT,
+    why: "the cache is handed out in pages; a sliding layer keeps its window, context-parallel ranks share a sequence",
+    cite: "Kwon et al. 2023 (PagedAttention), 4.1",
+};
+
+static KV: Formula = Formula {
+    symbol: "kv_per_sequence",
+    unit: BYTE,
+    why: "a key and a value per cached token and head here, or the latent; sinks are logits and take none",
+    cite: "Shazeer 2019; DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4",
+};
+
+static ACTIVATIONS: Formula = Formula {
+    symbol: "activation_memory",
+    unit: BYTE,
+    why: "the larger of the token budget's activations (stream and widest matrix, in and out) and what sampling reserves per logit",
+    cite: "vLLM start-up accounting, eight measured models: activation peak is 38 to 40 B per sequence and logit",
+};
+
+static CACHE: Formula = Formula {
+    symbol: "kv_cache",
+    unit: BYTE,
+    why: "all sequences of this device over its layers, and what fragmentation loses",
+    cite: "Kwon et al. 2023 (PagedAttention), 6",
+};
+
+static TOTAL: Formula = Formula {
+    symbol: "memory",
+    unit: BYTE,
+    why: "weights, cache, activations and the runtime's own buffers live side by side",
+    cite: "vLLM start-up accounting: utilisation x total = weights + activation peak + non-torch + cache",
+};
+
+static USABLE: Formula = Formula {
+    symbol: "usable_memory",
+    unit: BYTE,
+    why: "what software sees of the device, times the share that the runtime takes",
+    cite: "vLLM --gpu-memory-utilization and its like",
+};

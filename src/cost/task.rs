@@ -1,0 +1,146 @@
+//! From a task of the plan to its price: the one place where operators meet their formulas.
+
+use super::attention::Attention;
+use super::batch::Batch;
+use super::elementwise::{ACTIVATION_FLOPS, Elementwise, NORM_FLOPS, SAMPLING_FLOPS};
+use super::experts::Experts;
+use super::latent::LatentAttention;
+use super::linear::Linear;
+use super::machine::Machine;
+use super::roofline::Cost;
+use crate::graph::operator::Operator;
+use crate::graph::tensor::Role;
+use crate::plan::parallel::Phase;
+use crate::plan::shard::{Elements, Task};
+use crate::quantity::count::Count;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Read;
+
+/// What a computing task is made of.
+struct Share<'a> {
+    operator: &'a Operator,
+    role: Role,
+    matrix: u64,
+    vectors: u64,
+    token_parts: u64,
+}
+
+/// Prices a task. Exchanges have no operations or device bytes of their own.
+#[inline(always)]
+pub fn price<R: Read>(
+    read: &R,
+    task: &Task,
+    phase: Phase,
+    batch: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    layer: &Elements,
+) -> Cost<Qty<R::N>> {
+    match task {
+        Task::Exchange(collective) => {
+            let (time, floor) = super::collective::cost(read, collective, batch, machine);
+            let none = Qty::from(0.0);
+            Cost { flops: none, bytes: none, time, floor }
+        }
+        Task::Compute { operator, role, matrix, vectors, token_parts } => {
+            let share = Share {
+                operator,
+                role: *role,
+                matrix: *matrix,
+                vectors: *vectors,
+                token_parts: *token_parts,
+            };
+            compute(read, &share, phase, batch, machine, layer)
+        }
+    }
+}
+
+#[inline(always)]
+fn compute<R: Read>(
+    read: &R,
+    share: &Share,
+    phase: Phase,
+    batch: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    layer: &Elements,
+) -> Cost<Qty<R::N>> {
+    let chip = &machine.chip;
+    let n = |count: Count| read.count(count);
+    let elements =
+        |value| read.count(Count::derived("elements_here", value, "elements of this tensor on one device"));
+    let quantised = machine.quantised[share.role as usize];
+    let tokens = || match share.token_parts {
+        1 => batch.tokens(),
+        parts => batch.tokens() / n(Count::plan("tp", parts)),
+    };
+    let elementwise = |elements: Qty<R::N>, flops_per_element, moved, weights| {
+        Elementwise { elements, flops_per_element, moved, weights }.cost(chip)
+    };
+    match *share.operator {
+        Operator::Input { .. } => elementwise(Qty::from(0.0), 0.0, Qty::from(0.0), Qty::from(0.0)),
+        Operator::Linear { input, output, .. } => {
+            let matrix = elements(share.matrix);
+            Linear { tokens: tokens(), input: n(input), output: n(output), matrix }.cost(chip, quantised)
+        }
+        Operator::Router { hidden, experts, .. } => {
+            let matrix = elements(share.matrix);
+            Linear { tokens: tokens(), input: n(hidden), output: n(experts), matrix }.cost(chip, quantised)
+        }
+        Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => Attention {
+            heads: n(heads),
+            kv_heads: n(kv_heads),
+            head_dim: n(head_dim),
+            v_head_dim: n(v_head_dim),
+            window: window.map(n),
+        }
+        .cost(batch, chip),
+        Operator::LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim } => {
+            LatentAttention {
+                heads: n(heads),
+                kv_lora_rank: n(kv_lora_rank),
+                qk_rope_head_dim: n(qk_rope_head_dim),
+                qk_nope_head_dim: n(qk_nope_head_dim),
+                v_head_dim: n(v_head_dim),
+                matrix: elements(share.matrix),
+                absorbed: phase == Phase::Decode,
+            }
+            .cost(batch, chip, quantised)
+        }
+        Operator::Experts { hidden, experts, top_k, intermediate, gated } => {
+            let whole = match experts.origin {
+                crate::quantity::count::Origin::Split { whole, key, .. } => Count::config(key, whole),
+                _ => experts,
+            };
+            Experts {
+                hidden: n(hidden),
+                experts_here: n(experts),
+                experts: n(whole),
+                top_k: n(top_k),
+                intermediate: n(intermediate),
+                matrices: Qty::from(if gated { 3.0 } else { 2.0 }),
+                matrix: elements(layer[Role::Expert as usize]),
+            }
+            .cost(batch, chip, quantised)
+        }
+        Operator::Norm { width, rows, .. } => {
+            let all = tokens() * n(rows) * n(width);
+            elementwise(all, NORM_FLOPS, 2.0 * all, elements(share.vectors))
+        }
+        Operator::Activation { width, gated } => {
+            let all = tokens() * n(width);
+            elementwise(all, ACTIVATION_FLOPS, all * if gated { 3.0 } else { 2.0 }, Qty::from(0.0))
+        }
+        Operator::Add { width } => {
+            let all = tokens() * n(width);
+            elementwise(all, 1.0, 2.0 * all, Qty::from(0.0))
+        }
+        Operator::Embedding { hidden, .. } => {
+            let all = tokens() * n(hidden);
+            elementwise(all, 0.0, all, all)
+        }
+        Operator::Sampling { vocab } => {
+            let all = batch.sequences * n(vocab);
+            // Logits are fp32: two activation elements each.
+            elementwise(all, SAMPLING_FLOPS, 2.0 * all, Qty::from(0.0))
+        }
+    }
+}
