@@ -42,7 +42,10 @@ impl ModelConfig {
     }
 
     /// Takes the object of a `config.json`, and that of an `hf_quant_config.json`, already read.
-    pub fn from_map(map: Map<String, Value>, hf_quant_config: Option<&Map<String, Value>>) -> Result<ModelConfig, Error> {
+    pub fn from_map(
+        map: Map<String, Value>,
+        hf_quant_config: Option<&Map<String, Value>>,
+    ) -> Result<ModelConfig, Error> {
         let keys = Keys::new(&map);
         let model_type = keys.text("model_type")?;
         let architectures = keys.texts("architectures")?.unwrap_or_default();

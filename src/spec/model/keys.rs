@@ -44,6 +44,11 @@ impl<'c> Keys<'c> {
         Keys { map, read: RefCell::default() }
     }
 
+    /// Whether the key is there, be it `null`.
+    pub fn has(&self, key: &'static str) -> bool {
+        self.get(key).is_some()
+    }
+
     /// A number of at least 1 that must be there.
     pub fn count(&self, key: &'static str) -> Result<Count, Error> {
         match self.get(key) {
@@ -165,7 +170,10 @@ impl<'c> Keys<'c> {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Array(values)) => {
                 let values = values.iter().enumerate();
-                values.map(|(at, value)| read(&format!("{key}[{at}]"), value)).collect::<Result<_, _>>().map(Some)
+                values
+                    .map(|(at, value)| read(&format!("{key}[{at}]"), value))
+                    .collect::<Result<_, _>>()
+                    .map(Some)
             }
             Some(other) => Err(Error::new(key, shown(other), "a list", COPY)),
         }
@@ -203,7 +211,19 @@ mod tests {
 
     #[test]
     fn a_count_is_a_believable_whole_number() {
-        for value in ["null", "-1", "0", "1.5", "4096.0", "\"4096\"", "[1]", "{}", "true", "1e300", "99999999999999999999"] {
+        for value in [
+            "null",
+            "-1",
+            "0",
+            "1.5",
+            "4096.0",
+            "\"4096\"",
+            "[1]",
+            "{}",
+            "true",
+            "1e300",
+            "99999999999999999999",
+        ] {
             let map = map(&format!(r#"{{"hidden_size": {value}}}"#));
             let error = Keys::new(&map).count("hidden_size").unwrap_err();
             assert_eq!(error.key, "hidden_size");
@@ -220,7 +240,8 @@ mod tests {
 
     #[test]
     fn unread_keys_are_named_unless_neutral_or_off() {
-        let map = map(r#"{"hidden_size": 8, "bos_token_id": 1, "mla_scale": null, "use_x": false, "hyper": 4}"#);
+        let map =
+            map(r#"{"hidden_size": 8, "bos_token_id": 1, "mla_scale": null, "use_x": false, "hyper": 4}"#);
         let keys = Keys::new(&map);
         keys.count("hidden_size").unwrap();
         assert_eq!(keys.all_read().unwrap_err().key, "hyper");

@@ -26,7 +26,8 @@ pub struct Quantization {
 
 const KEY: &str = "quantization_config";
 const FIX: &str = "state the weight format yourself, or use a checkpoint in one of these";
-const KNOWN: &str = "fp8, fbgemm_fp8, mxfp4, awq, gptq, compressed-tensors or modelopt with one uniform weight format";
+const KNOWN: &str =
+    "fp8, fbgemm_fp8, mxfp4, awq, gptq, compressed-tensors or modelopt with one uniform weight format";
 
 /// ModelOpt's `quant_algo` → weight format.
 const ALGORITHMS: &[(&str, &str)] = &[
@@ -91,7 +92,9 @@ impl Quantization {
                 (_, bits) => return Err(refuse(format!("{method} of {bits:?} bits"))),
             },
             (None, Some("compressed-tensors")) => match group {
-                Some(weights) => group_format(weights).ok_or_else(|| refuse(format!("weights {weights:?}")))?,
+                Some(weights) => {
+                    group_format(weights).ok_or_else(|| refuse(format!("weights {weights:?}")))?
+                }
                 None => return Err(refuse("compressed-tensors without config_groups".to_owned())),
             },
             (None, Some(other)) => return Err(refuse(format!("quant_method {other}"))),
@@ -123,9 +126,12 @@ fn sole_group(map: &Map<String, Value>) -> Result<Option<&Map<String, Value>>, E
     match kinds.as_slice() {
         [] => Ok(None),
         [kind] => Ok(Some(kind)),
-        several => {
-            Err(Error::new("quantization_config.config_groups", format!("{} weight formats", several.len()), KNOWN, FIX))
-        }
+        several => Err(Error::new(
+            "quantization_config.config_groups",
+            format!("{} weight formats", several.len()),
+            KNOWN,
+            FIX,
+        )),
     }
 }
 
@@ -146,7 +152,12 @@ fn group_format(weights: &Map<String, Value>) -> Option<&'static str> {
 
 fn block_size(value: Option<&Value>) -> Result<Option<[u64; 2]>, Error> {
     let refuse = |value: &Value| {
-        Error::new("quantization_config.weight_block_size", shown(value), "two whole numbers, e.g. [128, 128]", FIX)
+        Error::new(
+            "quantization_config.weight_block_size",
+            shown(value),
+            "two whole numbers, e.g. [128, 128]",
+            FIX,
+        )
     };
     match value {
         None | Some(Value::Null) => Ok(None),

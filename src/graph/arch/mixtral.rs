@@ -1,0 +1,25 @@
+//! Mixtral: Mistral's attention, a mixture of experts in every layer.
+
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::Attention;
+use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::moe::Moe;
+use crate::graph::part::whole::Whole;
+use crate::graph::part::window::uniform_window;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `mixtral`: `intermediate_size` is the width of one expert.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
+    let window = uniform_window(keys, None)?;
+    let attention = Attention { window, ..Attention::read(keys, whole.hidden, heads, kv_heads)? };
+    let moe = Moe::routed(
+        whole.hidden,
+        keys.count("num_local_experts")?,
+        keys.count("num_experts_per_tok")?,
+        keys.count("intermediate_size")?,
+    )?;
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(moe))))
+}
