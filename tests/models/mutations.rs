@@ -1,0 +1,63 @@
+//! Spoilt configurations: an error or a graph, never a panic.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// What a spoiler may put in place of a value.
+fn spoilt() -> impl Strategy<Value = Option<Value>> {
+    let numbers = prop_oneof![
+        any::<i64>().prop_map(|number| json!(number)),
+        any::<u64>().prop_map(|number| json!(number)),
+        any::<f64>().prop_map(|number| json!(number)),
+        (0u64..300).prop_map(|number| json!(number)),
+        Just(json!(1_000_000)),
+        Just(json!(100_000_000)),
+    ];
+    prop_oneof![
+        Just(None),
+        Just(Some(json!(null))),
+        Just(Some(json!(true))),
+        Just(Some(json!("8"))),
+        Just(Some(json!([]))),
+        Just(Some(json!(["full_attention", "sliding_attention", 3]))),
+        Just(Some(json!({"quant_method": 8, "config_groups": {"a": {"weights": {"type": "int"}}}}))),
+        numbers.prop_map(Some),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_spoilt_configuration_never_panics(
+        model in any::<prop::sample::Index>(),
+        spoilers in prop::collection::vec((any::<prop::sample::Index>(), spoilt()), 1..4),
+    ) {
+        let mut models = SHIPPED.with(Clone::clone);
+        let mut map = models.swap_remove(model.index(models.len()));
+        for (key, value) in spoilers {
+            let keys: Vec<String> = map.keys().cloned().collect();
+            let key = key.get(&keys);
+            match value {
+                Some(value) => map.insert(key.clone(), value),
+                None => map.remove(key),
+            };
+        }
+        if let Ok(graph) = ModelConfig::from_map(map, None).and_then(|config| ModelGraph::build(&config)) {
+            let parameters = graph.parameters();
+            prop_assert!(parameters.active <= parameters.unique);
+            prop_assert_eq!(graph.layer_block.len() as u64, graph.layers.value);
+        }
+    }
+
+    #[test]
+    fn no_text_panics(text in r#"[\[\]{}":,0-9a-z\\ -]{0,60}"#) {
+        let _ = ModelConfig::parse(&text).and_then(|config| ModelGraph::build(&config));
+    }
+}
+
+thread_local! {
+    static SHIPPED: Vec<serde_json::Map<String, Value>> = shipped().into_iter().map(|(_, model)| model.config).collect();
+}
