@@ -1,5 +1,7 @@
 //! Shipped models and published configurations: exact counts, shapes and caches, or a typed refusal.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -158,6 +160,20 @@ fn no_two_models_share_a_name() {
     let count = names.len();
     names.dedup();
     assert_eq!(names.len(), count);
+}
+
+#[test]
+fn published_checkpoints_name_a_known_weight_format_and_a_source() {
+    let known = ["bf16", "fp16", "fp8", "fp8-block", "int8", "int4-awq", "int4-gptq", "nvfp4", "mxfp4"];
+    for (stem, model) in shipped() {
+        let config = model.model_config().unwrap();
+        let own = config.weight_format().expect(&stem);
+        assert!(known.contains(&own), "{stem}: {own}");
+        for published in &model.published {
+            assert!(known.contains(&published.weight_format.as_str()), "{stem}: {}", published.weight_format);
+            assert!(!published.source.is_empty(), "{stem}: {}", published.id);
+        }
+    }
 }
 
 #[test]

@@ -55,7 +55,7 @@ const fn of(
 }
 
 /// More elements than any model has; below it no sum of bits leaves 64 bits.
-const MOST_ELEMENTS: u128 = 100_000_000_000_000_000;
+const MOST_ELEMENTS: u128 = 1_000_000_000_000_000;
 
 impl ModelGraph {
     /// The graph of a configuration, or what in the configuration is not understood.

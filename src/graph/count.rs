@@ -165,3 +165,78 @@ impl ModelGraph {
         self.all_blocks().map(block).sum::<u128>() + self.mtp.iter().map(elements).sum::<u128>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::model::ModelConfig;
+
+    fn graph(text: &str) -> ModelGraph {
+        ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap()
+    }
+
+    const LLAMA: &str = r#"{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
+        "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10, "tie_word_embeddings": false}"#;
+
+    #[test]
+    fn a_dense_model_by_hand() {
+        let graph = graph(LLAMA);
+        let layer = 6 * 6 + 2 * 6 * 2 + 6 * 6 + 3 * 6 * 10 + 2 * 6;
+        assert_eq!(graph.parameters().unique, 2 * 11 * 6 + 3 * layer + 6);
+        assert_eq!(graph.parameters().active, graph.parameters().unique);
+        assert_eq!(graph.kv_elements_per_token(), KvElements { growing: 3 * 2 * 2, windowed: 0 });
+        assert_eq!(graph.tensors().len(), 3 + 3 * 9);
+        assert_eq!(graph.blocks.len(), 1);
+    }
+
+    #[test]
+    fn a_tied_head_stores_nothing_but_still_projects() {
+        let tied = graph(&LLAMA.replace("false", "true"));
+        assert_eq!(graph(LLAMA).parameters().unique - tied.parameters().unique, 11 * 6);
+        assert!(tied.tied && tied.head.graph.node_weights().any(|node| node.name == "lm_head"));
+    }
+
+    #[test]
+    fn tensors_joined_in_the_checkpoint_come_once() {
+        let joined = graph(&LLAMA.replace("llama", "phi3"));
+        assert_eq!(joined.parameters(), graph(LLAMA).parameters());
+        let weights = joined.blocks[0].weights();
+        let shape = |name: &str| weights.iter().find(|weight| weight.name == name).unwrap().shape.clone();
+        assert_eq!(shape("self_attn.qkv_proj.weight"), [6 + 2 * 2, 6]);
+        assert_eq!(shape("mlp.gate_up_proj.weight"), [2 * 10, 6]);
+    }
+
+    #[test]
+    fn one_token_passes_its_experts_only() {
+        let graph = graph(
+            r#"{"model_type": "mixtral", "hidden_size": 6, "num_hidden_layers": 2, "vocab_size": 11,
+            "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10,
+            "num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 7}"#,
+        );
+        let (unique, active) = (graph.parameters().unique, graph.parameters().active);
+        assert_eq!(unique - active, 2 * (5 - 2) * 3 * 6 * 10);
+        assert_eq!(graph.kv_elements_per_token(), KvElements { growing: 0, windowed: 2 * 2 * 2 });
+    }
+
+    #[test]
+    fn latent_attention_caches_latent_and_rotary_key_whatever_the_heads() {
+        let graph = graph(
+            r#"{"model_type": "deepseek_v3", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
+            "num_attention_heads": 4, "q_lora_rank": null, "kv_lora_rank": 8, "qk_rope_head_dim": 2,
+            "qk_nope_head_dim": 3, "v_head_dim": 5, "intermediate_size": 10, "moe_intermediate_size": 7,
+            "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1, "first_k_dense_replace": 1,
+            "num_nextn_predict_layers": 1}"#,
+        );
+        assert_eq!(graph.kv_elements_per_token().growing, 3 * (8 + 2));
+        let attention = 6 * 4 * 5 + 6 * (8 + 2) + 8 + 8 * 4 * (3 + 5) + 4 * 5 * 6 + 2 * 6;
+        let moe = 4 * 6 + (4 + 1) * 3 * 6 * 7;
+        let parameters = graph.parameters();
+        assert_eq!(parameters.unique, 2 * 11 * 6 + 6 + 3 * attention + 3 * 6 * 10 + 2 * moe);
+        assert_eq!(parameters.buffers, 2 * 4);
+        assert_eq!(parameters.mtp, attention + moe + 4 + 2 * 6 * 6 + 3 * 6);
+        assert_eq!(parameters.mtp_copies, 2 * 11 * 6);
+        let names: Vec<&str> = graph.blocks.iter().map(|block| block.name).collect();
+        assert_eq!(names, ["dense_layer", "moe_layer"]);
+        assert_eq!(graph.layer_block, [0, 1, 1]);
+    }
+}

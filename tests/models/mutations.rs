@@ -53,6 +53,24 @@ proptest! {
     }
 
     #[test]
+    fn a_spoilt_quantization_never_panics(
+        model in any::<prop::sample::Index>(),
+        key in any::<prop::sample::Index>(),
+        value in spoilt(),
+    ) {
+        let mut models = SHIPPED.with(Clone::clone);
+        models.retain(|map| map.contains_key("quantization_config"));
+        let mut map = models.swap_remove(model.index(models.len()));
+        let quantization = map["quantization_config"].as_object_mut().unwrap();
+        let key = key.get(&quantization.keys().cloned().collect::<Vec<_>>()).clone();
+        match value {
+            Some(value) => quantization.insert(key, value),
+            None => quantization.remove(&key),
+        };
+        let _ = ModelConfig::from_map(map, None);
+    }
+
+    #[test]
     fn no_text_panics(text in r#"[\[\]{}":,0-9a-z\\ -]{0,60}"#) {
         let _ = ModelConfig::parse(&text).and_then(|config| ModelGraph::build(&config));
     }

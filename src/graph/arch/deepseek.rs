@@ -38,12 +38,14 @@ fn build(keys: &Keys<'_>, correction_bias: Option<&'static str>) -> Result<Model
         layers.push(layer(if index < dense {
             Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?))
         } else {
-            Network::Moe(moe.clone())
+            Network::Moe(Box::new(moe.clone()))
         }));
     }
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
     let mtp = (0..modules)
-        .flat_map(|module| mtp_module(&whole, &layer(Network::Moe(moe.clone())), whole.layers.value + module))
+        .flat_map(|module| {
+            mtp_module(&whole, &layer(Network::Moe(Box::new(moe.clone()))), whole.layers.value + module)
+        })
         .collect();
     Ok(whole.graph(layers, mtp))
 }

@@ -35,6 +35,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             keys.count("intermediate_size")?,
         )?
     };
-    let layer = |window| Layer::new(Attention { window, ..attention.clone() }, Network::Moe(moe.clone()));
+    let layer =
+        |window| Layer::new(Attention { window, ..attention.clone() }, Network::Moe(Box::new(moe.clone())));
     Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
 }

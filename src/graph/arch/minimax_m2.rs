@@ -33,5 +33,5 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             keys.count("intermediate_size")?,
         )?
     };
-    Ok(whole.uniform(Layer::new(attention, Network::Moe(moe))))
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
 }

@@ -21,5 +21,5 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         keys.count("num_experts_per_tok")?,
         keys.count("intermediate_size")?,
     )?;
-    Ok(whole.uniform(Layer::new(attention, Network::Moe(moe))))
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
 }

@@ -50,7 +50,7 @@ fn layers(keys: &Keys<'_>, whole: Whole, attention: Attention, moe: Moe) -> Resu
     let mut layers = Vec::with_capacity(windows.len());
     for (layer, window) in (0..).zip(windows) {
         let network = if (layer + 1) % step.value == 0 && !dense_layers.contains(&layer) {
-            Network::Moe(moe.clone())
+            Network::Moe(Box::new(moe.clone()))
         } else {
             Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?))
         };

@@ -64,7 +64,7 @@ impl Attention {
             Some(head_dim) => head_dim,
             None => quotient(hidden, heads)?,
         };
-        if heads.value % kv_heads.value != 0 {
+        if !heads.value.is_multiple_of(kv_heads.value) {
             return Err(Error::new(
                 "num_key_value_heads",
                 kv_heads.value.to_string(),
@@ -167,7 +167,7 @@ pub(super) fn width(symbol: &'static str, heads: Count, head_dim: Count, how: &'
 
 /// `head_dim` of a file that leaves it to be worked out.
 fn quotient(hidden: Count, heads: Count) -> Result<Count, Error> {
-    if hidden.value % heads.value != 0 {
+    if !hidden.value.is_multiple_of(heads.value) {
         return Err(Error::new(
             "num_attention_heads",
             heads.value.to_string(),

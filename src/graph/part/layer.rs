@@ -26,7 +26,7 @@ pub enum Network {
     /// A dense feed-forward network.
     Dense(FeedForward),
     /// A mixture of experts.
-    Moe(Moe),
+    Moe(Box<Moe>),
 }
 
 /// A pre-norm layer.
@@ -92,5 +92,52 @@ pub fn name(layer: &Layer, windows_differ: bool, networks_differ: bool) -> &'sta
         (true, true, true, true) => "sliding_moe_layer",
         (true, false, true, false) => "full_dense_layer",
         (true, false, true, true) => "full_moe_layer",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::graph::model::{Block, ModelGraph};
+    use crate::graph::operator::Operator;
+    use crate::spec::model::ModelConfig;
+
+    const GPT_OSS: &str = r#"{"model_type": "gpt_oss", "hidden_size": 6, "num_hidden_layers": 4, "vocab_size": 11,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 5, "intermediate_size": 7,
+        "num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": 128}"#;
+
+    fn blocks() -> Vec<Block> {
+        ModelGraph::build(&ModelConfig::parse(GPT_OSS).unwrap()).unwrap().blocks
+    }
+
+    #[test]
+    fn layers_alternate_between_two_blocks() {
+        let blocks = blocks();
+        assert_eq!((blocks[0].name, blocks[0].layers.as_slice()), ("sliding_layer", &[0, 2][..]));
+        assert_eq!((blocks[1].name, blocks[1].layers.as_slice()), ("full_layer", &[1, 3][..]));
+    }
+
+    #[test]
+    fn every_operator_reads_what_came_before_and_all_but_the_last_are_read() {
+        for block in blocks() {
+            let place = |node| block.order.iter().position(|other| *other == node).unwrap();
+            for edge in block.graph.edge_indices() {
+                let (from, to) = block.graph.edge_endpoints(edge).unwrap();
+                assert!(place(from) < place(to));
+            }
+            let unread: Vec<_> = block.graph.externals(petgraph::Direction::Outgoing).collect();
+            assert_eq!(unread, [*block.order.last().unwrap()]);
+        }
+    }
+
+    #[test]
+    fn both_sums_take_in_the_stream_that_went_around() {
+        for block in blocks() {
+            let inputs = |node| block.graph.neighbors_directed(node, petgraph::Direction::Incoming).count();
+            let adds = block
+                .order
+                .iter()
+                .filter(|node| matches!(block.graph[**node].operator, Operator::Add { .. }));
+            assert_eq!(adds.map(|node| inputs(*node)).collect::<Vec<_>>(), [2, 2]);
+        }
     }
 }

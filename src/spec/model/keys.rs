@@ -22,8 +22,8 @@ const LIMITS: &[(&str, u64)] = &[
     ("n_routed_experts", 100_000),
     ("n_shared_experts", 1_000),
     ("vocab_size", 100_000_000),
-    ("max_position_embeddings", 1_000_000_000_000),
-    ("sliding_window", 1_000_000_000_000),
+    ("max_position_embeddings", 1_000_000_000),
+    ("sliding_window", 1_000_000_000),
 ];
 
 /// The limit of every key without a line in `LIMITS`: widths and ranks.
