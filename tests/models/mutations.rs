@@ -79,3 +79,24 @@ proptest! {
 thread_local! {
     static SHIPPED: Vec<serde_json::Map<String, Value>> = shipped().into_iter().map(|(_, model)| model.config).collect();
 }
+
+#[test]
+fn a_missing_key_never_yields_another_count() {
+    for (stem, model) in shipped() {
+        for key in model.config.keys() {
+            // Llama files of the MHA era leave the key out, so its absence does mean MHA.
+            if model.config["model_type"] == "llama" && key == "num_key_value_heads" {
+                continue;
+            }
+            let mut map = model.config.clone();
+            map.remove(key);
+            match ModelConfig::from_map(map, None).and_then(|config| ModelGraph::build(&config)) {
+                Ok(graph) => assert_eq!(graph.parameters().unique, model.parameters, "{stem} without {key}"),
+                Err(error) => {
+                    assert!(!error.fix.is_empty(), "{stem} without {key}: {error}");
+                    assert_eq!(error.key, *key, "{stem}: {error}");
+                }
+            }
+        }
+    }
+}

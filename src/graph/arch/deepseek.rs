@@ -31,7 +31,10 @@ fn build(keys: &Keys<'_>, correction_bias: Option<&'static str>) -> Result<Model
     let latent = Latent::read(keys, hidden)?;
     let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
     let layer = |network| Layer { hidden, norm_bias: false, mixer: Mixer::Latent(latent.clone()), network };
-    let dense = keys.count_unless_zero("first_k_dense_replace")?.map_or(0, |layers| layers.value);
+    let dense = keys
+        .stated("first_k_dense_replace")?
+        .count_unless_zero("first_k_dense_replace")?
+        .map_or(0, |layers| layers.value);
     let mut layers = Vec::with_capacity(whole.layers.value as usize);
     keys.set_aside(&["intermediate_size"]);
     for index in 0..whole.layers.value {
@@ -57,7 +60,9 @@ fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
 
 /// The shared experts, which the checkpoint keeps as one network of their joint width.
 fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<Shared>, Error> {
-    let Some(experts) = keys.count_unless_zero("n_shared_experts")? else { return Ok(None) };
+    let Some(experts) = keys.stated("n_shared_experts")?.count_unless_zero("n_shared_experts")? else {
+        return Ok(None);
+    };
     let width = experts.value * keys.count("moe_intermediate_size")?.value;
     let width = Count::derived("shared_intermediate", width, "n_shared_experts × moe_intermediate_size");
     let network = FeedForward::gated(hidden, width);

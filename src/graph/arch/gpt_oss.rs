@@ -20,7 +20,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qkv_bias: bias,
         o_bias: bias,
         sinks: true,
-        ..Attention::read_grouped(keys, whole.hidden)?
+        ..Attention::read_stated(keys, whole.hidden)?
     };
     let window = keys.count("sliding_window")?;
     let windows = interleaved_windows(keys, whole.layers, Some(window), |layer| layer % 2 == 0)?;

@@ -28,7 +28,7 @@ pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["sliding_window_size", "attention_sink_size", "prefill_chunk_size"]);
     let whole = Whole::read(keys, false)?;
     let window = uniform_window(keys, Some(4096))?;
-    let attention = Attention { window, ..attention_with_stated_groups(keys, &whole)? };
+    let attention = Attention { window, ..Attention::read_stated(keys, whole.hidden)? };
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     Ok(whole.uniform(Layer::new(attention, network)))
 }
@@ -37,14 +37,8 @@ pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_ministral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let windows = interleaved_windows(keys, whole.layers, uniform_window(keys, None)?, |_| true)?;
-    let attention = attention_with_stated_groups(keys, &whole)?;
+    let attention = Attention::read_stated(keys, whole.hidden)?;
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     let layer = |window| Layer::new(Attention { window, ..attention.clone() }, network.clone());
     Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
-}
-
-/// These classes default to 8 key/value heads, not to MHA, so the file must say.
-fn attention_with_stated_groups(keys: &Keys<'_>, whole: &Whole) -> Result<Attention, Error> {
-    let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
-    Attention::read(keys, whole.hidden, heads, kv_heads)
 }

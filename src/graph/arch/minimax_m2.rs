@@ -23,7 +23,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("attn_type_list", &json!(vec![1; whole.layers.value as usize]))?;
     keys.count("head_dim")?;
     let attention =
-        Attention { qk_norm: QkNorm::WholeProjection, ..Attention::read_grouped(keys, whole.hidden)? };
+        Attention { qk_norm: QkNorm::WholeProjection, ..Attention::read_stated(keys, whole.hidden)? };
     let moe = Moe {
         correction_bias: Some("mlp.e_score_correction_bias"),
         ..Moe::routed(

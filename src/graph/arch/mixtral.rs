@@ -12,9 +12,8 @@ use crate::spec::model::keys::Keys;
 /// `mixtral`: `intermediate_size` is the width of one expert.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
-    let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
     let window = uniform_window(keys, None)?;
-    let attention = Attention { window, ..Attention::read(keys, whole.hidden, heads, kv_heads)? };
+    let attention = Attention { window, ..Attention::read_stated(keys, whole.hidden)? };
     let moe = Moe::routed(
         whole.hidden,
         keys.count("num_local_experts")?,

@@ -14,7 +14,7 @@ pub fn build_qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // `use_mrope` and `is_causal` choose position encoding and mask.
     keys.set_aside(&["use_mrope", "is_causal"]);
     let whole = Whole::read(keys, false)?;
-    let attention = Attention { qkv_bias: true, ..Attention::read_grouped(keys, whole.hidden)? };
+    let attention = Attention { qkv_bias: true, ..Attention::read_stated(keys, whole.hidden)? };
     dense(keys, whole, attention)
 }
 
@@ -30,7 +30,7 @@ pub(super) fn normed_attention(keys: &Keys<'_>, whole: &Whole) -> Result<Attenti
     keys.count("head_dim")?;
     let bias = keys.flag("attention_bias", false)?;
     let qk_norm = QkNorm::PerHead;
-    Ok(Attention { qkv_bias: bias, o_bias: bias, qk_norm, ..Attention::read_grouped(keys, whole.hidden)? })
+    Ok(Attention { qkv_bias: bias, o_bias: bias, qk_norm, ..Attention::read_stated(keys, whole.hidden)? })
 }
 
 fn dense(keys: &Keys<'_>, whole: Whole, attention: Attention) -> Result<ModelGraph, Error> {

@@ -17,7 +17,7 @@ use crate::spec::model::keys::Keys;
 pub fn build_qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let qkv_bias = keys.flag("qkv_bias", true)?;
-    let attention = Attention { qkv_bias, ..Attention::read_grouped(keys, whole.hidden)? };
+    let attention = Attention { qkv_bias, ..Attention::read_stated(keys, whole.hidden)? };
     let shared = Shared {
         tensor: "mlp.shared_expert",
         network: FeedForward::gated(whole.hidden, keys.count("shared_expert_intermediate_size")?),

@@ -59,7 +59,7 @@ pub struct Attention {
 
 impl Attention {
     /// Plain attention of the usual keys; `head_dim` where the file or the class gives one.
-    pub fn read(keys: &Keys<'_>, hidden: Count, heads: Count, kv_heads: Count) -> Result<Attention, Error> {
+    fn read(keys: &Keys<'_>, hidden: Count, heads: Count, kv_heads: Count) -> Result<Attention, Error> {
         let head_dim = match keys.count_or_none("head_dim")? {
             Some(head_dim) => head_dim,
             None => quotient(hidden, heads)?,
@@ -84,6 +84,11 @@ impl Attention {
             sinks: false,
             packing: Packing::Separate,
         })
+    }
+
+    /// The same keys where the class has a number of its own for a missing `num_key_value_heads`: it must be stated.
+    pub fn read_stated(keys: &Keys<'_>, hidden: Count) -> Result<Attention, Error> {
+        Attention::read_grouped(keys.stated("num_key_value_heads")?, hidden)
     }
 
     /// The keys of Llama and its kin: `num_attention_heads`, `num_key_value_heads` (left out: MHA), `head_dim`.

@@ -38,18 +38,10 @@ impl Latent {
     /// The keys of DeepSeek-V2 and V3. `num_key_value_heads` and `head_dim` say nothing about MLA.
     pub fn read(keys: &Keys<'_>, hidden: Count) -> Result<Latent, Error> {
         keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
-        if !keys.has("q_lora_rank") {
-            return Err(Error::new(
-                "q_lora_rank",
-                "nothing: the key is missing",
-                "a rank, or null where queries are not compressed",
-                "copy the value from the model's config.json",
-            ));
-        }
         Ok(Latent {
             hidden,
             heads: keys.count("num_attention_heads")?,
-            q_lora_rank: keys.count_or_none("q_lora_rank")?,
+            q_lora_rank: keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?,
             kv_lora_rank: keys.count("kv_lora_rank")?,
             qk_rope_head_dim: keys.count("qk_rope_head_dim")?,
             qk_nope_head_dim: keys.count("qk_nope_head_dim")?,

@@ -49,6 +49,16 @@ impl<'c> Keys<'c> {
         self.get(key).is_some()
     }
 
+    /// Refuses a file without the key, which may be `null` but whose absence would mean another default.
+    pub fn stated(&self, key: &'static str) -> Result<&Keys<'c>, Error> {
+        match self.get(key) {
+            Some(_) => Ok(self),
+            None => {
+                Err(Error::new(key, "nothing: the key is missing", "a whole number, or null for none", COPY))
+            }
+        }
+    }
+
     /// A number of at least 1 that must be there.
     pub fn count(&self, key: &'static str) -> Result<Count, Error> {
         match self.get(key) {
