@@ -1,5 +1,10 @@
 //! The model as a graph of operators, in integers. Knows nothing of devices, plans or prices.
 
+pub mod arch;
+pub mod assembly;
+pub mod count;
+pub mod inspect;
 pub mod model;
 pub mod operator;
+pub mod part;
 pub mod tensor;

@@ -3,8 +3,12 @@
 pub mod cluster;
 pub mod device;
 pub mod error;
+<<<<<<< HEAD
 pub mod figure;
 pub mod format;
 pub mod objective;
 pub mod runtime;
 pub mod text;
+=======
+pub mod model;
+>>>>>>> graph

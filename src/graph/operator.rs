@@ -123,3 +123,89 @@ pub enum Operator {
         vocab: Count,
     },
 }
+
+impl Operator {
+    /// The operator's kind as inspections and errors call it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Operator::Input { .. } => "input",
+            Operator::Embedding { .. } => "embedding",
+            Operator::Norm { .. } => "norm",
+            Operator::Linear { .. } => "linear",
+            Operator::Attention { .. } => "attention",
+            Operator::LatentAttention { .. } => "latent_attention",
+            Operator::Activation { .. } => "activation",
+            Operator::Router { .. } => "router",
+            Operator::Experts { .. } => "experts",
+            Operator::Add { .. } => "add",
+            Operator::Sampling { .. } => "sampling",
+        }
+    }
+
+    /// Elements of the result per token.
+    pub fn output(&self) -> Count {
+        let width = |heads: Count, per_head: Count, how| {
+            Count::derived("attention_width", heads.value * per_head.value, how)
+        };
+        match *self {
+            Operator::Input { width } | Operator::Activation { width, .. } | Operator::Add { width } => width,
+            Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
+            Operator::Norm { width, rows, .. } if rows.value == 1 => width,
+            Operator::Norm { width, rows, .. } => width_of_rows(rows, width),
+            Operator::Linear { output, .. } => output,
+            Operator::Attention { heads, v_head_dim, .. } => width(heads, v_head_dim, "heads × head_dim"),
+            Operator::LatentAttention { heads, v_head_dim, .. } => {
+                width(heads, v_head_dim, "heads × v_head_dim")
+            }
+            Operator::Router { top_k, .. } => top_k,
+            Operator::Sampling { .. } => Count::derived("token", 1, "one token id"),
+        }
+    }
+
+    /// The dimensions, each with its name in the operator and where it came from.
+    pub fn dims(&self) -> Vec<(&'static str, Count)> {
+        match *self {
+            Operator::Input { width } | Operator::Activation { width, .. } | Operator::Add { width } => {
+                vec![("width", width)]
+            }
+            Operator::Embedding { vocab, hidden } => vec![("vocab", vocab), ("hidden", hidden)],
+            Operator::Norm { width, rows, .. } => vec![("width", width), ("rows", rows)],
+            Operator::Linear { input, output, .. } => vec![("input", input), ("output", output)],
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => {
+                let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
+                dims.push(("v_head_dim", v_head_dim));
+                dims.extend(window.map(|window| ("window", window)));
+                dims
+            }
+            Operator::LatentAttention {
+                heads,
+                kv_lora_rank,
+                qk_rope_head_dim,
+                qk_nope_head_dim,
+                v_head_dim,
+            } => vec![
+                ("heads", heads),
+                ("kv_lora_rank", kv_lora_rank),
+                ("qk_rope_head_dim", qk_rope_head_dim),
+                ("qk_nope_head_dim", qk_nope_head_dim),
+                ("v_head_dim", v_head_dim),
+            ],
+            Operator::Router { hidden, experts, top_k } => {
+                vec![("hidden", hidden), ("experts", experts), ("top_k", top_k)]
+            }
+            Operator::Experts { hidden, experts, top_k, intermediate, .. } => {
+                vec![
+                    ("hidden", hidden),
+                    ("experts", experts),
+                    ("top_k", top_k),
+                    ("intermediate", intermediate),
+                ]
+            }
+            Operator::Sampling { vocab } => vec![("vocab", vocab)],
+        }
+    }
+}
+
+fn width_of_rows(rows: Count, width: Count) -> Count {
+    Count::derived("norm_width", rows.value * width.value, "rows × width")
+}

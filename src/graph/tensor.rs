@@ -44,6 +44,8 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weight {
     /// Its name inside the layer, e.g. `self_attn.q_proj.weight`; outside layers its whole name.
+    ///
+    /// Where the checkpoint joins matrices by rows (`qkv_proj`), each operator holds its own rows under that name.
     pub name: String,
     /// Its shape as transformers 5 lays it out: `[out, in]`, experts stacked first.
     pub shape: Vec<u64>,

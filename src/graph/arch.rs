@@ -1,0 +1,171 @@
+//! Which builder understands which `model_type`.
+//!
+//! Adding an architecture: a file in `arch/` and its line in `ARCHITECTURES`.
+
+pub mod deepseek;
+pub mod gpt_oss;
+pub mod llama;
+pub mod minimax_m2;
+pub mod mixtral;
+pub mod phi3;
+pub mod qwen;
+pub mod qwen_moe;
+pub mod starcoder2;
+
+use super::model::ModelGraph;
+use crate::spec::error::Error;
+use crate::spec::model::ModelConfig;
+use crate::spec::model::keys::Keys;
+
+/// An architecture that is understood.
+pub struct Architecture {
+    /// `model_type` of its configurations.
+    pub model_type: &'static str,
+    /// Its class in `architectures`.
+    pub class: &'static str,
+    /// Reads the keys and builds the graph.
+    pub build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
+}
+
+/// Every architecture that is understood.
+pub static ARCHITECTURES: &[Architecture] = &[
+    of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
+    of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
+    of("gpt_oss", "GptOssForCausalLM", gpt_oss::build),
+    of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
+    of("llama", "LlamaForCausalLM", llama::build),
+    of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
+    of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
+    of("mistral", "MistralForCausalLM", llama::build_mistral),
+    of("mixtral", "MixtralForCausalLM", mixtral::build),
+    of("phi3", "Phi3ForCausalLM", phi3::build),
+    of("qwen2", "Qwen2ForCausalLM", qwen::build_qwen2),
+    of("qwen2_moe", "Qwen2MoeForCausalLM", qwen_moe::build_qwen2),
+    of("qwen3", "Qwen3ForCausalLM", qwen::build_qwen3),
+    of("qwen3_moe", "Qwen3MoeForCausalLM", qwen_moe::build_qwen3),
+    of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
+];
+
+const fn of(
+    model_type: &'static str,
+    class: &'static str,
+    build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
+) -> Architecture {
+    Architecture { model_type, class, build }
+}
+
+/// More elements than any model has; below it no sum of bits leaves 64 bits.
+const MOST_ELEMENTS: u128 = 1_000_000_000_000_000;
+
+impl ModelGraph {
+    /// The graph of a configuration, or what in the configuration is not understood.
+    pub fn build(config: &ModelConfig) -> Result<ModelGraph, Error> {
+        let architecture = find(config)?;
+        let keys = config.keys();
+        let graph = (architecture.build)(&keys)?;
+        keys.all_read()?;
+        let elements = graph.stored_elements();
+        if elements > MOST_ELEMENTS {
+            return Err(Error::new(
+                "",
+                format!("widths and layers that multiply to {elements} parameters"),
+                format!("at most {MOST_ELEMENTS} parameters"),
+                "copy the values from the model's config.json",
+            ));
+        }
+        Ok(ModelGraph {
+            model_type: architecture.model_type.to_owned(),
+            max_context: config.max_context,
+            ..graph
+        })
+    }
+}
+
+/// The architecture that the file names, by `model_type` or else by class.
+fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
+    let stated = config.architectures.as_slice();
+    let is_stated = |class: &str| stated.is_empty() || stated.iter().any(|name| name == class);
+    match &config.model_type {
+        Some(model_type) => {
+            match ARCHITECTURES.iter().find(|known| known.model_type == model_type.as_str()) {
+                Some(known) if is_stated(known.class) => Ok(known),
+                Some(known) => Err(Error::new(
+                    "architectures",
+                    stated.join(", "),
+                    format!("{}: only models that generate text are served", known.class),
+                    "take the model's text-generation checkpoint",
+                )),
+                None => Err(unknown("model_type", model_type, |known| known.model_type)),
+            }
+        }
+        None => match ARCHITECTURES.iter().find(|known| !stated.is_empty() && is_stated(known.class)) {
+            Some(known) => Ok(known),
+            None => {
+                let found = if stated.is_empty() {
+                    "nothing: the key is missing".to_owned()
+                } else {
+                    stated.join(", ")
+                };
+                Err(unknown("model_type", &found, |known| known.class))
+            }
+        },
+    }
+}
+
+/// Names the stranger, its likely meanings, and everyone who is known.
+fn unknown(key: &str, found: &str, name: fn(&Architecture) -> &'static str) -> Error {
+    let mut names: Vec<&str> = ARCHITECTURES.iter().map(name).collect();
+    names.dedup();
+    let near: Vec<&str> =
+        names.iter().copied().filter(|name| strsim::jaro_winkler(name, found) > 0.85).collect();
+    let fix = if near.is_empty() {
+        "the architecture needs a builder of its own".to_owned()
+    } else {
+        format!("did you mean {}? Otherwise the architecture needs a builder of its own", near.join(" or "))
+    };
+    Error::new(key, found, format!("one of {}", names.join(", ")), fix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> Error {
+        ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap_err()
+    }
+
+    #[test]
+    fn a_stranger_is_named_with_those_who_are_known() {
+        let error = error(r#"{"model_type": "lama"}"#);
+        assert_eq!(error.found, "lama");
+        assert!(
+            error.expected.contains("deepseek_v3") && error.fix.contains("did you mean llama"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_file_without_model_type_is_refused_or_known_by_class() {
+        assert_eq!(error("{}").key, "model_type");
+        assert_eq!(error(r#"{"architectures": ["LlamaForCausalLM"]}"#).key, "hidden_size");
+    }
+
+    #[test]
+    fn a_classifier_is_not_served() {
+        let text = r#"{"model_type": "llama", "architectures": ["LlamaForSequenceClassification"]}"#;
+        assert_eq!(error(text).key, "architectures");
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_names_each_model_type_once() {
+        assert!(ARCHITECTURES.windows(2).all(|pair| pair[0].model_type < pair[1].model_type));
+    }
+
+    #[test]
+    fn a_model_beyond_belief_is_refused() {
+        let text = r#"{"model_type": "llama", "hidden_size": 1000000, "num_hidden_layers": 10000,
+            "vocab_size": 100000000, "num_attention_heads": 100000, "head_dim": 1000000,
+            "num_key_value_heads": 100000, "intermediate_size": 1000000}"#;
+        assert!(error(text).found.contains("multiply"));
+    }
+}

@@ -1,0 +1,44 @@
+//! Llama, Mistral and the many models that share their layers: GQA and a gated feed-forward network.
+
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::Attention;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::whole::Whole;
+use crate::graph::part::window::{interleaved_windows, uniform_window};
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `llama`: biases by `attention_bias` (Q, K, V and output) and `mlp_bias`.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let bias = keys.flag("attention_bias", false)?;
+    let attention =
+        Attention { qkv_bias: bias, o_bias: bias, ..Attention::read_grouped(keys, whole.hidden)? };
+    let network = FeedForward {
+        bias: keys.flag("mlp_bias", false)?,
+        ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)
+    };
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+/// `mistral`: one window for all layers, which the class sets to 4096 where the key is missing.
+pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // `sliding_window_size`, `attention_sink_size` and `prefill_chunk_size` are a serving runtime's notes.
+    keys.set_aside(&["sliding_window_size", "attention_sink_size", "prefill_chunk_size"]);
+    let whole = Whole::read(keys, false)?;
+    let window = uniform_window(keys, Some(4096))?;
+    let attention = Attention { window, ..Attention::read_stated(keys, whole.hidden)? };
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    Ok(whole.uniform(Layer::new(attention, network)))
+}
+
+/// `ministral3`: as Mistral, windows by `layer_types` where there are any.
+pub fn build_ministral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let windows = interleaved_windows(keys, whole.layers, uniform_window(keys, None)?, |_| true)?;
+    let attention = Attention::read_stated(keys, whole.hidden)?;
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let layer = |window| Layer::new(Attention { window, ..attention.clone() }, network.clone());
+    Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
+}

@@ -1,0 +1,154 @@
+//! Puts a block together, operator by operator, in execution order.
+//!
+//! Knows how operators are wired and weights named, not which ones a layer has.
+
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use super::model::{Block, KvLayout, Node};
+use super::operator::{Operator, Split};
+use super::tensor::{Role, Tensor, Weight};
+use crate::quantity::count::Count;
+
+/// A block under construction.
+#[derive(Default)]
+pub struct Assembly {
+    graph: DiGraph<Node, Tensor>,
+    order: Vec<NodeIndex>,
+}
+
+/// A matrix of the checkpoint, as an operator.
+pub struct Matrix {
+    /// The operator's name, e.g. `q_proj`.
+    pub name: &'static str,
+    /// The checkpoint's name without `.weight`, e.g. `self_attn.q_proj`.
+    pub tensor: String,
+    /// Inner dimension.
+    pub input: Count,
+    /// Outer dimension.
+    pub output: Count,
+    /// How a plan may divide it.
+    pub split: Split,
+    /// What it is for.
+    pub role: Role,
+    /// Whether it adds a bias.
+    pub bias: bool,
+}
+
+/// A norm of the checkpoint, as an operator.
+pub struct Scale {
+    /// The operator's name, e.g. `q_norm`.
+    pub name: &'static str,
+    /// The checkpoint's name without `.weight`.
+    pub tensor: String,
+    /// Elements normalised together; the weight has as many.
+    pub width: Count,
+    /// Rows per token.
+    pub rows: Count,
+    /// How the rows follow the plan.
+    pub split: Split,
+    /// LayerNorm's shift beside the scale.
+    pub bias: bool,
+}
+
+impl Assembly {
+    /// Adds an operator that reads the results of `inputs`.
+    pub fn node(
+        &mut self,
+        name: &'static str,
+        operator: Operator,
+        weights: Vec<Weight>,
+        inputs: &[NodeIndex],
+    ) -> NodeIndex {
+        let node = self.graph.add_node(Node { name, operator, weights });
+        for input in inputs {
+            let width = self.graph[*input].operator.output();
+            self.graph.add_edge(*input, node, Tensor { width });
+        }
+        self.order.push(node);
+        node
+    }
+
+    /// Where the residual stream comes in.
+    pub fn input(&mut self, width: Count) -> NodeIndex {
+        self.node("input", Operator::Input { width }, vec![], &[])
+    }
+
+    /// Adds a matrix multiplication.
+    pub fn linear(&mut self, from: NodeIndex, matrix: Matrix) -> NodeIndex {
+        let Matrix { name, tensor, input, output, split, role, bias } = matrix;
+        let mut weights = vec![weight(format!("{tensor}.weight"), vec![output.value, input.value], role)];
+        if bias {
+            weights.push(weight(format!("{tensor}.bias"), vec![output.value], Role::Bias));
+        }
+        self.node(name, Operator::Linear { input, output, split }, weights, &[from])
+    }
+
+    /// Adds a norm.
+    pub fn norm(&mut self, from: NodeIndex, scale: Scale) -> NodeIndex {
+        let Scale { name, tensor, width, rows, split, bias } = scale;
+        let mut weights = vec![weight(format!("{tensor}.weight"), vec![width.value], Role::Norm)];
+        if bias {
+            weights.push(weight(format!("{tensor}.bias"), vec![width.value], Role::Norm));
+        }
+        self.node(name, Operator::Norm { width, rows, split }, weights, &[from])
+    }
+
+    /// Adds a norm of the whole residual stream.
+    pub fn stream_norm(
+        &mut self,
+        from: NodeIndex,
+        name: &'static str,
+        tensor: &str,
+        bias: bool,
+    ) -> NodeIndex {
+        let width = self.graph[from].operator.output();
+        let tensor = tensor.to_owned();
+        self.norm(from, Scale { name, tensor, width, rows: once(), split: Split::Replicate, bias })
+    }
+
+    /// Closes the block.
+    pub fn finish(self, name: &'static str, layers: Vec<u32>, kv: KvLayout) -> Block {
+        Block { name, layers, graph: self.graph, order: self.order, kv }
+    }
+}
+
+/// A parameter of the checkpoint.
+pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: Role) -> Weight {
+    Weight { name: name.into(), shape, role, buffer: false }
+}
+
+/// The one row of a norm that takes the whole width.
+pub fn once() -> Count {
+    Count::derived("rows", 1, "one norm per token")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_carry_what_the_source_yields() {
+        let hidden = Count::config("hidden_size", 6);
+        let mut block = Assembly::default();
+        let input = block.input(hidden);
+        let up = block.linear(
+            input,
+            Matrix {
+                name: "up_proj",
+                tensor: "mlp.up_proj".to_owned(),
+                input: hidden,
+                output: Count::config("intermediate_size", 10),
+                split: Split::Column,
+                role: Role::Mlp,
+                bias: true,
+            },
+        );
+        let activation = Operator::Activation { width: Count::config("intermediate_size", 10), gated: false };
+        block.node("activation", activation, vec![], &[up]);
+        let block = block.finish("dense_layer", vec![0], KvLayout::None);
+        let widths: Vec<u64> = block.graph.edge_weights().map(|tensor| tensor.width.value).collect();
+        assert_eq!(widths, [6, 10]);
+        let elements: u64 = block.graph[up].weights.iter().map(Weight::elements).sum();
+        assert_eq!(elements, 6 * 10 + 10);
+    }
+}

@@ -1,0 +1,242 @@
+//! Exact counts over a graph: parameters, cached elements, tensors by their full names.
+//!
+//! Knows nothing of number formats: elements, not bytes.
+
+use super::model::{Block, KvLayout, ModelGraph, Node};
+use super::operator::Operator;
+use super::tensor::{Role, Weight};
+
+/// The legitimate parameter counts of one model, kept apart.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+pub struct Parameters {
+    /// Trainable parameters: a tied head once, no buffers, no multi-token prediction.
+    pub unique: u64,
+    /// Persistent buffers, e.g. `e_score_correction_bias`.
+    pub buffers: u64,
+    /// Unique parameters that one token passes: all but the routed experts not chosen for it.
+    ///
+    /// The embedding counts whole, although a token reads one row; without it, model cards' figures come out.
+    pub active: u64,
+    /// Multi-token-prediction weights that the checkpoint ships, with their buffers, without `mtp_copies`.
+    pub mtp: u64,
+    /// Copies of embedding and head that the checkpoint stores again for multi-token prediction.
+    pub mtp_copies: u64,
+}
+
+/// Elements cached per token of a sequence, over all layers.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+pub struct KvElements {
+    /// In layers that keep every token.
+    pub growing: u64,
+    /// In layers that keep a window.
+    pub windowed: u64,
+}
+
+impl KvLayout {
+    /// Elements that one layer keeps per token.
+    pub fn elements_per_token(&self) -> u64 {
+        match self {
+            KvLayout::Heads { kv_heads, head_dim, v_head_dim, .. } => {
+                kv_heads.value * (head_dim.value + v_head_dim.value)
+            }
+            KvLayout::Latent { kv_lora_rank, qk_rope_head_dim } => {
+                kv_lora_rank.value + qk_rope_head_dim.value
+            }
+            KvLayout::None => 0,
+        }
+    }
+
+    /// Tokens kept at most.
+    pub fn window(&self) -> Option<u64> {
+        match self {
+            KvLayout::Heads { window, .. } => window.map(|window| window.value),
+            KvLayout::Latent { .. } | KvLayout::None => None,
+        }
+    }
+}
+
+impl Node {
+    /// Parameters (not buffers) of it.
+    pub fn parameters(&self) -> u64 {
+        self.weights.iter().filter(|weight| !weight.buffer).map(Weight::elements).sum()
+    }
+
+    /// Parameters of it that one token passes.
+    pub fn active_parameters(&self) -> u64 {
+        match self.operator {
+            Operator::Experts { experts, top_k, .. } => self.parameters() / experts.value * top_k.value,
+            _ => self.parameters(),
+        }
+    }
+}
+
+impl Block {
+    /// How often it stands in the model.
+    pub fn repeats(&self) -> u64 {
+        self.layers.len().max(1) as u64
+    }
+
+    /// Weights of one layer, in execution order. A tensor that several operators share by rows comes once.
+    pub fn weights(&self) -> Vec<Weight> {
+        let mut joined: Vec<Weight> = vec![];
+        for weight in self.order.iter().flat_map(|node| &self.graph[*node].weights) {
+            match joined.iter_mut().find(|known| known.name == weight.name) {
+                Some(known) => known.shape[0] += weight.shape[0],
+                None => joined.push(weight.clone()),
+            }
+        }
+        joined
+    }
+
+    /// Elements that one layer caches per token.
+    pub fn kv_elements_per_token(&self) -> u64 {
+        self.kv.elements_per_token()
+    }
+
+    /// A sum over the operators of one layer.
+    fn sum(&self, of: impl Fn(&Node) -> u64) -> u64 {
+        self.graph.node_weights().map(of).sum()
+    }
+}
+
+impl ModelGraph {
+    /// Embedding, layers' blocks, head.
+    pub fn all_blocks(&self) -> impl Iterator<Item = &Block> {
+        [&self.embedding].into_iter().chain(&self.blocks).chain([&self.head])
+    }
+
+    /// The counts.
+    pub fn parameters(&self) -> Parameters {
+        let total =
+            |of: fn(&Node) -> u64| self.all_blocks().map(|block| block.repeats() * block.sum(of)).sum();
+        let copy = |weight: &&Weight| matches!(weight.role, Role::Embedding | Role::LmHead);
+        let shipped: u64 = self.mtp.iter().map(Weight::elements).sum();
+        let mtp_copies: u64 = self.mtp.iter().filter(copy).map(Weight::elements).sum();
+        Parameters {
+            unique: total(Node::parameters),
+            buffers: total(|node| {
+                node.weights.iter().filter(|weight| weight.buffer).map(Weight::elements).sum()
+            }),
+            active: total(Node::active_parameters),
+            mtp: shipped - mtp_copies,
+            mtp_copies,
+        }
+    }
+
+    /// Elements cached per token of a sequence.
+    pub fn kv_elements_per_token(&self) -> KvElements {
+        let mut kv = KvElements::default();
+        for block in &self.blocks {
+            let elements = block.repeats() * block.kv_elements_per_token();
+            match block.kv.window() {
+                None => kv.growing += elements,
+                Some(_) => kv.windowed += elements,
+            }
+        }
+        kv
+    }
+
+    /// Every tensor of the model by its full name, in order of layers; multi-token prediction apart.
+    pub fn tensors(&self) -> Vec<Weight> {
+        let of_block: Vec<Vec<Weight>> = self.blocks.iter().map(Block::weights).collect();
+        let mut tensors = self.embedding.weights();
+        for (layer, block) in self.layer_block.iter().enumerate() {
+            let named = |weight: &Weight| Weight {
+                name: format!("model.layers.{layer}.{}", weight.name),
+                ..weight.clone()
+            };
+            tensors.extend(of_block[*block].iter().map(named));
+        }
+        tensors.extend(self.head.weights());
+        tensors
+    }
+
+    /// Everything stored, in a width that no configuration overflows.
+    pub(super) fn stored_elements(&self) -> u128 {
+        let elements = |weight: &Weight| u128::from(weight.elements());
+        let block = |block: &Block| -> u128 {
+            let once: u128 = block.graph.node_weights().flat_map(|node| &node.weights).map(elements).sum();
+            u128::from(block.repeats()) * once
+        };
+        self.all_blocks().map(block).sum::<u128>() + self.mtp.iter().map(elements).sum::<u128>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::model::ModelConfig;
+
+    fn graph(text: &str) -> ModelGraph {
+        ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap()
+    }
+
+    const LLAMA: &str = r#"{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
+        "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10, "tie_word_embeddings": false}"#;
+
+    #[test]
+    fn a_dense_model_by_hand() {
+        let graph = graph(LLAMA);
+        let layer = 6 * 6 + 2 * 6 * 2 + 6 * 6 + 3 * 6 * 10 + 2 * 6;
+        assert_eq!(graph.parameters().unique, 2 * 11 * 6 + 3 * layer + 6);
+        assert_eq!(graph.parameters().active, graph.parameters().unique);
+        assert_eq!(graph.kv_elements_per_token(), KvElements { growing: 3 * 2 * 2, windowed: 0 });
+        assert_eq!(graph.tensors().len(), 3 + 3 * 9);
+        assert_eq!(graph.blocks.len(), 1);
+    }
+
+    #[test]
+    fn a_tied_head_stores_nothing_but_still_projects() {
+        let tied = graph(&LLAMA.replace("false", "true"));
+        assert_eq!(graph(LLAMA).parameters().unique - tied.parameters().unique, 11 * 6);
+        assert!(tied.tied && tied.head.graph.node_weights().any(|node| node.name == "lm_head"));
+    }
+
+    #[test]
+    fn tensors_joined_in_the_checkpoint_come_once() {
+        let joined = graph(&LLAMA.replace("llama", "phi3"));
+        assert_eq!(joined.parameters(), graph(LLAMA).parameters());
+        let weights = joined.blocks[0].weights();
+        let shape = |name: &str| weights.iter().find(|weight| weight.name == name).unwrap().shape.clone();
+        assert_eq!(shape("self_attn.qkv_proj.weight"), [6 + 2 * 2, 6]);
+        assert_eq!(shape("mlp.gate_up_proj.weight"), [2 * 10, 6]);
+    }
+
+    #[test]
+    fn one_token_passes_its_experts_only() {
+        let graph = graph(
+            r#"{"model_type": "mixtral", "hidden_size": 6, "num_hidden_layers": 2, "vocab_size": 11,
+            "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10,
+            "num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 7}"#,
+        );
+        let (unique, active) = (graph.parameters().unique, graph.parameters().active);
+        assert_eq!(unique - active, 2 * (5 - 2) * 3 * 6 * 10);
+        assert_eq!(graph.kv_elements_per_token(), KvElements { growing: 0, windowed: 2 * 2 * 2 });
+    }
+
+    #[test]
+    fn latent_attention_caches_latent_and_rotary_key_whatever_the_heads() {
+        let graph = graph(
+            r#"{"model_type": "deepseek_v3", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
+            "num_attention_heads": 4, "q_lora_rank": null, "kv_lora_rank": 8, "qk_rope_head_dim": 2,
+            "qk_nope_head_dim": 3, "v_head_dim": 5, "intermediate_size": 10, "moe_intermediate_size": 7,
+            "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1, "first_k_dense_replace": 1,
+            "num_nextn_predict_layers": 1}"#,
+        );
+        assert_eq!(graph.kv_elements_per_token().growing, 3 * (8 + 2));
+        let attention = 6 * 4 * 5 + 6 * (8 + 2) + 8 + 8 * 4 * (3 + 5) + 4 * 5 * 6 + 2 * 6;
+        let moe = 4 * 6 + (4 + 1) * 3 * 6 * 7;
+        let parameters = graph.parameters();
+        assert_eq!(parameters.unique, 2 * 11 * 6 + 6 + 3 * attention + 3 * 6 * 10 + 2 * moe);
+        assert_eq!(parameters.buffers, 2 * 4);
+        assert_eq!(parameters.mtp, attention + moe + 4 + 2 * 6 * 6 + 3 * 6);
+        assert_eq!(parameters.mtp_copies, 2 * 11 * 6);
+        let names: Vec<&str> = graph.blocks.iter().map(|block| block.name).collect();
+        assert_eq!(names, ["dense_layer", "moe_layer"]);
+        assert_eq!(graph.layer_block, [0, 1, 1]);
+    }
+}

@@ -1,0 +1,158 @@
+//! A graph laid open: blocks, operators with their dimensions, counts, tensors. For showing and for checking.
+//!
+//! Knows nothing of formats of output; it is the shape that they serialise.
+
+use std::fmt::Display;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::count::Parameters;
+use super::model::{Block, ModelGraph};
+use super::tensor::{Role, Weight};
+
+/// A model, laid open.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Inspection {
+    /// `model_type` of the configuration.
+    pub model_type: String,
+    /// Number of layers.
+    pub layers: u64,
+    /// Longest context that the configuration states, in tokens.
+    pub max_context: Option<u64>,
+    /// The head reuses the embedding's weights.
+    pub tied: bool,
+    /// Exact counts.
+    pub parameters: Parameters,
+    /// Bytes of KV cache per token, at 2 bytes an element, in layers that keep every token.
+    pub kv_bytes_per_token: u64,
+    /// The same in layers that keep a window.
+    pub kv_bytes_per_token_windowed: u64,
+    /// Embedding, layers, head.
+    pub blocks: Vec<InspectedBlock>,
+    /// Every tensor by its full name.
+    pub tensors: Vec<InspectedTensor>,
+    /// Multi-token-prediction weights.
+    pub mtp: Vec<InspectedTensor>,
+}
+
+/// Identical layers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct InspectedBlock {
+    /// Its name.
+    pub name: String,
+    /// Which layers these are; empty for embedding and head.
+    pub layers: Vec<u32>,
+    /// Parameters of one of them.
+    pub parameters: u64,
+    /// Bytes of KV cache per token that one of them keeps, at 2 bytes an element.
+    pub kv_bytes_per_token: u64,
+    /// Tokens that one of them keeps at most.
+    pub window: Option<u64>,
+    /// Operators in execution order.
+    pub operators: Vec<InspectedOperator>,
+}
+
+/// One operator.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct InspectedOperator {
+    /// Its place in the layer.
+    pub name: String,
+    /// What it does.
+    pub kind: String,
+    /// Its dimensions.
+    pub dims: Vec<InspectedDim>,
+    /// Names of the operators whose results it reads.
+    pub inputs: Vec<String>,
+    /// Its parameters.
+    pub parameters: u64,
+}
+
+/// One dimension.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct InspectedDim {
+    /// Its name in the operator.
+    pub name: String,
+    /// The number.
+    pub value: u64,
+    /// Where it came from.
+    pub origin: String,
+}
+
+/// One tensor.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct InspectedTensor {
+    /// Its name in the checkpoint.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<u64>,
+    /// What it is for.
+    pub role: Role,
+    /// A buffer, not a parameter.
+    pub buffer: bool,
+}
+
+/// Bytes of an element in bf16, in which caches are compared.
+const BF16_BYTES: u64 = 2;
+
+impl Inspection {
+    /// Lays `graph` open.
+    pub fn of(graph: &ModelGraph) -> Inspection {
+        let kv = graph.kv_elements_per_token();
+        Inspection {
+            model_type: graph.model_type.clone(),
+            layers: graph.layers.value,
+            max_context: graph.max_context,
+            tied: graph.tied,
+            parameters: graph.parameters(),
+            kv_bytes_per_token: BF16_BYTES * kv.growing,
+            kv_bytes_per_token_windowed: BF16_BYTES * kv.windowed,
+            blocks: graph.all_blocks().map(block).collect(),
+            tensors: graph.tensors().into_iter().map(tensor).collect(),
+            mtp: graph.mtp.iter().cloned().map(tensor).collect(),
+        }
+    }
+}
+
+fn block(block: &Block) -> InspectedBlock {
+    InspectedBlock {
+        name: block.name.to_owned(),
+        layers: block.layers.clone(),
+        parameters: block.graph.node_weights().map(|node| node.parameters()).sum(),
+        kv_bytes_per_token: BF16_BYTES * block.kv_elements_per_token(),
+        window: block.kv.window(),
+        operators: block.order.iter().map(|index| operator(block, *index)).collect(),
+    }
+}
+
+fn operator(block: &Block, index: petgraph::graph::NodeIndex) -> InspectedOperator {
+    let node = &block.graph[index];
+    let dim = |name: &str, value, origin: &dyn Display| InspectedDim {
+        name: name.to_owned(),
+        value,
+        origin: origin.to_string(),
+    };
+    let mut inputs: Vec<String> = block
+        .graph
+        .neighbors_directed(index, petgraph::Direction::Incoming)
+        .map(|input| block.graph[input].name.to_owned())
+        .collect();
+    inputs.reverse();
+    InspectedOperator {
+        name: node.name.to_owned(),
+        kind: node.operator.kind().to_owned(),
+        dims: node
+            .operator
+            .dims()
+            .iter()
+            .map(|(name, count)| dim(name, count.value, &count.origin))
+            .collect(),
+        inputs,
+        parameters: node.parameters(),
+    }
+}
+
+fn tensor(weight: Weight) -> InspectedTensor {
+    let Weight { name, shape, role, buffer } = weight;
+    InspectedTensor { name, shape, role, buffer }
+}

@@ -1,0 +1,115 @@
+//! Dense feed-forward networks: gated (three matrices) and plain (two).
+//!
+//! Knows nothing of experts or of the layer around it.
+
+use petgraph::graph::NodeIndex;
+
+use super::attention::Packing;
+use crate::graph::assembly::{Assembly, Matrix};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::Role;
+use crate::quantity::count::Count;
+
+/// The matrices of a feed-forward network, with the checkpoint's names for them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    /// `act(gate_proj) × up_proj`, then `down_proj`; `gate_up_proj` where joined.
+    Gated(Packing),
+    /// `act(up)`, then `down`.
+    Plain {
+        /// The first matrix, e.g. `c_fc`.
+        up: &'static str,
+        /// The second, e.g. `c_proj`.
+        down: &'static str,
+    },
+}
+
+/// A dense feed-forward network, as one layer has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FeedForward {
+    /// Width of the residual stream.
+    pub hidden: Count,
+    /// Width inside.
+    pub intermediate: Count,
+    /// Its matrices.
+    pub form: Form,
+    /// Biases on all of them.
+    pub bias: bool,
+}
+
+/// Names of the operators, which tell shared experts from a dense network.
+struct Names {
+    gate: &'static str,
+    up: &'static str,
+    activation: &'static str,
+    down: &'static str,
+}
+
+const DENSE: Names = Names { gate: "gate_proj", up: "up_proj", activation: "activation", down: "down_proj" };
+const SHARED: Names = Names {
+    gate: "shared_gate_proj",
+    up: "shared_up_proj",
+    activation: "shared_activation",
+    down: "shared_down_proj",
+};
+
+impl FeedForward {
+    /// Gate, up and down projections without biases, stored apart: what most models have.
+    pub fn gated(hidden: Count, intermediate: Count) -> FeedForward {
+        FeedForward { hidden, intermediate, form: Form::Gated(Packing::Separate), bias: false }
+    }
+
+    /// Adds the operators of a layer's `mlp`, from the normed stream on.
+    pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
+        self.assemble_as(block, from, "mlp", &DENSE, Role::Mlp)
+    }
+
+    /// Adds the operators of shared experts that the checkpoint keeps under `tensor`.
+    pub fn assemble_shared(&self, block: &mut Assembly, from: NodeIndex, tensor: &str) -> NodeIndex {
+        self.assemble_as(block, from, tensor, &SHARED, Role::SharedExpert)
+    }
+
+    fn assemble_as(
+        &self,
+        block: &mut Assembly,
+        from: NodeIndex,
+        tensor: &str,
+        names: &Names,
+        role: Role,
+    ) -> NodeIndex {
+        let FeedForward { hidden, intermediate, form, bias } = *self;
+        let (gate, up, down) = match form {
+            Form::Gated(Packing::Separate) => (Some("gate_proj"), "up_proj", "down_proj"),
+            Form::Gated(Packing::Joined) => (Some("gate_up_proj"), "gate_up_proj", "down_proj"),
+            Form::Plain { up, down } => (None, up, down),
+        };
+        let column = |name, stored: &str| Matrix {
+            name,
+            tensor: format!("{tensor}.{stored}"),
+            input: hidden,
+            output: intermediate,
+            split: Split::Column,
+            role,
+            bias,
+        };
+        let mut wide = vec![];
+        if let Some(gate) = gate {
+            wide.push(block.linear(from, column(names.gate, gate)));
+        }
+        wide.push(block.linear(from, column(names.up, up)));
+        let activation = Operator::Activation { width: intermediate, gated: gate.is_some() };
+        let activated = block.node(names.activation, activation, vec![], &wide);
+        block.linear(
+            activated,
+            Matrix {
+                name: names.down,
+                tensor: format!("{tensor}.{down}"),
+                input: intermediate,
+                output: hidden,
+                split: Split::Row,
+                role,
+                bias,
+            },
+        )
+    }
+}

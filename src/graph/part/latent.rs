@@ -1,0 +1,112 @@
+//! Multi-head latent attention (MLA) with its low-rank projections: DeepSeek-V2, V3 and kin.
+//!
+//! Knows nothing of the layer around it, nor of absorbed decode: that is a matter of cost.
+
+use petgraph::graph::NodeIndex;
+
+use super::attention::width;
+use crate::graph::assembly::{Assembly, Matrix, Scale, once, weight};
+use crate::graph::model::KvLayout;
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::Role;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// Latent attention, as one layer has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latent {
+    /// Width of the residual stream.
+    pub hidden: Count,
+    /// Query heads.
+    pub heads: Count,
+    /// Rank of the compressed query; none: queries are projected directly.
+    pub q_lora_rank: Option<Count>,
+    /// Rank of the compressed key/value, which is what is cached.
+    pub kv_lora_rank: Count,
+    /// Elements of the rotary key that all heads share.
+    pub qk_rope_head_dim: Count,
+    /// Elements of a head's key without position.
+    pub qk_nope_head_dim: Count,
+    /// Elements of a head's value.
+    pub v_head_dim: Count,
+    /// Biases on the down-projections and the output.
+    pub bias: bool,
+}
+
+impl Latent {
+    /// The keys of DeepSeek-V2 and V3. `num_key_value_heads` and `head_dim` say nothing about MLA.
+    pub fn read(keys: &Keys<'_>, hidden: Count) -> Result<Latent, Error> {
+        keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
+        Ok(Latent {
+            hidden,
+            heads: keys.count("num_attention_heads")?,
+            q_lora_rank: keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?,
+            kv_lora_rank: keys.count("kv_lora_rank")?,
+            qk_rope_head_dim: keys.count("qk_rope_head_dim")?,
+            qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
+            v_head_dim: keys.count("v_head_dim")?,
+            bias: keys.flag("attention_bias", false)?,
+        })
+    }
+
+    /// What a layer of it caches.
+    pub fn kv(&self) -> KvLayout {
+        KvLayout::Latent { kv_lora_rank: self.kv_lora_rank, qk_rope_head_dim: self.qk_rope_head_dim }
+    }
+
+    /// Adds the operators, from the normed stream to the output projection.
+    pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
+        let Latent { hidden, heads, q_lora_rank, kv_lora_rank, .. } = *self;
+        let Latent { qk_rope_head_dim, qk_nope_head_dim, v_head_dim, bias, .. } = *self;
+        let matrix = |name, tensor: &str, input, output, split, bias| Matrix {
+            name,
+            tensor: format!("self_attn.{tensor}"),
+            input,
+            output,
+            split,
+            role: Role::Attention,
+            bias,
+        };
+        let norm = |name, tensor: &str, width| Scale {
+            name,
+            tensor: format!("self_attn.{tensor}"),
+            width,
+            rows: once(),
+            split: Split::Replicate,
+            bias: false,
+        };
+        let q_head =
+            sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
+        let q_width = width("q_width", heads, q_head, "num_attention_heads × (qk_nope + qk_rope)");
+        let q = match q_lora_rank {
+            None => block.linear(from, matrix("q_proj", "q_proj", hidden, q_width, Split::Heads, false)),
+            Some(rank) => {
+                let a =
+                    block.linear(from, matrix("q_a_proj", "q_a_proj", hidden, rank, Split::Replicate, bias));
+                let a = block.norm(a, norm("q_a_norm", "q_a_layernorm", rank));
+                block.linear(a, matrix("q_b_proj", "q_b_proj", rank, q_width, Split::Heads, false))
+            }
+        };
+        let latent = sum("kv_latent", kv_lora_rank, qk_rope_head_dim, "kv_lora_rank + qk_rope_head_dim");
+        let kv = matrix("kv_a_proj", "kv_a_proj_with_mqa", hidden, latent, Split::Replicate, bias);
+        let rope_and_latent = block.linear(from, kv);
+        let normed = block.norm(rope_and_latent, norm("kv_a_norm", "kv_a_layernorm", kv_lora_rank));
+        let kv_head = sum("kv_head_dim", qk_nope_head_dim, v_head_dim, "qk_nope_head_dim + v_head_dim");
+        let kv_b_rows = width("kv_b_width", heads, kv_head, "num_attention_heads × (qk_nope + v)");
+        let kv_b =
+            weight("self_attn.kv_b_proj.weight", vec![kv_b_rows.value, kv_lora_rank.value], Role::Attention);
+        let attention = block.node(
+            "attention",
+            Operator::LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim },
+            vec![kv_b],
+            &[q, normed],
+        );
+        let v_width = width("v_width", heads, v_head_dim, "num_attention_heads × v_head_dim");
+        block.linear(attention, matrix("o_proj", "o_proj", v_width, hidden, Split::Row, bias))
+    }
+}
+
+fn sum(symbol: &'static str, one: Count, other: Count, how: &'static str) -> Count {
+    Count::derived(symbol, one.value + other.value, how)
+}

@@ -1,0 +1,142 @@
+//! Mixtures of experts: router, stacked routed experts, shared experts.
+//!
+//! Knows nothing of which layers have one.
+
+use petgraph::graph::NodeIndex;
+
+use super::feed_forward::FeedForward;
+use crate::graph::assembly::{Assembly, Matrix, weight};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::{Role, Weight};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+
+/// How the checkpoint stacks the experts' matrices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stacking {
+    /// `[experts, out, in]`, without biases: what most models have.
+    OutIn,
+    /// `[experts, in, out]`, with biases (gpt-oss).
+    InOutWithBias,
+}
+
+/// Experts that every token passes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shared {
+    /// The checkpoint's name, e.g. `mlp.shared_experts`.
+    pub tensor: &'static str,
+    /// All of them, fused into one network.
+    pub network: FeedForward,
+    /// A sigmoid gate of one output on their sum (Qwen2-MoE).
+    pub gate: Option<&'static str>,
+}
+
+/// A mixture of experts, as one layer has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moe {
+    /// Width of the residual stream.
+    pub hidden: Count,
+    /// Routed experts.
+    pub experts: Count,
+    /// Experts chosen per token, shared ones apart.
+    pub top_k: Count,
+    /// Width of one expert.
+    pub intermediate: Count,
+    /// The checkpoint's name of the router, e.g. `mlp.gate`.
+    pub router: &'static str,
+    /// A bias on the router's scores.
+    pub router_bias: bool,
+    /// The buffer that balances the experts, e.g. `mlp.gate.e_score_correction_bias`.
+    pub correction_bias: Option<&'static str>,
+    /// How the experts are stacked.
+    pub stacking: Stacking,
+    /// Experts that every token passes.
+    pub shared: Option<Shared>,
+}
+
+impl Moe {
+    /// Routed experts alone, behind `mlp.gate`, stacked as most models have them.
+    pub fn routed(hidden: Count, experts: Count, top_k: Count, intermediate: Count) -> Result<Moe, Error> {
+        if top_k.value > experts.value {
+            return Err(Error::new(
+                top_k.symbol,
+                top_k.value.to_string(),
+                format!("at most the {} experts of {}", experts.value, experts.symbol),
+                "copy both values from the model's config.json",
+            ));
+        }
+        Ok(Moe {
+            hidden,
+            experts,
+            top_k,
+            intermediate,
+            router: "mlp.gate",
+            router_bias: false,
+            correction_bias: None,
+            stacking: Stacking::OutIn,
+            shared: None,
+        })
+    }
+
+    /// Adds the operators, from the normed stream on; what comes back is to be summed.
+    pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> Vec<NodeIndex> {
+        let Moe { hidden, experts, top_k, intermediate, .. } = *self;
+        let router =
+            block.node("router", Operator::Router { hidden, experts, top_k }, self.router_weights(), &[from]);
+        let routed = Operator::Experts { hidden, experts, top_k, intermediate, gated: true };
+        let mut sums = vec![block.node("experts", routed, self.expert_weights(), &[from, router])];
+        if let Some(shared) = &self.shared {
+            sums.push(shared.network.assemble_shared(block, from, shared.tensor));
+            sums.extend(shared.gate.map(|tensor| shared_gate(block, from, hidden, tensor)));
+        }
+        sums
+    }
+
+    fn router_weights(&self) -> Vec<Weight> {
+        let (experts, hidden) = (self.experts.value, self.hidden.value);
+        let mut weights =
+            vec![weight(format!("{}.weight", self.router), vec![experts, hidden], Role::Router)];
+        if self.router_bias {
+            weights.push(weight(format!("{}.bias", self.router), vec![experts], Role::Bias));
+        }
+        if let Some(name) = self.correction_bias {
+            weights.push(Weight { buffer: true, ..weight(name, vec![experts], Role::Router) });
+        }
+        weights
+    }
+
+    fn expert_weights(&self) -> Vec<Weight> {
+        let (experts, hidden, inner) = (self.experts.value, self.hidden.value, self.intermediate.value);
+        let expert = |name: &str, shape| weight(format!("mlp.experts.{name}"), shape, Role::Expert);
+        let bias =
+            |name: &str, width| weight(format!("mlp.experts.{name}"), vec![experts, width], Role::Bias);
+        match self.stacking {
+            Stacking::OutIn => vec![
+                expert("gate_up_proj", vec![experts, 2 * inner, hidden]),
+                expert("down_proj", vec![experts, hidden, inner]),
+            ],
+            Stacking::InOutWithBias => vec![
+                expert("gate_up_proj", vec![experts, hidden, 2 * inner]),
+                bias("gate_up_proj_bias", 2 * inner),
+                expert("down_proj", vec![experts, inner, hidden]),
+                bias("down_proj_bias", hidden),
+            ],
+        }
+    }
+}
+
+/// The gate on shared experts: one number per token, applied where the results are summed.
+fn shared_gate(block: &mut Assembly, from: NodeIndex, hidden: Count, tensor: &str) -> NodeIndex {
+    block.linear(
+        from,
+        Matrix {
+            name: "shared_expert_gate",
+            tensor: tensor.to_owned(),
+            input: hidden,
+            output: Count::derived("gate", 1, "one gate on the shared experts"),
+            split: Split::Replicate,
+            role: Role::Router,
+            bias: false,
+        },
+    )
+}

@@ -1,0 +1,107 @@
+//! Sliding windows: which layers of a model attend to the last tokens only.
+//!
+//! Knows the ways in which configurations say so, not what a window costs.
+
+use serde_json::json;
+
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// The window of each layer, where all layers have the same or none: Mistral, Mixtral, Phi-3.
+///
+/// `default` is the class's, for a file without the key; `null` means no window.
+pub fn uniform_window(keys: &Keys<'_>, default: Option<u64>) -> Result<Option<Count>, Error> {
+    match default {
+        Some(default) if !keys.has("sliding_window") => {
+            Ok(Some(Count::class_default("sliding_window", default)))
+        }
+        _ => keys.count_or_none("sliding_window"),
+    }
+}
+
+/// The window of each of `layers` by `layer_types`; left out, `sliding` says which layers have it.
+pub fn interleaved_windows(
+    keys: &Keys<'_>,
+    layers: Count,
+    window: Option<Count>,
+    sliding: impl Fn(u64) -> bool,
+) -> Result<Vec<Option<Count>>, Error> {
+    let Some(types) = keys.texts("layer_types")? else {
+        return Ok((0..layers.value).map(|layer| window.filter(|_| sliding(layer))).collect());
+    };
+    let refuse = |key: &str, found: &str, expected: &str| {
+        Error::new(key, found, expected, "copy layer_types and its neighbours from the model's config.json")
+    };
+    if types.len() as u64 != layers.value {
+        let expected = format!("one entry for each of the {} layers", layers.value);
+        return Err(refuse("layer_types", &format!("a list of {}", types.len()), &expected));
+    }
+    let one = |(at, kind): (usize, &String)| match (kind.as_str(), window) {
+        ("full_attention", _) => Ok(None),
+        ("sliding_attention", Some(window)) => Ok(Some(window)),
+        ("sliding_attention", None) => {
+            Err(refuse("sliding_window", "no window", "a window for the sliding layers"))
+        }
+        (other, _) => {
+            Err(refuse(&format!("layer_types[{at}]"), other, "full_attention or sliding_attention"))
+        }
+    };
+    types.iter().enumerate().map(one).collect()
+}
+
+/// The windows of Qwen models: off unless `use_sliding_window`, then from layer `max_window_layers` on.
+pub fn qwen_windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> {
+    keys.set_aside(&["sliding_window", "max_window_layers", "layer_types"]);
+    if !keys.flag("use_sliding_window", false)? {
+        keys.only("layer_types", &json!(vec!["full_attention"; layers.value as usize]))?;
+        return Ok(vec![None; layers.value as usize]);
+    }
+    let window = keys.count("sliding_window")?;
+    let first = keys.count("max_window_layers")?;
+    interleaved_windows(keys, layers, Some(window), |layer| layer >= first.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Map, Value};
+
+    fn map(text: &str) -> Map<String, Value> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn sizes(windows: Vec<Option<Count>>) -> Vec<u64> {
+        windows.into_iter().map(|window| window.map_or(0, |window| window.value)).collect()
+    }
+
+    const FOUR: Count = Count::config("num_hidden_layers", 4);
+
+    #[test]
+    fn qwen_windows_are_off_unless_switched_on_and_begin_at_max_window_layers() {
+        let off = map(r#"{"sliding_window": 9, "max_window_layers": 2, "use_sliding_window": false}"#);
+        assert_eq!(sizes(qwen_windows(&Keys::new(&off), FOUR).unwrap()), [0, 0, 0, 0]);
+        let on = map(r#"{"sliding_window": 9, "max_window_layers": 3, "use_sliding_window": true}"#);
+        assert_eq!(sizes(qwen_windows(&Keys::new(&on), FOUR).unwrap()), [0, 0, 0, 9]);
+    }
+
+    #[test]
+    fn null_means_no_window_and_absence_the_default_of_the_class() {
+        let (null, absent) = (map(r#"{"sliding_window": null}"#), map("{}"));
+        assert_eq!(uniform_window(&Keys::new(&null), Some(4096)).unwrap(), None);
+        assert_eq!(uniform_window(&Keys::new(&absent), Some(4096)).unwrap().map(|w| w.value), Some(4096));
+        assert_eq!(uniform_window(&Keys::new(&absent), None).unwrap(), None);
+    }
+
+    #[test]
+    fn layer_types_rule_where_they_are_stated() {
+        let keys = map(r#"{"layer_types":
+            ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]}"#);
+        let window = Some(Count::config("sliding_window", 7));
+        let windows = interleaved_windows(&Keys::new(&keys), FOUR, window, |_| true).unwrap();
+        assert_eq!(sizes(windows), [0, 7, 7, 0]);
+        assert!(interleaved_windows(&Keys::new(&keys), FOUR, None, |_| true).is_err());
+        let five = Count::config("num_hidden_layers", 5);
+        assert!(interleaved_windows(&Keys::new(&keys), five, window, |_| true).is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! A model as its Hugging Face `config.json` states it: named keys, dtype, quantization.
+//!
+//! Knows nothing of what the keys mean for a graph; builders in `graph::arch` read them.
+
+pub mod file;
+pub mod keys;
+pub mod neutral;
+pub mod quantization;
+
+use serde_json::{Map, Value};
+
+use crate::spec::error::Error;
+use keys::Keys;
+use quantization::Quantization;
+
+/// A `config.json`, read as far as every architecture shares it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelConfig {
+    /// `model_type`, e.g. `llama`; absent in a few old files, which name a class in `architectures`.
+    pub model_type: Option<String>,
+    /// Classes in `architectures`, e.g. `LlamaForCausalLM`.
+    pub architectures: Vec<String>,
+    /// `dtype` (or `torch_dtype`) as written, e.g. `bfloat16`.
+    pub dtype: Option<String>,
+    /// `max_position_embeddings`, in tokens.
+    pub max_context: Option<u64>,
+    /// How the checkpoint's weights are quantized, where they are.
+    pub quantization: Option<Quantization>,
+    map: Map<String, Value>,
+}
+
+impl ModelConfig {
+    /// Reads the text of a `config.json`.
+    pub fn parse(text: &str) -> Result<ModelConfig, Error> {
+        ModelConfig::parse_with_quant(text, None)
+    }
+
+    /// Reads the text of a `config.json`, and that of the `hf_quant_config.json` beside it, if there is one.
+    pub fn parse_with_quant(text: &str, hf_quant_config: Option<&str>) -> Result<ModelConfig, Error> {
+        let quant = hf_quant_config.map(object).transpose()?;
+        ModelConfig::from_map(object(text)?, quant.as_ref())
+    }
+
+    /// Takes the object of a `config.json`, and that of an `hf_quant_config.json`, already read.
+    pub fn from_map(
+        map: Map<String, Value>,
+        hf_quant_config: Option<&Map<String, Value>>,
+    ) -> Result<ModelConfig, Error> {
+        let keys = Keys::new(&map);
+        let model_type = keys.text("model_type")?;
+        let architectures = keys.texts("architectures")?.unwrap_or_default();
+        let dtype = match keys.text("dtype")? {
+            Some(dtype) => Some(dtype),
+            None => keys.text("torch_dtype")?,
+        };
+        let max_context = keys.count_or_none("max_position_embeddings")?.map(|count| count.value);
+        let quantization = Quantization::find(&map, hf_quant_config)?;
+        Ok(ModelConfig { model_type, architectures, dtype, max_context, quantization, map })
+    }
+
+    /// The keys, for a builder to read and to account for.
+    pub fn keys(&self) -> Keys<'_> {
+        Keys::new(&self.map)
+    }
+
+    /// The number format of the checkpoint's weights: quantization if stated, else the dtype.
+    ///
+    /// `None` where the file states neither, or a dtype that no accelerator computes in.
+    pub fn weight_format(&self) -> Option<&'static str> {
+        match (&self.quantization, self.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch."))) {
+            (Some(quantization), _) => Some(quantization.weight_format),
+            (None, Some("bfloat16")) => Some("bf16"),
+            (None, Some("float16")) => Some("fp16"),
+            _ => None,
+        }
+    }
+}
+
+/// The JSON object that `text` must be.
+fn object(text: &str) -> Result<Map<String, Value>, Error> {
+    let fix = "give the model's config.json as downloaded from its repository";
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(other) => Err(Error::new("", keys::shown(&other), "a JSON object", fix)),
+        Err(error) => Err(Error::new("", format!("text that is not JSON: {error}"), "a JSON object", fix)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_and_the_new_name_of_dtype_say_the_same() {
+        let old = ModelConfig::parse(r#"{"torch_dtype": "bfloat16"}"#).unwrap();
+        let new = ModelConfig::parse(r#"{"dtype": "bfloat16"}"#).unwrap();
+        assert_eq!(old.weight_format(), Some("bf16"));
+        assert_eq!(old.dtype, new.dtype);
+    }
+
+    #[test]
+    fn quantization_wins_over_dtype() {
+        let text = r#"{"torch_dtype": "bfloat16", "quantization_config": {"quant_method": "mxfp4"}}"#;
+        assert_eq!(ModelConfig::parse(text).unwrap().weight_format(), Some("mxfp4"));
+    }
+
+    #[test]
+    fn text_that_is_no_object_is_refused() {
+        for text in ["", "[]", "3", "{\"a\": NaN}", "{\"a\": 1e999}", "{\"model_type\": 7}"] {
+            assert!(ModelConfig::parse(text).is_err(), "{text}");
+        }
+    }
+}

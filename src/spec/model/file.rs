@@ -1,0 +1,86 @@
+//! A shipped or user-written model file: a configuration with its name, its source and its count.
+//!
+//! Knows nothing of where such files lie.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::ModelConfig;
+use crate::spec::error::Error;
+
+/// `models/<org>--<name>.json`.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelFile {
+    /// Where the configuration comes from: an address or repository, with its revision.
+    pub source: String,
+    /// Hugging Face id, e.g. `meta-llama/Llama-3.1-8B`.
+    pub name: String,
+    /// Other names of the same architecture, e.g. its instruction-tuned sisters.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Unique parameters: a tied head once, no buffers, no multi-token prediction.
+    pub parameters: u64,
+    /// Checkpoints of this model in other number formats.
+    #[serde(default)]
+    pub published: Vec<Published>,
+    /// The architecture keys of `config.json`.
+    pub config: Map<String, Value>,
+}
+
+/// A published checkpoint of a model in a number format of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Hugging Face id, e.g. `Qwen/Qwen3-32B-FP8`.
+    pub id: String,
+    /// Its weight format, e.g. `fp8-block`.
+    pub weight_format: String,
+    /// What says that it exists.
+    pub source: String,
+}
+
+impl ModelFile {
+    /// Reads the text of a model file.
+    pub fn parse(text: &str) -> Result<ModelFile, Error> {
+        let json = &mut serde_json::Deserializer::from_str(text);
+        serde_path_to_error::deserialize(json).map_err(|error| {
+            let path = error.path().to_string();
+            Error::new(
+                if path == "." { String::new() } else { path },
+                error.into_inner().to_string(),
+                "a model file: source, name, parameters, config; aliases and published if any",
+                "follow one of the shipped model files",
+            )
+        })
+    }
+
+    /// The configuration inside.
+    pub fn model_config(&self) -> Result<ModelConfig, Error> {
+        ModelConfig::from_map(self.config.clone(), None).map_err(|mut error| {
+            error.key = format!("config.{}", error.key);
+            error
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_key_is_named_with_its_place() {
+        let text = r#"{"source": "s", "name": "a/b", "parameters": 1, "config": {},
+            "published": [{"id": "a/c", "format": "fp8", "source": "s"}]}"#;
+        let error = ModelFile::parse(text).unwrap_err();
+        assert!(error.key.starts_with("published[0]"), "{error}");
+        assert!(error.found.contains("format"), "{error}");
+    }
+
+    #[test]
+    fn a_fault_in_the_configuration_says_that_it_lies_there() {
+        let text = r#"{"source": "s", "name": "a/b", "parameters": 1, "config": {"model_type": 3}}"#;
+        let error = ModelFile::parse(text).unwrap().model_config().unwrap_err();
+        assert_eq!(error.key, "config.model_type");
+    }
+}

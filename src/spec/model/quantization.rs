@@ -1,0 +1,256 @@
+//! How a checkpoint's weights are quantized: `quantization_config`, or `hf_quant_config.json` beside it.
+//!
+//! Names the weight format; knows nothing of its bits, scales or speed (those are the format's).
+
+use serde_json::{Map, Value};
+
+use super::keys::shown;
+use crate::spec::error::Error;
+
+/// A checkpoint's quantization.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quantization {
+    /// `quant_method` (or `quant_algo`) as written, e.g. `fp8`, `awq`, `NVFP4`.
+    pub method: String,
+    /// The weight format that it amounts to, e.g. `fp8-block`.
+    pub weight_format: &'static str,
+    /// Rows and columns that share a scale, where scales are per block.
+    pub weight_block_size: Option<[u64; 2]>,
+    /// Weights along a row that share a scale, where scales are per group.
+    pub group_size: Option<u64>,
+    /// Patterns of modules left in the model's dtype.
+    pub modules_to_not_convert: Vec<String>,
+    /// The format of cached keys and values, where the checkpoint brings scales for one.
+    pub kv_format: Option<&'static str>,
+}
+
+const KEY: &str = "quantization_config";
+const FIX: &str = "state the weight format yourself, or use a checkpoint in one of these";
+const KNOWN: &str =
+    "fp8, fbgemm_fp8, mxfp4, awq, gptq, compressed-tensors or modelopt with one uniform weight format";
+
+/// ModelOpt's `quant_algo` → weight format.
+const ALGORITHMS: &[(&str, &str)] = &[
+    ("FP8", "fp8"),
+    ("FP8_PER_CHANNEL_PER_TOKEN", "fp8"),
+    ("FP8_PB_WO", "fp8-block"),
+    ("NVFP4", "nvfp4"),
+    ("W4A16_AWQ", "int4-awq"),
+    ("MXFP4", "mxfp4"),
+];
+
+impl Quantization {
+    /// The quantization that `config.json` states, or `hf_quant_config.json` where that stands beside it.
+    pub(super) fn find(
+        config: &Map<String, Value>,
+        hf_quant_config: Option<&Map<String, Value>>,
+    ) -> Result<Option<Quantization>, Error> {
+        let inside = match config.get(KEY).or_else(|| config.get("compression_config")) {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(map)) => Some(Quantization::read(map)?),
+            Some(other) => return Err(Error::new(KEY, shown(other), "an object", FIX)),
+        };
+        let beside = match hf_quant_config.and_then(|map| map.get("quantization")) {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(map)) => Some(Quantization::read(map)?),
+            Some(other) => return Err(Error::new("quantization", shown(other), "an object", FIX)),
+        };
+        match (inside, beside) {
+            (Some(inside), Some(beside)) if inside.weight_format != beside.weight_format => Err(Error::new(
+                KEY,
+                inside.weight_format,
+                format!("{}, as hf_quant_config.json says", beside.weight_format),
+                "take both files from the same revision of the checkpoint",
+            )),
+            (inside, beside) => Ok(inside.or(beside)),
+        }
+    }
+
+    fn read(map: &Map<String, Value>) -> Result<Quantization, Error> {
+        let text = |key: &str| map.get(key).and_then(Value::as_str);
+        let number = |key: &str| map.get(key).and_then(Value::as_u64);
+        let method = text("quant_method").or_else(|| text("quant_algo"));
+        let group = sole_group(map)?;
+        let weight_block_size = block_size(map.get("weight_block_size"))?
+            .or(group.and_then(|weights| block_size(weights.get("block_structure")).ok().flatten()));
+        let group_size = number("group_size")
+            .or_else(|| group.and_then(|weights| weights.get("group_size")).and_then(Value::as_u64));
+        let refuse = |found: String| Error::new(KEY, found, KNOWN, FIX);
+        let weight_format = match (text("quant_algo"), text("quant_method")) {
+            (Some(algorithm), _) => ALGORITHMS
+                .iter()
+                .find(|(name, _)| *name == algorithm)
+                .map(|(_, format)| *format)
+                .ok_or_else(|| refuse(format!("quant_algo {algorithm}")))?,
+            (None, Some("fp8")) if weight_block_size.is_some() => "fp8-block",
+            (None, Some("fp8" | "fbgemm_fp8")) => "fp8",
+            (None, Some("mxfp4")) => "mxfp4",
+            (None, Some(method @ ("awq" | "gptq"))) => match (method, number("bits")) {
+                ("awq", Some(4)) => "int4-awq",
+                ("gptq", Some(4)) => "int4-gptq",
+                ("gptq", Some(8)) => "int8",
+                (_, bits) => return Err(refuse(format!("{method} of {bits:?} bits"))),
+            },
+            (None, Some("compressed-tensors")) => match group {
+                Some(weights) => {
+                    group_format(weights).ok_or_else(|| refuse(format!("weights {weights:?}")))?
+                }
+                None => return Err(refuse("compressed-tensors without config_groups".to_owned())),
+            },
+            (None, Some(other)) => return Err(refuse(format!("quant_method {other}"))),
+            (None, None) => return Err(refuse("neither quant_method nor quant_algo".to_owned())),
+        };
+        let modules_to_not_convert = ["modules_to_not_convert", "ignore", "exclude_modules"]
+            .iter()
+            .filter_map(|key| map.get(*key).and_then(Value::as_array))
+            .flatten()
+            .filter_map(|pattern| pattern.as_str().map(str::to_owned))
+            .collect();
+        Ok(Quantization {
+            method: method.unwrap_or_default().to_owned(),
+            weight_format,
+            weight_block_size,
+            group_size,
+            modules_to_not_convert,
+            kv_format: kv_format(map)?,
+        })
+    }
+}
+
+/// The `weights` of `config_groups`, where there is exactly one kind of them.
+fn sole_group(map: &Map<String, Value>) -> Result<Option<&Map<String, Value>>, Error> {
+    let Some(groups) = map.get("config_groups").and_then(Value::as_object) else { return Ok(None) };
+    let mut kinds: Vec<&Map<String, Value>> =
+        groups.values().filter_map(|group| group.get("weights").and_then(Value::as_object)).collect();
+    kinds.dedup();
+    match kinds.as_slice() {
+        [] => Ok(None),
+        [kind] => Ok(Some(kind)),
+        several => Err(Error::new(
+            "quantization_config.config_groups",
+            format!("{} weight formats", several.len()),
+            KNOWN,
+            FIX,
+        )),
+    }
+}
+
+/// The weight format of a compressed-tensors group: its element type, bits and how scales are shared.
+fn group_format(weights: &Map<String, Value>) -> Option<&'static str> {
+    let text = |key: &str| weights.get(key).and_then(Value::as_str);
+    let number = |key: &str| weights.get(key).and_then(Value::as_u64);
+    match (text("type")?, number("num_bits")?, text("strategy"), number("group_size")) {
+        ("float", 8, Some("block"), _) => Some("fp8-block"),
+        ("float", 8, _, None) => Some("fp8"),
+        ("float", 4, _, Some(16)) => Some("nvfp4"),
+        ("float", 4, _, Some(32)) => Some("mxfp4"),
+        ("int", 8, _, None) => Some("int8"),
+        ("int", 4, Some("group"), Some(_)) => Some("int4-gptq"),
+        _ => None,
+    }
+}
+
+fn block_size(value: Option<&Value>) -> Result<Option<[u64; 2]>, Error> {
+    let refuse = |value: &Value| {
+        Error::new(
+            "quantization_config.weight_block_size",
+            shown(value),
+            "two whole numbers, e.g. [128, 128]",
+            FIX,
+        )
+    };
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(value @ Value::Array(sides)) => match sides.as_slice() {
+            [rows, columns] => match (rows.as_u64(), columns.as_u64()) {
+                (Some(rows @ 1..), Some(columns @ 1..)) => Ok(Some([rows, columns])),
+                _ => Err(refuse(value)),
+            },
+            _ => Err(refuse(value)),
+        },
+        Some(value) => Err(refuse(value)),
+    }
+}
+
+/// The cache format, which checkpoints state as a word, or as an object of bits and type.
+fn kv_format(map: &Map<String, Value>) -> Result<Option<&'static str>, Error> {
+    let value = map.get("kv_cache_scheme").or_else(|| map.get("kv_cache_quant_algo"));
+    let word = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(word)) => word.to_lowercase(),
+        Some(value) => {
+            let of = |key: &str| value.get(key).cloned().unwrap_or_default();
+            format!("{}{}", of("type").as_str().unwrap_or_default(), of("num_bits"))
+        }
+    };
+    match word.as_str() {
+        "fp8" | "float8" => Ok(Some("fp8")),
+        "int8" => Ok(Some("int8")),
+        "nvfp4" => Ok(Some("nvfp4")),
+        _ => Err(Error::new(
+            "quantization_config.kv_cache_scheme",
+            word,
+            "FP8, INT8 or NVFP4",
+            "remove it and state the cache format yourself",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Quantization, Error> {
+        let map: Map<String, Value> = serde_json::from_str(text).unwrap();
+        Quantization::read(&map)
+    }
+
+    #[test]
+    fn each_method_names_its_format() {
+        for (text, format) in [
+            (r#"{"quant_method": "fp8", "weight_block_size": [128, 128]}"#, "fp8-block"),
+            (r#"{"quant_method": "fp8", "weight_block_size": null}"#, "fp8"),
+            (r#"{"quant_method": "fbgemm_fp8"}"#, "fp8"),
+            (r#"{"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}"#, "mxfp4"),
+            (r#"{"quant_method": "awq", "bits": 4, "group_size": 128}"#, "int4-awq"),
+            (r#"{"quant_method": "gptq", "bits": 8}"#, "int8"),
+            (r#"{"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_scheme": "FP8"}"#, "nvfp4"),
+            (
+                r#"{"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights":
+                    {"type": "float", "num_bits": 8, "strategy": "channel", "group_size": null}}}}"#,
+                "fp8",
+            ),
+        ] {
+            assert_eq!(of(text).unwrap().weight_format, format, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_by_name() {
+        for text in [
+            r#"{"quant_algo": "MIXED_PRECISION"}"#,
+            r#"{"quant_method": "hqq"}"#,
+            r#"{"quant_method": "awq", "bits": 3}"#,
+            r#"{"quant_method": "fp8", "weight_block_size": [128]}"#,
+            r#"{}"#,
+        ] {
+            assert!(of(text).is_err(), "{text}");
+        }
+        assert!(of(r#"{"quant_algo": "MIXED_PRECISION"}"#).unwrap_err().found.contains("MIXED_PRECISION"));
+    }
+
+    #[test]
+    fn the_file_beside_speaks_where_config_json_is_silent_and_must_not_contradict_it() {
+        let silent = Map::new();
+        let beside: Map<String, Value> = serde_json::from_str(
+            r#"{"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}}"#,
+        )
+        .unwrap();
+        let found = Quantization::find(&silent, Some(&beside)).unwrap().unwrap();
+        assert_eq!((found.weight_format, found.kv_format), ("fp8", Some("fp8")));
+        assert_eq!(found.modules_to_not_convert, ["lm_head"]);
+        let other: Map<String, Value> =
+            serde_json::from_str(r#"{"quantization_config": {"quant_method": "mxfp4"}}"#).unwrap();
+        assert!(Quantization::find(&other, Some(&beside)).is_err());
+    }
+}

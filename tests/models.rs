@@ -1,0 +1,188 @@
+//! Shipped models and published configurations: exact counts, shapes and caches, or a typed refusal.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mantile::graph::inspect::Inspection;
+use mantile::graph::model::ModelGraph;
+use mantile::spec::model::ModelConfig;
+use mantile::spec::model::file::ModelFile;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[path = "models/facts.rs"]
+mod facts;
+#[path = "models/mutations.rs"]
+mod mutations;
+
+type Shapes = BTreeMap<String, Vec<u64>>;
+
+/// What is known of a shipped model from elsewhere; `source` says from where.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Golden {
+    source: String,
+    unique: u64,
+    buffers: u64,
+    active: u64,
+    kv_bytes_per_token: u64,
+    kv_bytes_per_token_windowed: u64,
+    /// Published total of a checkpoint that ships multi-token prediction with copies of embedding and head.
+    with_mtp_and_copies: Option<u64>,
+    outside_layers: Shapes,
+    layer_groups: Vec<LayerGroup>,
+    buffer: Option<Buffer>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayerGroup {
+    /// First and last.
+    layers: [u64; 2],
+    tensors: Shapes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Buffer {
+    /// First and last.
+    layers: [u64; 2],
+    name: String,
+    shape: Vec<u64>,
+}
+
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    files
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn shipped() -> Vec<(String, ModelFile)> {
+    let read = |file: PathBuf| {
+        let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
+        let model = ModelFile::parse(&fs::read_to_string(&file).unwrap())
+            .unwrap_or_else(|error| panic!("{stem}: {error}"));
+        (stem, model)
+    };
+    json_files(&root().join("models"))
+        .into_iter()
+        .filter(|file| !file.ends_with("schema.json"))
+        .map(read)
+        .collect()
+}
+
+fn built(stem: &str, config: &ModelConfig) -> ModelGraph {
+    ModelGraph::build(config).unwrap_or_else(|error| panic!("{stem}: {error}"))
+}
+
+/// Expected tensors by full name, from groups of layers.
+fn expand(golden: &Golden) -> Shapes {
+    let mut tensors = golden.outside_layers.clone();
+    for group in &golden.layer_groups {
+        for layer in group.layers[0]..=group.layers[1] {
+            let named =
+                |(name, shape): (&String, &Vec<u64>)| (format!("model.layers.{layer}.{name}"), shape.clone());
+            tensors.extend(group.tensors.iter().map(named));
+        }
+    }
+    if let Some(buffer) = &golden.buffer {
+        for layer in buffer.layers[0]..=buffer.layers[1] {
+            tensors.insert(format!("model.layers.{layer}.{}", buffer.name), buffer.shape.clone());
+        }
+    }
+    tensors
+}
+
+fn shapes(inspection: &Inspection) -> Shapes {
+    let shapes: Shapes =
+        inspection.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.shape.clone())).collect();
+    assert_eq!(shapes.len(), inspection.tensors.len(), "two tensors of one name");
+    shapes
+}
+
+#[test]
+fn shipped_models_have_the_counts_that_they_state() {
+    let shipped = shipped();
+    assert!(shipped.len() >= 16, "only {} models", shipped.len());
+    for (stem, model) in shipped {
+        let graph = built(&stem, &model.model_config().unwrap());
+        assert_eq!(graph.parameters().unique, model.parameters, "{stem}");
+        assert_eq!(stem, model.name.replace('/', "--"), "the file is named after its model");
+        assert!(!model.source.is_empty(), "{stem}");
+    }
+}
+
+#[test]
+fn shipped_models_have_the_tensors_and_caches_known_from_elsewhere() {
+    for (stem, model) in shipped() {
+        let file = root().join("tests/golden").join(format!("{stem}.json"));
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let golden: Golden = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{stem}: {error}"));
+        let inspection = Inspection::of(&built(&stem, &model.model_config().unwrap()));
+        let parameters = inspection.parameters;
+        assert!(!golden.source.is_empty(), "{stem}");
+        assert_eq!(parameters.unique, golden.unique, "{stem}");
+        assert_eq!(parameters.buffers, golden.buffers, "{stem}");
+        assert_eq!(parameters.active, golden.active, "{stem}");
+        assert_eq!(inspection.kv_bytes_per_token, golden.kv_bytes_per_token, "{stem}");
+        assert_eq!(inspection.kv_bytes_per_token_windowed, golden.kv_bytes_per_token_windowed, "{stem}");
+        assert_eq!(shapes(&inspection), expand(&golden), "{stem}");
+        let shipped = parameters.unique + parameters.buffers + parameters.mtp + parameters.mtp_copies;
+        match golden.with_mtp_and_copies {
+            Some(total) => assert_eq!(shipped, total, "{stem}"),
+            None => assert_eq!(parameters.mtp, 0, "{stem}"),
+        }
+    }
+}
+
+#[test]
+fn every_golden_file_has_its_model() {
+    for golden in json_files(&root().join("tests/golden")) {
+        let model = root().join("models").join(golden.file_name().unwrap());
+        assert!(model.exists(), "{}", model.display());
+    }
+}
+
+#[test]
+fn no_two_models_share_a_name() {
+    let mut names: Vec<String> =
+        shipped().into_iter().flat_map(|(_, model)| [vec![model.name], model.aliases].concat()).collect();
+    names.sort();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn published_checkpoints_name_a_known_weight_format_and_a_source() {
+    let known = ["bf16", "fp16", "fp8", "fp8-block", "int8", "int4-awq", "int4-gptq", "nvfp4", "mxfp4"];
+    for (stem, model) in shipped() {
+        let config = model.model_config().unwrap();
+        let own = config.weight_format().expect(&stem);
+        assert!(known.contains(&own), "{stem}: {own}");
+        for published in &model.published {
+            assert!(known.contains(&published.weight_format.as_str()), "{stem}: {}", published.weight_format);
+            assert!(!published.source.is_empty(), "{stem}: {}", published.id);
+        }
+    }
+}
+
+#[test]
+fn inspections_follow_their_schema() {
+    let schema = serde_json::to_value(schemars::schema_for!(Inspection)).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for (stem, model) in shipped() {
+        let inspection = Inspection::of(&built(&stem, &model.model_config().unwrap()));
+        let value: Value = serde_json::to_value(&inspection).unwrap();
+        assert!(validator.is_valid(&value), "{stem}");
+    }
+}
