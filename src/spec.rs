@@ -3,12 +3,9 @@
 pub mod cluster;
 pub mod device;
 pub mod error;
-<<<<<<< HEAD
 pub mod figure;
 pub mod format;
+pub mod model;
 pub mod objective;
 pub mod runtime;
 pub mod text;
-=======
-pub mod model;
->>>>>>> graph

@@ -31,6 +31,8 @@ pub struct Runtime {
     pub block_tokens: Figure<Ratio>,
     /// Tokens that one step computes at most.
     pub max_batched_tokens: Figure<Ratio>,
+    /// Sequences that it sets up for, whatever the traffic; absent where it follows the traffic.
+    pub max_sequences: Option<Figure<Ratio>>,
     /// What it reserves.
     pub memory: Reserve,
     /// How near to the roofline it comes, per device.
@@ -45,6 +47,8 @@ pub struct Runtime {
 pub struct Reserve {
     /// Fraction of the capacity that it uses.
     pub utilization: Figure<Ratio>,
+    /// Bytes reserved per sequence and logit for sampling; absent means the fp32 logits alone.
+    pub sampler: Option<Figure<Bytes>>,
     /// Buffers of the runtime, per device.
     pub buffers: Figure<Bytes>,
     /// Captured graphs, per device.
