@@ -4,4 +4,5 @@ pub mod cost;
 pub mod graph;
 pub mod plan;
 pub mod quantity;
+pub mod serving;
 pub mod spec;

@@ -5,6 +5,7 @@ pub mod collective;
 pub mod enumerate;
 pub mod group;
 pub mod infeasible;
+pub mod layout;
 pub mod legal;
 pub mod parallel;
 pub mod shard;

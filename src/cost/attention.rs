@@ -3,7 +3,6 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -47,19 +46,17 @@ impl<N: Num> Attention<Qty<N>> {
     }
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&FLOPS, &BYTES];
-
-static FLOPS: Formula = Formula {
-    symbol: "attention_flops",
-    unit: FLOP,
-    why: "QK^T and A·V: a multiply-add each per query-key pair, head and channel",
-    cite: "Vaswani et al. 2017, 3.2.1",
-};
-
-static BYTES: Formula = Formula {
-    symbol: "attention_bytes",
-    unit: BYTE,
-    why: "reads queries and the cache in reach, writes results and the new keys and values; scores stay on chip",
-    cite: "Dao et al. 2022 (FlashAttention), 3.1",
-};
+crate::formulas! {
+    FLOPS {
+        symbol: "attention_flops",
+        unit: FLOP,
+        why: "QK^T and A·V: a multiply-add each per query-key pair, head and channel",
+        cite: "Vaswani et al. 2017, 3.2.1",
+    }
+    BYTES {
+        symbol: "attention_bytes",
+        unit: BYTE,
+        why: "reads queries and the cache in reach, writes results and the new keys and values; scores stay on chip",
+        cite: "Dao et al. 2022 (FlashAttention), 3.1",
+    }
+}

@@ -1,6 +1,5 @@
 //! What goes through a step on one device: how many sequences, how many new tokens, how much context.
 
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::COUNT;
 
@@ -60,33 +59,29 @@ impl<N: Num> Batch<Qty<N>> {
     }
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&TOKENS, &POOLED, &PAIRS, &KEYS];
-
-static TOKENS: Formula = Formula {
-    symbol: "tokens",
-    unit: COUNT,
-    why: "each sequence brings its new tokens; context-parallel ranks share them in prefill",
-    cite: "definition",
-};
-
-static POOLED: Formula = Formula {
-    symbol: "pooled_tokens",
-    unit: COUNT,
-    why: "expert layers are shared by all ranks of a stage, so their tokens come together",
-    cite: "Rajbhandari et al. 2022 (DeepSpeed-MoE)",
-};
-
-static PAIRS: Formula = Formula {
-    symbol: "pairs",
-    unit: COUNT,
-    why: "a token attends to itself and what came before, up to the window: past + (new + 1) / 2 on average",
-    cite: "Vaswani et al. 2017, 3.2.3 (causal mask); Beltagy et al. 2020 (sliding window)",
-};
-
-static KEYS: Formula = Formula {
-    symbol: "keys",
-    unit: COUNT,
-    why: "the cache inside reach is read once a step for all queries of a sequence",
-    cite: "Dao et al. 2022 (FlashAttention), 3.1",
-};
+crate::formulas! {
+    TOKENS {
+        symbol: "tokens",
+        unit: COUNT,
+        why: "each sequence brings its new tokens; context-parallel ranks share them in prefill",
+        cite: "definition",
+    }
+    POOLED {
+        symbol: "pooled_tokens",
+        unit: COUNT,
+        why: "expert layers are shared by all ranks of a stage, so their tokens come together",
+        cite: "Rajbhandari et al. 2022 (DeepSpeed-MoE)",
+    }
+    PAIRS {
+        symbol: "pairs",
+        unit: COUNT,
+        why: "a token attends to itself and what came before, up to the window: past + (new + 1) / 2 on average",
+        cite: "Vaswani et al. 2017, 3.2.3 (causal mask); Beltagy et al. 2020 (sliding window)",
+    }
+    KEYS {
+        symbol: "keys",
+        unit: COUNT,
+        why: "the cache inside reach is read once a step for all queries of a sequence",
+        cite: "Dao et al. 2022 (FlashAttention), 3.1",
+    }
+}

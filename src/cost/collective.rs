@@ -5,7 +5,6 @@ use super::machine::{Link, Machine};
 use crate::plan::collective::{Collective, Kind, Tokens};
 use crate::plan::group::TierShape;
 use crate::quantity::count::Count;
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
 use crate::quantity::unit::{BYTE, COUNT, SECOND};
@@ -180,40 +179,35 @@ fn destinations<R: Read>(read: &R, top_k: Count, ep: u64) -> Qty<R::N> {
     (ep * (1.0 - missed)).is(&DESTINATIONS)
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&WIRE, &ALGORITHM, &TIME, &PAYLOAD, &DESTINATIONS];
-
-static WIRE: Formula = Formula {
-    symbol: "wire_bytes",
-    unit: BYTE,
-    why: "what a device puts on its links: 2(n-1)/n of the buffer for all-reduce, (n-1)/n for gather, scatter and all-to-all, 1 in the switch",
-    cite: "Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x algorithms (ring, tree, NVLS)",
-};
-
-static ALGORITHM: Formula = Formula {
-    symbol: "algorithm_time",
-    unit: SECOND,
-    why: "hops follow one another, bytes stream at the fraction of the link rate that collectives reach",
-    cite: "Hockney 1994 (latency and bandwidth)",
-};
-
-static TIME: Formula = Formula {
-    symbol: "collective_time",
-    unit: SECOND,
-    why: "launch and synchronisation, then the fastest algorithm that the topology allows, tier by tier",
-    cite: "NCCL chooses its algorithm the same way, by least modelled time",
-};
-
-static PAYLOAD: Formula = Formula {
-    symbol: "payload",
-    unit: BYTE,
-    why: "the buffer that the exchange is about: tokens by width",
-    cite: "definition",
-};
-
-static DESTINATIONS: Formula = Formula {
-    symbol: "destinations",
-    unit: COUNT,
-    why: "a token is sent once to each device that holds one of its experts: ep (1 - (1 - 1/ep)^top_k) of them",
-    cite: "DeepEP sends per destination, not per expert; occupancy under uniform routing",
-};
+crate::formulas! {
+    WIRE {
+        symbol: "wire_bytes",
+        unit: BYTE,
+        why: "what a device puts on its links: 2(n-1)/n of the buffer for all-reduce, (n-1)/n for gather, scatter and all-to-all, 1 in the switch",
+        cite: "Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x algorithms (ring, tree, NVLS)",
+    }
+    ALGORITHM {
+        symbol: "algorithm_time",
+        unit: SECOND,
+        why: "hops follow one another, bytes stream at the fraction of the link rate that collectives reach",
+        cite: "Hockney 1994 (latency and bandwidth)",
+    }
+    TIME {
+        symbol: "collective_time",
+        unit: SECOND,
+        why: "launch and synchronisation, then the fastest algorithm that the topology allows, tier by tier",
+        cite: "NCCL chooses its algorithm the same way, by least modelled time",
+    }
+    PAYLOAD {
+        symbol: "payload",
+        unit: BYTE,
+        why: "the buffer that the exchange is about: tokens by width",
+        cite: "definition",
+    }
+    DESTINATIONS {
+        symbol: "destinations",
+        unit: COUNT,
+        why: "a token is sent once to each device that holds one of its experts: ep (1 - (1 - 1/ep)^top_k) of them",
+        cite: "DeepEP sends per destination, not per expert; occupancy under uniform routing",
+    }
+}

@@ -1,0 +1,48 @@
+//! One instance of the model on its devices: the plan laid over the graph for both phases, and where
+//! its pipeline is cut.
+
+use crate::graph::model::ModelGraph;
+use crate::plan::group::TierShape;
+use crate::plan::parallel::{ParallelPlan, Phase};
+use crate::plan::shard::{ShardedModel, shard};
+use crate::plan::stages::blocks_per_stage;
+
+/// An instance that may prefill, decode, or both.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// Its degrees.
+    pub plan: ParallelPlan,
+    /// Layers of each pipeline stage.
+    pub stages: Vec<u32>,
+    /// Layers of each block on each stage.
+    pub stage_blocks: Vec<Vec<u64>>,
+    /// The graph laid out for prompts.
+    pub prefill: ShardedModel,
+    /// The graph laid out for answers.
+    pub decode: ShardedModel,
+    /// Longest context the model states.
+    pub max_context: Option<u64>,
+}
+
+impl Instance {
+    /// Lays `plan` over `graph`, the pipeline cut as `stages` says.
+    pub fn new(graph: &ModelGraph, plan: ParallelPlan, stages: Vec<u32>, tiers: &[TierShape]) -> Instance {
+        let decode = shard(graph, plan, Phase::Decode, tiers);
+        Instance {
+            plan,
+            stage_blocks: blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages),
+            stages,
+            prefill: shard(graph, plan, Phase::Prefill, tiers),
+            decode,
+            max_context: graph.max_context,
+        }
+    }
+
+    /// The graph laid out for `phase`.
+    pub fn sharded(&self, phase: Phase) -> &ShardedModel {
+        match phase {
+            Phase::Prefill => &self.prefill,
+            Phase::Decode => &self.decode,
+        }
+    }
+}
