@@ -32,8 +32,8 @@ impl<N: Num> Attention<Qty<N>> {
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.head_dim + self.v_head_dim;
-        let queries = activation_bytes * batch.tokens() * self.heads * width;
-        let written = batch.tokens() / batch.context_parts;
+        let queries = activation_bytes * batch.tokens * self.heads * width;
+        let written = batch.tokens / batch.context_parts;
         let cached = batch.sequences * batch.keys(self.window) + written;
         (queries + kv_bytes * cached * self.kv_heads * width).is(&BYTES)
     }

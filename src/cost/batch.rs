@@ -16,22 +16,29 @@ pub struct Batch<T> {
     pub token_parts: T,
     /// Ranks that share each sequence's cache (context parallel decode).
     pub context_parts: T,
-    /// Ranks with tokens of their own that share the experts (attention data parallel, and context
-    /// parallel in prefill).
-    pub token_groups: T,
+    /// Tokens that go through this rank's matrices.
+    pub tokens: T,
+    /// Tokens that all ranks of the stage together bring to the experts.
+    pub pooled: T,
 }
 
 impl<N: Num> Batch<Qty<N>> {
-    /// Tokens that go through this rank's matrices.
+    /// `sequences` with `new` tokens after `past` cached ones. `token_groups` ranks with tokens of
+    /// their own share the experts.
     #[inline(always)]
-    pub fn tokens(&self) -> Qty<N> {
-        (self.sequences * self.new / self.token_parts).is(&TOKENS)
+    pub fn new(
+        (sequences, new, past): (Qty<N>, Qty<N>, Qty<N>),
+        (token_parts, context_parts, token_groups): (Qty<N>, Qty<N>, Qty<N>),
+    ) -> Self {
+        let tokens = (sequences * new / token_parts).is(&TOKENS);
+        let pooled = (tokens * token_groups).is(&POOLED);
+        Batch { sequences, new, past, token_parts, context_parts, tokens, pooled }
     }
 
-    /// Tokens that all ranks together bring to the experts.
+    /// The last token of each sequence: all that the head sees.
     #[inline(always)]
-    pub fn pooled(&self) -> Qty<N> {
-        (self.tokens() * self.token_groups).is(&POOLED)
+    pub fn last_token(&self) -> Self {
+        Batch { tokens: self.sequences, pooled: self.sequences, ..*self }
     }
 
     /// Query–key pairs of one sequence on this rank: causal, inside `window` where there is one.

@@ -35,7 +35,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
     #[inline(always)]
     fn expanded(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         if self.absorbed {
-            batch.tokens()
+            batch.tokens
         } else {
             batch.sequences * (batch.past + batch.new) / batch.token_parts
         }
@@ -81,8 +81,8 @@ impl<N: Num> LatentAttention<Qty<N>> {
         } else {
             self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
         };
-        let queries = activation_bytes * batch.tokens() * self.heads * width;
-        let cached = batch.sequences * batch.keys(None) + batch.tokens() / batch.context_parts;
+        let queries = activation_bytes * batch.tokens * self.heads * width;
+        let cached = batch.sequences * batch.keys(None) + batch.tokens / batch.context_parts;
         let keys = kv_bytes * cached * self.latent();
         let read = if self.absorbed {
             queries + keys

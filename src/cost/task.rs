@@ -77,8 +77,8 @@ fn compute<R: Read>(
         |value| read.count(Count::derived("elements_here", value, "elements of this tensor on one device"));
     let quantised = machine.quantised[share.role as usize];
     let tokens = || match share.token_parts {
-        1 => batch.tokens(),
-        parts => batch.tokens() / n(Count::plan("tp", parts)),
+        1 => batch.tokens,
+        parts => batch.tokens / n(Count::plan("tp", parts)),
     };
     let elementwise = |elements: Qty<R::N>, flops_per_element, moved, weights| {
         Elementwise { elements, flops_per_element, moved, weights }.cost(chip)

@@ -215,9 +215,8 @@ impl<'a> Layout<'a> {
         let tokens = Tokens::Dispatched { tp: copies, top_k, ep: self.plan.ep };
         let width = Count { value: hidden.value * self.plan.moe_tp, ..hidden };
         let group = Group::place(ranks, 1, self.tiers);
-        let travel = |kind| {
-            group.map(|group| Task::Exchange(Collective { kind, group, width, tokens, overlaps: false }))
-        };
+        let travel =
+            |kind| group.map(|group| Task::Exchange(Collective::new(kind, group, width, tokens, self.tiers)));
         self.steps.extend(travel(Kind::AllToAll).map(|task| Step { name: "dispatch", task }));
         self.compute(node, local, 1);
         self.steps.extend(travel(Kind::AllToAll).map(|task| Step { name: "combine", task }));
@@ -270,8 +269,8 @@ impl<'a> Layout<'a> {
         let Some(group) = Group::place(self.plan.cp, self.plan.tp, self.tiers) else { return };
         let (name, collective) = match self.phase {
             Phase::Prefill => {
-                let tokens = Tokens::KeysValues;
-                ("ring_kv", Collective { kind: Kind::AllGather, group, width: keys, tokens, overlaps: true })
+                let ring = Collective::new(Kind::AllGather, group, keys, Tokens::KeysValues, self.tiers);
+                ("ring_kv", Collective { overlaps: true, ..ring })
             }
             Phase::Decode => {
                 let merged = heads.split(self.plan.tp).value * (width.value + 4);
@@ -280,8 +279,7 @@ impl<'a> Layout<'a> {
                     merged,
                     "heads here × (value width + max and sum in fp32)",
                 );
-                let tokens = Tokens::Rank;
-                ("merge_heads", Collective { kind: Kind::AllReduce, group, width, tokens, overlaps: false })
+                ("merge_heads", Collective::new(Kind::AllReduce, group, width, Tokens::Rank, self.tiers))
             }
         };
         self.steps.push(Step { name, task: Task::Exchange(collective) });
@@ -289,7 +287,7 @@ impl<'a> Layout<'a> {
 
     fn exchange(&mut self, name: &'static str, kind: Kind, parts: u64, width: Count) {
         if let Some(group) = Group::place(parts, 1, self.tiers) {
-            let collective = Collective { kind, group, width, tokens: Tokens::Rank, overlaps: false };
+            let collective = Collective::new(kind, group, width, Tokens::Rank, self.tiers);
             self.steps.push(Step { name, task: Task::Exchange(collective) });
         }
     }

@@ -89,12 +89,9 @@ pub struct ShardedModel {
 pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[TierShape]) -> ShardedModel {
     let lay = |block| Layout::new(plan, phase, tiers, block).run();
     let stride = plan.stage_devices();
-    let handover = Group::place(plan.pp, stride, tiers).map(|whole| Collective {
-        kind: Kind::SendRecv,
-        group: Group { size: 2, inner: 2, inner_tier: whole.outer_tier, outer_tier: whole.outer_tier },
-        width: graph.hidden.split(plan.tp),
-        tokens: Tokens::Rank,
-        overlaps: false,
+    let handover = Group::place(plan.pp, stride, tiers).map(|whole| {
+        let pair = Group { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
+        Collective::new(Kind::SendRecv, pair, graph.hidden.split(plan.tp), Tokens::Rank, tiers)
     });
     let blocks: Vec<_> = graph.blocks.iter().map(lay).collect();
     let widest = blocks.iter().flat_map(|block| &block.steps).map(|step| width_of(&step.task));

@@ -7,6 +7,19 @@ use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedModel, shard};
 use crate::plan::stages::blocks_per_stage;
 
+/// Pipeline stages that hold the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageKind {
+    /// Layers of each block.
+    pub layers: Vec<u64>,
+    /// Holds the embedding.
+    pub first: bool,
+    /// Holds the head.
+    pub last: bool,
+    /// How many such stages there are.
+    pub times: u64,
+}
+
 /// An instance that may prefill, decode, or both.
 #[derive(Clone, Debug)]
 pub struct Instance {
@@ -14,8 +27,8 @@ pub struct Instance {
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
-    /// Layers of each block on each stage.
-    pub stage_blocks: Vec<Vec<u64>>,
+    /// The stages, like ones told once.
+    pub kinds: Vec<StageKind>,
     /// The graph laid out for prompts.
     pub prefill: ShardedModel,
     /// The graph laid out for answers.
@@ -30,7 +43,7 @@ impl Instance {
         let decode = shard(graph, plan, Phase::Decode, tiers);
         Instance {
             plan,
-            stage_blocks: blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages),
+            kinds: kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages)),
             stages,
             prefill: shard(graph, plan, Phase::Prefill, tiers),
             decode,
@@ -45,4 +58,17 @@ impl Instance {
             Phase::Decode => &self.decode,
         }
     }
+}
+
+fn kinds(stages: Vec<Vec<u64>>) -> Vec<StageKind> {
+    let last = stages.len() - 1;
+    let mut kinds: Vec<StageKind> = Vec::new();
+    for (number, layers) in stages.into_iter().enumerate() {
+        let kind = StageKind { layers, first: number == 0, last: number == last, times: 1 };
+        match kinds.iter_mut().find(|known| StageKind { times: 1, ..(*known).clone() } == kind) {
+            Some(known) => known.times += 1,
+            None => kinds.push(kind),
+        }
+    }
+    kinds
 }

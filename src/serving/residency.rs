@@ -1,6 +1,6 @@
 //! What the fullest device of an instance holds, and the longest context that would fit.
 
-use super::instance::Instance;
+use super::instance::{Instance, StageKind};
 use crate::cost::machine::Machine;
 use crate::cost::memory::{Footprint, activations, footprint, kv_per_sequence, weights};
 use crate::graph::tensor::Role;
@@ -12,12 +12,7 @@ use crate::quantity::read::Read;
 use crate::quantity::unit::{BYTE, TOKEN};
 
 /// Weights on one stage: elements in the weight format and in the model dtype.
-fn stage_elements(
-    model: &ShardedModel,
-    instance: &Instance,
-    stage: usize,
-    quantised: &[bool; ROLES],
-) -> (u64, u64) {
+fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; ROLES]) -> (u64, u64) {
     let mut sums = (0, 0);
     let mut add = |elements: &Elements, times: u64| {
         for (role, &count) in elements.iter().enumerate() {
@@ -25,16 +20,15 @@ fn stage_elements(
             *sum += count * times;
         }
     };
-    let last = instance.stage_blocks.len() - 1;
-    for (block, &layers) in model.blocks.iter().zip(&instance.stage_blocks[stage]) {
+    for (block, &layers) in model.blocks.iter().zip(&stage.layers) {
         add(&block.weights, layers);
     }
-    if stage == 0 {
+    if stage.first {
         add(&model.embedding.weights, 1);
     }
-    if stage == last {
+    if stage.last {
         add(&model.head.weights, 1);
-        if model.tied && last > 0 {
+        if model.tied && !stage.first {
             add(&tied_head(model), 1);
         }
     }
@@ -56,8 +50,8 @@ pub fn cache_per_sequence<R: Read>(
     tokens: Qty<R::N>,
     machine: &Machine<Qty<R::N>>,
 ) -> Qty<R::N> {
-    let stages = instance.stage_blocks.iter();
-    let caches = stages.map(|counts| stage_cache(read, instance, phase, counts, tokens, machine));
+    let stages = instance.kinds.iter();
+    let caches = stages.map(|stage| stage_cache(read, instance, phase, stage, tokens, machine));
     caches.reduce(|a, b| a.max(b)).expect("a stage at least")
 }
 
@@ -65,12 +59,12 @@ fn stage_cache<R: Read>(
     read: &R,
     instance: &Instance,
     phase: Phase,
-    counts: &[u64],
+    stage: &StageKind,
     tokens: Qty<R::N>,
     machine: &Machine<Qty<R::N>>,
 ) -> Qty<R::N> {
     let parts = read.count(Count::plan("cp", instance.plan.cp));
-    let blocks = instance.sharded(phase).blocks.iter().zip(counts).filter(|(_, layers)| **layers > 0);
+    let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers).filter(|(_, layers)| **layers > 0);
     let caches = blocks.map(|(block, &layers)| {
         let one = kv_per_sequence(read, &block.kv, tokens, parts, &machine.chip);
         read.count(Count::plan("layers_here", layers)) * one
@@ -83,16 +77,16 @@ pub fn stage_footprint<R: Read>(
     read: &R,
     instance: &Instance,
     phase: Phase,
-    stage: usize,
+    stage: &StageKind,
     (sequences, tokens): (Qty<R::N>, Qty<R::N>),
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
     let model = instance.sharded(phase);
     let chip = &machine.chip;
-    let (quantised, native) = stage_elements(model, instance, stage, &machine.quantised);
+    let (quantised, native) = stage_elements(model, stage, &machine.quantised);
     let count = |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
     let weights = weights(count("quantised_elements", quantised), count("native_elements", native), chip);
-    let cache = stage_cache(read, instance, phase, &instance.stage_blocks[stage], tokens, machine);
+    let cache = stage_cache(read, instance, phase, stage, tokens, machine);
     let sampled = machine.max_sequences.unwrap_or(sequences);
     let (hidden, widest) = (read.count(model.hidden), read.count(model.widest));
     let vocab = read.count(model.vocab);
@@ -111,8 +105,7 @@ pub fn fullest<R: Read>(
     load: (Qty<R::N>, Qty<R::N>),
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
-    let stages = 0..instance.stage_blocks.len();
-    let all = stages.map(|stage| stage_footprint(read, instance, phase, stage, load, machine));
+    let all = instance.kinds.iter().map(|stage| stage_footprint(read, instance, phase, stage, load, machine));
     let fullest = all.max_by(|a, b| a.total.value().total_cmp(&b.total.value()));
     let fullest = fullest.expect("a stage at least");
     fullest.total.at(format_args!("{}/memory", phase.name()));

@@ -84,7 +84,7 @@ fn touched<R: Read>(read: &R, instance: &Instance, batch: &Batch<Qty<R::N>>) -> 
         Task::Compute { operator, .. } => Experts::of(read, operator, 0),
         Task::Exchange(_) => None,
     });
-    experts.map(|experts| experts.touched(batch.pooled())).next().unwrap_or(Qty::from(1.0))
+    experts.map(|experts| experts.touched(batch.pooled)).next().unwrap_or(Qty::from(1.0))
 }
 
 /// A step that reads `spilled` bytes per device over the host link.

@@ -8,6 +8,7 @@ use crate::cost::task::price;
 use crate::plan::collective::Collective;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{ShardedBlock, Step, Task};
+use crate::quantity::count::Count;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Read;
 use crate::quantity::unit::SECOND;
@@ -87,7 +88,7 @@ pub fn step<R: Read>(
     watch: &mut impl Watch<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let model = instance.sharded(phase);
-    let last_token = Batch { new: Qty::from(1.0), token_parts: Qty::from(1.0), ..*batch };
+    let last_token = batch.last_token();
     let embedding = layer(read, &model.embedding, phase, batch, machine, false, watch);
     let head = layer(read, &model.head, phase, &last_token, machine, false, watch);
     let blocks: Vec<_> =
@@ -97,19 +98,18 @@ pub fn step<R: Read>(
         time.at(format_args!("{}/handover", phase.name()))
     });
     let (mut total, mut slowest): (Option<Qty<R::N>>, Option<Qty<R::N>>) = (None, None);
-    let last = instance.stage_blocks.len() - 1;
-    for (number, counts) in instance.stage_blocks.iter().enumerate() {
+    for (number, kind) in instance.kinds.iter().enumerate() {
         let mut stage = Qty::literal(0.0 * SECOND);
-        if number == 0 {
+        if kind.first {
             stage = stage + embedding.time;
         }
-        for (&count, block) in counts.iter().zip(&blocks).filter(|(count, _)| **count > 0) {
-            let layers = crate::quantity::count::Count::plan("layers_here", count);
-            stage = stage + read.count(layers) * block.time;
+        for (&count, block) in kind.layers.iter().zip(&blocks).filter(|(count, _)| **count > 0) {
+            stage = stage + read.count(Count::plan("layers_here", count)) * block.time;
         }
-        stage = if number == last { stage + head.time } else { handover.map_or(stage, |h| stage + h) };
+        stage = if kind.last { stage + head.time } else { handover.map_or(stage, |h| stage + h) };
         let stage = stage.is(&STAGE).at(format_args!("{}/stage{number}", phase.name()));
-        total = Some(total.map_or(stage, |sum| sum + stage));
+        let all = read.count(Count::plan("stages_like_this", kind.times)) * stage;
+        total = Some(total.map_or(all, |sum| sum + all));
         slowest = Some(slowest.map_or(stage, |most| most.max(stage)));
     }
     let (total, slowest) = (total.expect("a stage at least"), slowest.expect("a stage at least"));
@@ -137,19 +137,15 @@ pub fn batch<R: Read>(
     new: Qty<R::N>,
     past: Qty<R::N>,
 ) -> Batch<Qty<R::N>> {
-    use crate::quantity::count::Count;
     let plan = &instance.plan;
     let cp = read.count(Count::plan("cp", plan.cp));
     let dp = read.count(Count::plan("dp", plan.dp));
     let one = Qty::from(1.0);
-    match phase {
-        Phase::Prefill => {
-            Batch { sequences, new, past, token_parts: cp, context_parts: one, token_groups: dp * cp }
-        }
-        Phase::Decode => {
-            Batch { sequences, new, past, token_parts: one, context_parts: cp, token_groups: dp }
-        }
-    }
+    let over = match phase {
+        Phase::Prefill => (cp, one, dp * cp),
+        Phase::Decode => (one, cp, dp),
+    };
+    Batch::new((sequences, new, past), over)
 }
 
 crate::formulas! {
