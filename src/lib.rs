@@ -4,5 +4,6 @@ pub mod cost;
 pub mod graph;
 pub mod plan;
 pub mod quantity;
+pub mod search;
 pub mod serving;
 pub mod spec;
