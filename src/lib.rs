@@ -5,3 +5,4 @@ pub mod graph;
 pub mod plan;
 pub mod quantity;
 pub mod spec;
+pub mod store;
