@@ -86,8 +86,8 @@ pub struct Scenario {
     #[arg(long, value_name = "F", help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_format: Option<String>,
-    /// When weights, experts or cache may lie in host memory
-    #[arg(long, value_enum, value_name = "WHEN", help_heading = CHOICES)]
+    /// When weights, experts or cache may lie in host memory [default: auto, where nothing fits without]
+    #[arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<Offload>,
     /// Axes of the Pareto front, separated by commas [default: the objective's]

@@ -44,7 +44,7 @@ impl Catalog {
         if is_path(text) {
             return from_path(Path::new(text));
         }
-        match self.known(text) {
+        match self.known_model(text) {
             Ok(shelved) => from_catalog(&shelved, text),
             Err(Miss::Unknown(_)) if Path::new(text).exists() => from_path(Path::new(text)),
             Err(Miss::Unknown(fault)) if text.contains('/') => {
@@ -60,7 +60,10 @@ impl Catalog {
 
     /// A model of the catalogue: by id, name or alias, with or without the organisation, in any case; by the
     /// beginning of a name that only one has; or by a published checkpoint.
-    fn known(&self, text: &str) -> Result<Shelved, Miss> {
+    ///
+    /// # Errors
+    /// None or several are so called; near names are suggested.
+    pub fn known_model(&self, text: &str) -> Result<Shelved, Miss> {
         let short = |name: &str| name.rsplit('/').next().unwrap_or(name).to_lowercase();
         let wanted = text.to_lowercase();
         let exact = self.find_by(Kind::Models, text, |label, _| {
@@ -83,8 +86,10 @@ impl Catalog {
         let quant = files.hf_quant_config.as_deref();
         let config = ModelConfig::parse_with_quant(&files.config, quant)
             .map_err(|fault| fault.in_file(&files.source))?;
-        let known =
-            self.known(&repository.id).ok().and_then(|shelved| from_catalog(&shelved, &repository.id).ok());
+        let known = self
+            .known_model(&repository.id)
+            .ok()
+            .and_then(|shelved| from_catalog(&shelved, &repository.id).ok());
         let known = known.filter(|known| known.named.is_none());
         Ok(ResolvedModel {
             name: repository.id.clone(),
