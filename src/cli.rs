@@ -23,14 +23,14 @@ Without a command, `optimize` is meant; without anything, Llama-3.3-70B on one H
 
 Examples:
   mantile-opt --model Qwen3-32B --hardware 4xl40s --objective perf-per-dollar
-  mantile-opt --model DeepSeek-V3 --hardware gb200-nvl72 --objective interactive --pareto-out front.csv
+  mantile-opt --model DeepSeek-V3 --hardware gb200-nvl72 --pareto-out front.csv
   mantile-opt estimate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
   mantile-opt explain --model Llama-3.1-8B --hardware 1xh100 --number tpot
   mantile-opt inspect hf:Qwen/Qwen3-8B
   mantile-opt catalog devices
 
 Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME).
-Own catalogue files: in $MANTILE_HOME, else ~/.config/mantile, in folders named as in the repository.
+Own catalogue files: $MANTILE_HOME, else ~/.config/mantile, with the repository's folders.
 
 Exit codes: 0 found, 2 bad input, 3 infeasible.";
 

@@ -168,7 +168,7 @@ pub fn list(lines: &[Line]) -> String {
 pub fn entry(value: &Value) -> String {
     let mut rows = Vec::new();
     flatten(String::new(), value, &mut rows);
-    table(&["key", "value", "source"], &rows)
+    table(&["key", "value [grade: source]"], &rows)
 }
 
 fn flatten(path: String, value: &Value, rows: &mut Vec<Vec<String>>) {
@@ -198,8 +198,8 @@ fn flatten(path: String, value: &Value, rows: &mut Vec<Vec<String>>) {
             }
         }
         Value::Array(values) => {
-            rows.push(vec![path, values.iter().map(plain).collect::<Vec<_>>().join(", "), String::new()]);
+            rows.push(vec![path, values.iter().map(plain).collect::<Vec<_>>().join(", ")]);
         }
-        other => rows.push(vec![path, plain(other), String::new()]),
+        other => rows.push(vec![path, plain(other)]),
     }
 }

@@ -119,7 +119,7 @@ fn tensors(list: &[InspectedTensor]) -> String {
             } else {
                 format!("model.layers.{{{}}}.{rest}", ranges(&layers))
             };
-            let role = format!("{:?}", tensor.role).to_lowercase();
+            let role = role(tensor);
             vec![name, shape.join(" x "), if tensor.buffer { format!("{role}, buffer") } else { role }]
         })
         .collect();

@@ -13,8 +13,11 @@ use crate::spec::objective::{Objective, Workload};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 
+/// Makes a schema from a type.
+pub type Make = fn() -> Schema;
+
 /// What there are schemas of, and what makes each.
-pub static SCHEMAS: &[(&str, fn() -> Schema)] = &[
+pub static SCHEMAS: &[(&str, Make)] = &[
     ("model", || schema_for!(ModelFile)),
     ("device", || schema_for!(Device)),
     ("system", || schema_for!(System)),

@@ -22,8 +22,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
                 "mend the syntax at that line and column",
             );
         }
-        let message = inner.to_string();
-        let message = message.split(" at line ").next().unwrap_or(&message).to_string();
+        let message = without_place(&inner.to_string());
         let (found, expected) = match message.split_once(", expected ") {
             Some((found, expected)) => (found.to_string(), plainly(expected, what)),
             None => (message, what.to_string()),
@@ -48,6 +47,15 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
         )
     })?;
     Ok(value)
+}
+
+/// A message without `at line 1 column 2`: the key says where, and the text may not be the file's own.
+fn without_place(message: &str) -> String {
+    let Some((before, after)) = message.split_once(" at line ") else { return message.to_owned() };
+    let place = |c: char| c.is_ascii_digit();
+    let after = after.trim_start_matches(place);
+    let after = after.strip_prefix(" column ").unwrap_or(after).trim_start_matches(place);
+    format!("{before}{}", without_place(after))
 }
 
 /// What the reader expected, without the names of its types.
@@ -112,6 +120,8 @@ mod tests {
         assert!(negative.found.contains("-5") && negative.fix.contains("schema scenario"), "{negative}");
         assert_eq!(fault(r#"{"model": 7}"#).expected, "a text");
         assert_eq!(fault(r#"{"deployment": {"both": 3}}"#).key, "deployment.both");
+        let place = "missing field `a` at line 1 column 22: a figure at line 3 column 4";
+        assert_eq!(without_place(place), "missing field `a`: a figure");
     }
 
     #[test]
