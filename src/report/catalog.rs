@@ -181,11 +181,9 @@ fn flatten(path: String, value: &Value, rows: &mut Vec<Vec<String>>) {
         Value::Object(map) if map.contains_key("value") && map.contains_key("source") => {
             let source = map.get("source").map(plain).unwrap_or_default();
             let grade = map.get("grade").map_or("datasheet".into(), plain);
-            rows.push(vec![
-                path,
-                map.get("value").map(plain).unwrap_or_default(),
-                format!("{grade}: {source}"),
-            ]);
+            let date = map.get("date").map(|date| format!(" ({})", plain(date))).unwrap_or_default();
+            let value = map.get("value").map(plain).unwrap_or_default();
+            rows.push(vec![path, format!("{value} [{grade}: {source}{date}]")]);
         }
         Value::Object(map) => {
             for (key, value) in map {
