@@ -1,11 +1,16 @@
 //! What the user states: model, device, cluster, workload, objective. Knows nothing of graphs or costs.
 
 pub mod cluster;
+pub mod defaults;
+pub mod deployment;
 pub mod device;
 pub mod error;
 pub mod figure;
 pub mod format;
+pub mod link;
 pub mod model;
 pub mod objective;
+pub mod precision;
 pub mod runtime;
+pub mod scenario;
 pub mod text;

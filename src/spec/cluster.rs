@@ -5,7 +5,8 @@ use serde::Deserialize;
 
 use super::device::{Device, Price};
 use super::error::Error;
-use super::figure::{ByteRate, Bytes, Figure, Seconds, Watts};
+use super::figure::{ByteRate, Bytes, Dimension, Figure, Seconds, Watts};
+use crate::quantity::datum::{Grade, Source};
 
 /// How the devices of a tier are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema, serde::Serialize)]
@@ -76,7 +77,8 @@ pub struct System {
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// Id of the device.
+    /// Id of the device, or the device itself in place.
+    #[schemars(with = "DeviceInPlace")]
     pub device: String,
     /// Devices a node holds.
     pub devices_per_node: u64,
@@ -97,6 +99,17 @@ pub struct System {
     pub notes: Option<String>,
 }
 
+/// How a system file may state its device.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code)]
+enum DeviceInPlace {
+    /// Id of the device.
+    Id(String),
+    /// The device itself.
+    Device(Box<Device>),
+}
+
 /// Devices and how they are joined: what a model is placed on.
 #[derive(Clone, Debug)]
 pub struct Cluster {
@@ -114,8 +127,10 @@ pub struct Cluster {
     pub tiers: Vec<Tier>,
     /// The host of a node.
     pub host: Option<Host>,
-    /// Power that is not the devices'.
+    /// Power that is not the devices', of one node.
     pub power: Option<NodePower>,
+    /// Price of one device with its share of what is around it, where the system's price is known.
+    pub price: Price,
 }
 
 /// More devices than this are a slip of the pen.
@@ -161,15 +176,9 @@ impl Cluster {
                 ),
             ));
         }
-        let mut tiers: Vec<Tier> = Vec::new();
+        let partial = per_node < system.devices_per_node;
         let whole = nodes * per_node;
-        for tier in &system.tiers {
-            let inside = tier.devices <= system.devices_per_node;
-            let devices = if inside { tier.devices.min(per_node) } else { tier.devices.min(whole) };
-            if devices > 1 && tiers.last().is_none_or(|last| devices > last.devices) {
-                tiers.push(Tier { devices, ..tier.clone() });
-            }
-        }
+        let mut tiers = system.tiers_of(per_node, whole);
         if tiers.last().map_or(1, |last| last.devices) < whole {
             let network = system.network.as_ref().ok_or_else(|| {
                 Error::new(
@@ -181,6 +190,9 @@ impl Cluster {
             })?;
             tiers.push(Tier { devices: whole, ..network.clone() });
         }
+        if partial {
+            keep_divisors(&mut tiers);
+        }
         let uneven = tiers.windows(2).find(|pair| pair[1].devices % pair[0].devices != 0);
         if let Some([inner, outer]) = uneven {
             let found = format!(
@@ -191,7 +203,7 @@ impl Cluster {
                 "tiers",
                 found,
                 "each a multiple of the one inside it",
-                "mend `devices` of the tiers",
+                format!("take whole units of `{}`, or mend `devices` of the tiers", inner.name),
             ));
         }
         Ok(Cluster {
@@ -202,7 +214,73 @@ impl Cluster {
             nodes,
             tiers,
             host: system.host.clone(),
-            power: system.power.clone(),
+            power: system.power.as_ref().map(|power| NodePower {
+                overhead: power.overhead.as_ref().map(|overhead| {
+                    let text = format!("{per_node} of {} devices of a node", system.devices_per_node);
+                    if partial {
+                        share(overhead, per_node, system.devices_per_node, &text)
+                    } else {
+                        overhead.clone()
+                    }
+                }),
+            }),
+            price: system.price_per_device(),
         })
     }
+}
+
+impl System {
+    /// Tiers that join `per_node` devices of each node, `whole` in all.
+    fn tiers_of(&self, per_node: u64, whole: u64) -> Vec<Tier> {
+        let mut tiers: Vec<Tier> = Vec::new();
+        for tier in &self.tiers {
+            let inside = tier.devices <= self.devices_per_node;
+            let devices = if inside { tier.devices.min(per_node) } else { tier.devices.min(whole) };
+            if devices > 1 && tiers.last().is_none_or(|last| devices > last.devices) {
+                tiers.push(Tier { devices, ..tier.clone() });
+            }
+        }
+        tiers
+    }
+
+    fn price_per_device(&self) -> Price {
+        let devices = self.nodes.saturating_mul(self.devices_per_node).max(1);
+        let text = format!("{} over {devices} devices", self.name);
+        Price {
+            purchase: self.price.purchase.as_ref().map(|figure| share(figure, 1, devices, &text)),
+            rent: self.price.rent.as_ref().map(|figure| share(figure, 1, devices, &text)),
+        }
+    }
+}
+
+/// `part` of `whole` of a figure; the source says of what.
+fn share<D: Dimension + Clone>(figure: &Figure<D>, part: u64, whole: u64, of: &str) -> Figure<D> {
+    if part == whole {
+        return figure.clone();
+    }
+    let grade = figure.source.grade.max(Grade::Read);
+    let source = Source { grade, text: format!("{of}: {}", figure.source.text).into() };
+    let mut shared = Figure::new(figure.value * part as f64 / whole as f64, source);
+    shared.date = figure.date.clone();
+    shared
+}
+
+/// Leaves out tiers that part of a node does not fill evenly: what they join then talks at the rate of the
+/// tier around them, which is never faster.
+fn keep_divisors(tiers: &mut Vec<Tier>) {
+    let mut outer: Option<u64> = None;
+    let mut keep: Vec<bool> = tiers
+        .iter()
+        .rev()
+        .map(|tier| {
+            let even = outer.is_none_or(|outer| outer.is_multiple_of(tier.devices));
+            if even {
+                outer = Some(tier.devices);
+            }
+            even
+        })
+        .collect();
+    keep.reverse();
+    let mut keep = keep.into_iter();
+    tiers.retain(|_| keep.next().unwrap_or(true));
 }

@@ -176,6 +176,9 @@ impl Device {
         for (arithmetic, peak) in &self.peak {
             positive(&format!("peak.{}", arithmetic.name()), peak.value)?;
         }
+        if let Some(power) = &self.power {
+            positive("power.tdp", power.tdp.value)?;
+        }
         if self.peak.is_empty() {
             let fix = "state the dense peak of at least one arithmetic, e.g. bf16";
             return Err(Error::new("peak", "no arithmetic", "at least one", fix));

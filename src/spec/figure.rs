@@ -102,6 +102,9 @@ struct Written {
 /// Says what is wrong with the number or its unit, and how one is written.
 pub fn read<D: Dimension>(text: &str) -> Result<f64, String> {
     let (value, unit) = parse(text).map_err(|why| format!("{why}; write it as `{}`", D::EXAMPLE))?;
+    if unit == COUNT && D::UNIT != COUNT {
+        return Err(format!("`{text}` has no unit; write it as `{}`", D::EXAMPLE));
+    }
     if unit != D::UNIT {
         return Err(format!("`{text}` is in {unit}, expected {}, as in `{}`", D::UNIT, D::EXAMPLE));
     }

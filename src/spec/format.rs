@@ -39,6 +39,8 @@ pub struct Format {
     /// Runtimes that run it.
     #[serde(default)]
     pub runtimes: Vec<String>,
+    /// A format that holds every value of this one exactly.
+    pub lossless_to: Option<String>,
     /// Published loss of quality.
     pub quality: Option<Quality>,
     /// Remarks.

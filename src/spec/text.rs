@@ -16,19 +16,27 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
         let key = if key == "." { String::new() } else { key };
         if inner.is_syntax() || inner.is_eof() {
             return Error::new(
-                key,
+                "",
                 format!("text that is not JSON: {inner}"),
                 format!("{what} as a JSON object"),
                 "mend the syntax at that line and column",
             );
         }
-        let message = inner.to_string();
-        let message = message.split(" at line ").next().unwrap_or(&message).to_string();
+        let message = without_place(&inner.to_string());
         let (found, expected) = match message.split_once(", expected ") {
-            Some((found, expected)) => (found.to_string(), expected.to_string()),
+            Some((found, expected)) => (found.to_string(), plainly(expected, what)),
             None => (message, what.to_string()),
         };
-        Error::new(key, found, expected, format!("mend the key, or see the schema of {what}"))
+        let noun = what.split_once(' ').map_or(what, |(_, noun)| noun);
+        let fix = match found.split('`').collect::<Vec<_>>()[..] {
+            // Only of keys and names there is a list to choose from.
+            [unknown, wrong, ..] if unknown.starts_with("unknown") => {
+                let known = expected.split('`').skip(1).step_by(2);
+                suggest(wrong, known, &format!("mantile-opt schema {noun}"))
+            }
+            _ => format!("mend it; `mantile-opt schema {noun}` says what belongs there"),
+        };
+        Error::new(key, found, expected, fix)
     })?;
     reader.end().map_err(|fault| {
         Error::new(
@@ -39,6 +47,29 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
         )
     })?;
     Ok(value)
+}
+
+/// A message without `at line 1 column 2`: the key says where, and the text may not be the file's own.
+fn without_place(message: &str) -> String {
+    let Some((before, after)) = message.split_once(" at line ") else { return message.to_owned() };
+    let place = |c: char| c.is_ascii_digit();
+    let after = after.trim_start_matches(place);
+    let after = after.strip_prefix(" column ").unwrap_or(after).trim_start_matches(place);
+    format!("{before}{}", without_place(after))
+}
+
+/// What the reader expected, without the names of its types.
+fn plainly(expected: &str, what: &str) -> String {
+    match expected {
+        "u64" | "u32" => "a whole number of 0 or more".to_owned(),
+        "f64" => "a number".to_owned(),
+        "a string" => "a text".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "an object".to_owned(),
+        other if other.starts_with("struct ") => format!("{what} as an object"),
+        other => other.to_owned(),
+    }
 }
 
 /// The names nearest to `wrong`, best first; at most three, and only near ones.
@@ -64,5 +95,40 @@ pub fn suggest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>, list: &str
         [one] => format!("did you mean `{one}`?"),
         [one, two] => format!("did you mean `{one}` or `{two}`?"),
         [one, two, three, ..] => format!("did you mean `{one}`, `{two}` or `{three}`?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::scenario::Scenario;
+
+    fn fault(text: &str) -> Error {
+        from_json::<Scenario>(text, "a scenario").unwrap_err()
+    }
+
+    #[test]
+    fn faults_are_told_without_the_names_of_types() {
+        let unknown = fault(r#"{"modle": "x"}"#);
+        assert_eq!(unknown.key, "modle");
+        assert_eq!(unknown.fix, "did you mean `model`?");
+        let negative = fault(r#"{"isl": -5}"#);
+        assert_eq!(
+            (negative.key.as_str(), negative.expected.as_str()),
+            ("isl", "a whole number of 0 or more")
+        );
+        assert!(negative.found.contains("-5") && negative.fix.contains("schema scenario"), "{negative}");
+        assert_eq!(fault(r#"{"model": 7}"#).expected, "a text");
+        assert_eq!(fault(r#"{"deployment": {"both": 3}}"#).key, "deployment.both");
+        let place = "missing field `a` at line 1 column 22: a figure at line 3 column 4";
+        assert_eq!(without_place(place), "missing field `a`: a figure");
+    }
+
+    #[test]
+    fn what_is_no_json_is_said_with_its_place() {
+        for text in ["", "[package]", "{\"isl\": NaN}", "{\"rate\": 1e999}", "{} {}", "{\"isl\": 1,}"] {
+            let error = fault(text);
+            assert!(error.key.is_empty() && error.found.contains("line"), "{text}: {error}");
+        }
     }
 }

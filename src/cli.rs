@@ -1,0 +1,149 @@
+//! The command line: flags to questions, answers to text. Knows no formula.
+
+pub mod catalog;
+pub mod estimate;
+pub mod explain;
+pub mod inspect;
+pub mod optimize;
+pub mod output;
+pub mod question;
+pub mod reference;
+pub mod summary;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+
+const AFTER: &str = "\
+Without a command, `optimize` is meant; without anything, Llama-3.3-70B on one HGX H100 node.
+
+Examples:
+  mantile-opt --model Qwen3-32B --hardware 4xl40s --objective perf-per-dollar
+  mantile-opt --model DeepSeek-V3 --hardware gb200-nvl72 --pareto-out front.csv
+  mantile-opt estimate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
+  mantile-opt explain --model Llama-3.1-8B --hardware 1xh100 --number tpot
+  mantile-opt inspect hf:Qwen/Qwen3-8B
+  mantile-opt catalog devices
+
+Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME).
+Own catalogue files: $MANTILE_HOME, else ~/.config/mantile, with the repository's folders.
+
+Exit codes: 0 found, 2 bad input, 3 infeasible.";
+
+/// Finds the best way to serve a language model on given accelerators: how fast, at what cost, and why
+#[derive(Debug, Parser)]
+#[command(name = "mantile-opt", version, about, after_help = AFTER)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// What to optimise, where no command is named.
+    #[command(flatten)]
+    pub optimize: Box<optimize::Optimize>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The best deployment, and the Pareto front behind it (what is meant without a command)
+    Optimize(Box<optimize::Optimize>),
+    /// One stated deployment: the same metrics
+    Estimate(Box<estimate::Estimate>),
+    /// One number, down to the data it comes from
+    Explain(Box<explain::Explain>),
+    /// A model laid open: layers, operators, every tensor, KV layout, counts
+    Inspect(inspect::Inspect),
+    /// What is known: models, devices, systems, formats …
+    Catalog(catalog::ListCatalog),
+    /// JSON Schema of a file or a result
+    Schema(reference::SchemaOf),
+    /// What the words mean here
+    Glossary(output::Output),
+    /// Completions for a shell
+    Completions(reference::Completions),
+    /// The manual page, in roff
+    Man,
+}
+
+/// How a command ended that had an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Here it is.
+    Found,
+    /// There is none, and here is why.
+    Infeasible,
+}
+
+/// Why a command ended without an answer.
+#[derive(Debug)]
+pub enum Fault {
+    /// What was asked is faulty.
+    Input(Error),
+    /// The answer could not be written.
+    Output(std::io::Error),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault::Input(error)
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Fault {
+        Fault::Output(error)
+    }
+}
+
+const BAD_INPUT: u8 = 2;
+const INFEASIBLE: u8 = 3;
+
+/// Parses, runs, and turns the outcome into an exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let bare = std::env::args_os().len() <= 1;
+    match run(cli, bare) {
+        Ok(Verdict::Found) => ExitCode::SUCCESS,
+        Ok(Verdict::Infeasible) => ExitCode::from(INFEASIBLE),
+        // Whoever closed the pipe has read enough.
+        Err(Fault::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(fault) => {
+            let text = match fault {
+                Fault::Input(error) => error.to_string(),
+                Fault::Output(error) => format!("the output could not be written: {error}"),
+            };
+            let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
+            // Nobody is left to be told where even this fails.
+            let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+/// Runs a command; `bare` is when nothing at all was asked.
+fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
+    let catalog = Catalog::from_env();
+    match cli.command {
+        None => {
+            let verdict = cli.optimize.run(&catalog)?;
+            if bare {
+                optimize::hint()?;
+            }
+            Ok(verdict)
+        }
+        Some(Command::Optimize(command)) => command.run(&catalog),
+        Some(Command::Estimate(command)) => command.run(&catalog),
+        Some(Command::Explain(command)) => command.run(&catalog),
+        Some(Command::Inspect(command)) => command.run(&catalog),
+        Some(Command::Catalog(command)) => command.run(&catalog),
+        Some(Command::Schema(command)) => command.run(),
+        Some(Command::Glossary(output)) => reference::glossary(&output),
+        Some(Command::Completions(command)) => command.run(),
+        Some(Command::Man) => reference::man(),
+    }
+}

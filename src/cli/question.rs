@@ -1,0 +1,53 @@
+//! The flags of a question, and the file that they may come from or go to.
+
+use std::path::PathBuf;
+
+use super::output::json;
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::scenario::Scenario;
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+use crate::store::file;
+use crate::store::problem::Problem;
+
+/// A question as flags.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Question {
+    /// The flags.
+    #[command(flatten)]
+    pub stated: Scenario,
+    /// Take the question from a scenario file; flags come before it
+    #[arg(id = "scenario", long = "scenario", value_name = "FILE", help_heading = "Scenario files")]
+    pub file: Option<PathBuf>,
+    /// Write the question, flags and file together, to a scenario file
+    #[arg(long, value_name = "FILE", help_heading = "Scenario files")]
+    pub save_scenario: Option<PathBuf>,
+}
+
+impl Question {
+    /// The question, with `deployment` as the flags state it.
+    ///
+    /// # Errors
+    /// A file is faulty, or a name in it is.
+    pub fn resolve(&self, catalog: &Catalog, deployment: &Deployment) -> Result<Problem, Error> {
+        let scenario = self.scenario(deployment)?;
+        let problem = Problem::resolve(catalog, &scenario)?;
+        if let Some(path) = &self.save_scenario {
+            file::write(path, &json(&scenario))?;
+        }
+        Ok(problem)
+    }
+
+    /// Flags and file together.
+    fn scenario(&self, deployment: &Deployment) -> Result<Scenario, Error> {
+        let filed: Scenario = match &self.file {
+            Some(path) => from_json(&file::read(path)?, "a scenario")
+                .map_err(|e| e.in_file(path.display().to_string()))?,
+            None => Scenario::default(),
+        };
+        let deployment = deployment.clone().or(filed.deployment.clone().unwrap_or_default());
+        let together = self.stated.clone().or(filed);
+        Ok(Scenario { deployment: deployment.is_stated().then_some(deployment), ..together })
+    }
+}

@@ -1,0 +1,61 @@
+//! A resolved problem in a few lines: what is asked, and what it stands on.
+
+use crate::quantity::unit::{SECOND, humanize};
+use crate::report::table::grouped;
+use crate::spec::objective::Direction;
+use crate::spec::precision::Choice;
+use crate::store::problem::Problem;
+
+/// The lines.
+pub fn summary(problem: &Problem) -> String {
+    let Problem { model, graph, cluster, runtime, workload, objective, .. } = problem;
+    let formats = |choices: &[Choice]| {
+        let each = choices.iter().map(|choice| format!("{} ({})", choice.format.id, choice.why));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let limits =
+        [("TTFT", objective.limits.ttft), ("TPOT", objective.limits.tpot), ("E2E", objective.limits.e2e)];
+    let limits: Vec<String> = limits
+        .iter()
+        .filter_map(|(name, limit)| Some(format!("{name} ≤ {}", humanize((*limit)?, SECOND))))
+        .collect();
+    let limits = if limits.is_empty() { "no latency limit".to_owned() } else { limits.join(", ") };
+    let aims: Vec<String> = objective
+        .optimize
+        .iter()
+        .map(|aim| {
+            let way = match aim.direction {
+                Direction::Minimize => "least",
+                Direction::Maximize => "most",
+            };
+            format!("{way} {}", aim.metric.entry().name)
+        })
+        .collect();
+    let tiers: Vec<String> = cluster
+        .tiers
+        .iter()
+        .map(|tier| format!("{} over {} at {}", tier.devices, tier.link, tier.bandwidth))
+        .collect();
+    let joined = if tiers.is_empty() { "alone".to_owned() } else { tiers.join(", ") };
+    let load = match (workload.concurrency, workload.rate) {
+        (Some(concurrency), _) => format!(", {concurrency} in flight"),
+        (None, Some(rate)) => format!(", {rate} requests/s"),
+        (None, None) => String::new(),
+    };
+    let prefix =
+        if workload.prefix > 0 { format!(", {} of them cached", workload.prefix) } else { String::new() };
+    let lines = [
+        (
+            "model",
+            format!("{}, {} parameters; {}", model.name, grouped(graph.parameters().unique), model.source),
+        ),
+        ("hardware", format!("{}; {} devices, {joined}", cluster.name, cluster.devices())),
+        ("runtime", runtime.name.clone()),
+        ("weights", formats(&problem.weight_formats)),
+        ("KV cache", formats(&problem.kv_formats)),
+        ("traffic", format!("{}: ISL {}{prefix}, OSL {}{load}", workload.id, workload.isl, workload.osl)),
+        ("limits", limits),
+        ("objective", format!("{}: {}", objective.id, aims.join(", then "))),
+    ];
+    lines.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect()
+}

@@ -1,0 +1,7 @@
+//! From what is known to text, JSON and tables. Knows nothing of files and terminals: it returns text.
+
+pub mod catalog;
+pub mod help;
+pub mod inspect;
+pub mod schema;
+pub mod table;

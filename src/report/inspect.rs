@@ -1,0 +1,158 @@
+//! A model laid open, as text and as JSON. Knows nothing of where it was found.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::table::{grouped, ranges, table};
+use crate::graph::inspect::{InspectedBlock, InspectedTensor, Inspection};
+
+/// A model laid open, with its name and where it comes from.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Inspected {
+    /// Hugging Face id, or the path it was read from.
+    pub name: String,
+    /// Where the configuration comes from.
+    pub source: String,
+    /// Number format of the checkpoint's weights, where the configuration states one.
+    pub weight_format: Option<String>,
+    /// What it is made of.
+    #[serde(flatten)]
+    pub inspection: Inspection,
+}
+
+/// As text; every tensor is there, equal layers on one line.
+pub fn text(inspected: &Inspected) -> String {
+    let Inspected { name, source, weight_format, inspection } = inspected;
+    let parameters = &inspection.parameters;
+    let mut lines = vec![
+        format!("{name}: {}, {} layers", inspection.model_type, inspection.layers),
+        format!("  source      {source}"),
+        format!("  checkpoint  {}", weight_format.as_deref().unwrap_or("states no number format")),
+        format!("  parameters  {} unique", grouped(parameters.unique)),
+        format!("              {} active per token", grouped(parameters.active)),
+        format!("              {} in buffers", grouped(parameters.buffers)),
+    ];
+    if parameters.mtp > 0 {
+        let copies = grouped(parameters.mtp_copies);
+        lines.push(format!(
+            "              {} for multi-token prediction, and {copies} in copies",
+            grouped(parameters.mtp)
+        ));
+    }
+    let windowed = inspection.kv_bytes_per_token_windowed;
+    lines.push(format!("  KV cache    {} B per token at 16 bits", grouped(inspection.kv_bytes_per_token)));
+    if windowed > 0 {
+        lines.push(format!("              and {} B per token inside windows", grouped(windowed)));
+    }
+    let context =
+        inspection.max_context.map_or("not stated".into(), |tokens| format!("{} tokens", grouped(tokens)));
+    lines.push(format!("  context     {context}"));
+    lines.push(format!(
+        "  head        {}",
+        if inspection.tied { "the embedding's weights" } else { "weights of its own" }
+    ));
+    let mut text = lines.join("\n");
+    text.push_str("\n\nBlocks\n");
+    text.push_str(&blocks(&inspection.blocks));
+    for block in &inspection.blocks {
+        text.push_str(&format!("\n{}, in execution order\n", block.name));
+        text.push_str(&operators(block));
+    }
+    for (title, list) in [("Tensors", &inspection.tensors), ("Multi-token prediction", &inspection.mtp)] {
+        if !list.is_empty() {
+            text.push_str(&format!("\n{title} ({})\n", grouped(list.len() as u64)));
+            text.push_str(&tensors(list));
+        }
+    }
+    text
+}
+
+fn blocks(blocks: &[InspectedBlock]) -> String {
+    let row = |block: &InspectedBlock| {
+        vec![
+            block.name.clone(),
+            ranges(&block.layers),
+            grouped(block.parameters),
+            grouped(block.kv_bytes_per_token),
+            block.window.map(grouped).unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<_> = blocks.iter().map(row).collect();
+    table(&["block", "layers", "parameters of one", "KV B/token of one", "window"], &rows)
+}
+
+fn operators(block: &InspectedBlock) -> String {
+    let rows = block.operators.iter().map(|operator| {
+        let dims = operator.dims.iter().map(|dim| format!("{} {}", dim.name, dim.value));
+        vec![
+            operator.name.clone(),
+            operator.kind.clone(),
+            dims.collect::<Vec<_>>().join(", "),
+            grouped(operator.parameters),
+            operator.inputs.join(", "),
+        ]
+    });
+    table(&["operator", "kind", "dimensions", "parameters", "reads"], &rows.collect::<Vec<_>>())
+}
+
+/// One line for tensors that differ in the layer alone.
+fn tensors(list: &[InspectedTensor]) -> String {
+    let mut groups: BTreeMap<(usize, &str), (Vec<u32>, &InspectedTensor)> = BTreeMap::new();
+    let mut first: BTreeMap<(&str, &[u64]), usize> = BTreeMap::new();
+    for (at, tensor) in list.iter().enumerate() {
+        let (layer, rest) = match layer(&tensor.name) {
+            Some((layer, rest)) => (Some(layer), rest),
+            None => (None, tensor.name.as_str()),
+        };
+        let place = *first.entry((rest, &tensor.shape)).or_insert(at);
+        let group = groups.entry((place, rest)).or_insert_with(|| (Vec::new(), tensor));
+        group.0.extend(layer);
+    }
+    let rows: Vec<_> = groups
+        .into_iter()
+        .map(|((_, rest), (layers, tensor))| {
+            let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
+            let name = if layers.is_empty() {
+                rest.to_owned()
+            } else {
+                format!("model.layers.{{{}}}.{rest}", ranges(&layers))
+            };
+            let role = role(tensor);
+            vec![name, shape.join(" x "), if tensor.buffer { format!("{role}, buffer") } else { role }]
+        })
+        .collect();
+    table(&["tensor", "shape", "role"], &rows)
+}
+
+/// What a tensor is for, by the name that files use.
+pub fn role(tensor: &InspectedTensor) -> String {
+    let name = serde_json::to_value(tensor.role).ok();
+    name.as_ref().and_then(|name| name.as_str()).unwrap_or_default().to_owned()
+}
+
+/// `model.layers.3.mlp.up_proj.weight` → 3 and `mlp.up_proj.weight`.
+fn layer(name: &str) -> Option<(u32, &str)> {
+    let (layer, rest) = name.strip_prefix("model.layers.")?.split_once('.')?;
+    Some((layer.parse().ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::model::ModelGraph;
+    use crate::spec::model::ModelConfig;
+
+    #[test]
+    fn every_tensor_has_its_line_and_equal_layers_share_one() {
+        let config = ModelConfig::parse(
+            r#"{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
+            "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10, "tie_word_embeddings": false}"#,
+        );
+        let inspection = Inspection::of(&ModelGraph::build(&config.unwrap()).unwrap());
+        let text = tensors(&inspection.tensors);
+        assert_eq!(text.lines().count(), 1 + 3 + 9, "{text}");
+        assert!(text.contains("model.layers.{0-2}.self_attn.q_proj.weight  6 x 6"), "{text}");
+    }
+}

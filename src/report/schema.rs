@@ -1,0 +1,37 @@
+//! JSON Schemas of what is read and written, made from the types themselves.
+
+use schemars::{Schema, schema_for};
+
+use super::inspect::Inspected;
+use crate::spec::cluster::System;
+use crate::spec::defaults::Defaults;
+use crate::spec::device::Device;
+use crate::spec::format::Format;
+use crate::spec::link::Link;
+use crate::spec::model::file::ModelFile;
+use crate::spec::objective::{Objective, Workload};
+use crate::spec::runtime::Runtime;
+use crate::spec::scenario::Scenario;
+
+/// Makes a schema from a type.
+pub type Make = fn() -> Schema;
+
+/// What there are schemas of, and what makes each.
+pub static SCHEMAS: &[(&str, Make)] = &[
+    ("model", || schema_for!(ModelFile)),
+    ("device", || schema_for!(Device)),
+    ("system", || schema_for!(System)),
+    ("link", || schema_for!(Link)),
+    ("format", || schema_for!(Format)),
+    ("runtime", || schema_for!(Runtime)),
+    ("defaults", || schema_for!(Defaults)),
+    ("objective", || schema_for!(Objective)),
+    ("workload", || schema_for!(Workload)),
+    ("scenario", || schema_for!(Scenario)),
+    ("inspect", || schema_for!(Inspected)),
+];
+
+/// The schema called `name`.
+pub fn schema(name: &str) -> Option<Schema> {
+    SCHEMAS.iter().find(|(known, _)| *known == name).map(|(_, make)| make())
+}

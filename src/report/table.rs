@@ -1,0 +1,84 @@
+//! Tables of plain text: columns two spaces apart, numbers to the right. Knows nothing of what stands in them.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+/// Lines of `rows` under `header`; columns whose cells are all numbers stand to the right.
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).force_no_tty().set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    table.add_rows(rows.to_vec());
+    let numeric = |column: usize| {
+        let mut cells =
+            rows.iter().filter_map(|row| row.get(column)).filter(|cell| !cell.is_empty()).peekable();
+        let number = |cell: &String| cell.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '-'));
+        cells.peek().is_some() && cells.all(number)
+    };
+    for at in 0..header.len() {
+        if let Some(column) = table.column_mut(at) {
+            column.set_padding((0, 2));
+            if numeric(at) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+    }
+    let mut text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    if rows.is_empty() {
+        text.push_str("(none)\n");
+    }
+    text
+}
+
+/// `70553706496` → `70,553,706,496`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `[0, 1, 2, 5]` → `0-2, 5`.
+pub fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => parts.push((number, number)),
+        }
+    }
+    let spell =
+        |(first, last): (u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    // Layers that alternate would fill the line.
+    if parts.len() > 4 {
+        let shown: Vec<String> = parts[..2].iter().copied().map(spell).collect();
+        let last = parts.last().copied().map(spell).unwrap_or_default();
+        return format!("{}, … {last} ({})", shown.join(", "), numbers.len());
+    }
+    parts.into_iter().map(spell).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_numbers_stand_to_the_right() {
+        let rows = [vec!["a".into(), "1".into()], vec!["long".into(), "1,000".into()]];
+        assert_eq!(table(&["name", "n"], &rows), "name      n\na         1\nlong  1,000\n");
+        assert_eq!(table(&["name"], &[]), "name\n(none)\n");
+    }
+
+    #[test]
+    fn numbers_and_ranges_are_told_briefly() {
+        assert_eq!(grouped(70_553_706_496), "70,553,706,496");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(ranges(&[0, 1, 2, 5]), "0-2, 5");
+        assert_eq!(ranges(&[0, 2, 4, 6, 8, 10]), "0, 2, … 10 (6)");
+        assert_eq!(ranges(&[]), "");
+    }
+}

@@ -1,0 +1,128 @@
+//! Prices of energy, power fractions and service life where nobody states any, and what is stated in their place.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::cluster::Cluster;
+use super::error::Error;
+use super::figure::{Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
+use super::scenario::Scenario;
+use crate::quantity::datum::{Grade, Source};
+
+/// `hardware/defaults.json`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Defaults {
+    /// Price of energy in a data centre.
+    pub electricity: Figure<DollarsPerEnergy>,
+    /// Price of energy at home.
+    pub electricity_home: Figure<DollarsPerEnergy>,
+    /// Power of the facility per power of the machines in it.
+    pub pue: Figure<Ratio>,
+    /// The same at home.
+    pub pue_home: Figure<Ratio>,
+    /// Years of service over which a purchase is paid off.
+    pub amortization: Figure<Seconds>,
+    /// Fraction of that time in which it serves.
+    pub utilization: Figure<Ratio>,
+    /// Fraction of the power limit drawn by compute-bound kernels.
+    pub compute_bound_power: Figure<Ratio>,
+    /// Fraction of the power limit drawn by memory-bound kernels.
+    pub memory_bound_power: Figure<Ratio>,
+    /// Fraction of the power limit drawn doing nothing.
+    pub idle_power: Figure<Ratio>,
+}
+
+/// What energy and devices cost here: what the scenario states, else what the files say.
+#[derive(Clone, Debug)]
+pub struct Economics {
+    /// Rent of one device.
+    pub rent: Option<Figure<DollarRate>>,
+    /// Purchase price of one device, with its share of the host where a system's price is known.
+    pub purchase: Option<Figure<Dollars>>,
+    /// Price of energy.
+    pub electricity: Figure<DollarsPerEnergy>,
+    /// Power of the facility per power of the machines in it.
+    pub pue: Figure<Ratio>,
+    /// Over which a purchase is paid off.
+    pub amortization: Figure<Seconds>,
+    /// Fraction of that time in which it serves.
+    pub utilization: Figure<Ratio>,
+    /// Fraction of the power limit drawn by compute-bound kernels.
+    pub compute_bound_power: Figure<Ratio>,
+    /// Fraction of the power limit drawn by memory-bound kernels.
+    pub memory_bound_power: Figure<Ratio>,
+    /// Fraction of the power limit drawn doing nothing.
+    pub idle_power: Figure<Ratio>,
+}
+
+/// Seconds of an hour.
+const HOUR: f64 = 3600.0;
+/// Seconds of a month, a twelfth of the mean Gregorian year.
+const MONTH: f64 = 2_629_746.0;
+/// Joules of a kWh.
+const KWH: f64 = 3.6e6;
+/// Classes of devices that stand on desks.
+const AT_HOME: [&str; 3] = ["consumer", "unified", "workstation"];
+
+impl Economics {
+    /// What holds for `cluster` in `scenario`.
+    ///
+    /// # Errors
+    /// A stated figure is out of its range.
+    pub fn new(defaults: &Defaults, cluster: &Cluster, scenario: &Scenario) -> Result<Economics, Error> {
+        let home = AT_HOME.contains(&cluster.device.class.as_str());
+        let (energy, overhead) = if home {
+            (&defaults.electricity_home, &defaults.pue_home)
+        } else {
+            (&defaults.electricity, &defaults.pue)
+        };
+        let (device, power) = (&cluster.device, cluster.device.power.as_ref());
+        let rent = stated(scenario.usd_per_device_hour, "usd_per_device_hour", 1.0 / HOUR, 0.0..=1e6)?;
+        let electricity =
+            stated(scenario.electricity_usd_per_kwh, "electricity_usd_per_kwh", 1.0 / KWH, 0.0..=1e4)?;
+        let pue = stated(scenario.pue, "pue", 1.0, 1.0..=100.0)?;
+        let amortization = stated(scenario.amortization_months, "amortization_months", MONTH, 1e-3..=1200.0)?;
+        let utilization = stated(scenario.utilization, "utilization", 1.0, 1e-6..=1.0)?;
+        let fraction = |own: Option<&Figure<Ratio>>, general: &Figure<Ratio>| own.unwrap_or(general).clone();
+        let idle = power.and_then(|power| {
+            let idle = power.idle.as_ref()?;
+            let text = format!("{idle} of {}: {}", power.tdp, idle.source.text);
+            let source = Source { grade: idle.source.grade, text: text.into() };
+            Some(Figure::new(idle.value / power.tdp.value, source))
+        });
+        Ok(Economics {
+            rent: rent.or_else(|| cluster.price.rent.clone()).or_else(|| device.price.rent.clone()),
+            purchase: cluster.price.purchase.clone().or_else(|| device.price.purchase.clone()),
+            electricity: electricity.unwrap_or_else(|| energy.clone()),
+            pue: pue.unwrap_or_else(|| overhead.clone()),
+            amortization: amortization.unwrap_or_else(|| defaults.amortization.clone()),
+            utilization: utilization.unwrap_or_else(|| defaults.utilization.clone()),
+            compute_bound_power: fraction(
+                power.and_then(|power| power.compute_bound.as_ref()),
+                &defaults.compute_bound_power,
+            ),
+            memory_bound_power: fraction(
+                power.and_then(|power| power.memory_bound.as_ref()),
+                &defaults.memory_bound_power,
+            ),
+            idle_power: idle.unwrap_or_else(|| defaults.idle_power.clone()),
+        })
+    }
+}
+
+/// A figure of the scenario in base units, where it is stated.
+fn stated<D: Dimension>(
+    value: Option<f64>,
+    key: &'static str,
+    scale: f64,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<Option<Figure<D>>, Error> {
+    let Some(value) = value else { return Ok(None) };
+    if !range.contains(&value) {
+        let expected = format!("a number from {} to {}", range.start(), range.end());
+        return Err(Error::new(key, value.to_string(), expected, "mend it, or leave it out for the default"));
+    }
+    let source = Source { grade: Grade::Stated, text: format!("scenario: {key}").into() };
+    Ok(Some(Figure::new(value * scale, source)))
+}

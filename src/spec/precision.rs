@@ -1,0 +1,244 @@
+//! Which weight and KV formats come into question. Quality is not traded silently: what the checkpoint is, and
+//! what is published of it in 8 bits or more; less only where it is asked for.
+//!
+//! Knows nothing of where formats are kept: it is handed a way to load one.
+
+use super::device::Device;
+use super::error::Error;
+use super::format::Format;
+use super::model::ModelConfig;
+use super::model::file::Published;
+use super::runtime::Runtime;
+
+/// A format that comes into question, and why.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The format.
+    pub format: Format,
+    /// Why it comes into question.
+    pub why: String,
+    /// Hugging Face id of the checkpoint in it, where one is published.
+    pub checkpoint: Option<String>,
+}
+
+/// What the formats are chosen for.
+pub struct Precision<'a> {
+    /// The model's configuration.
+    pub config: &'a ModelConfig,
+    /// Checkpoints of it in other formats.
+    pub published: &'a [Published],
+    /// The one of them that was named instead of the model.
+    pub named: Option<&'a Published>,
+    /// The runtime.
+    pub runtime: &'a Runtime,
+    /// The device.
+    pub device: &'a Device,
+    /// Loads a format by id or alias.
+    pub load: &'a dyn Fn(&str) -> Result<Format, Error>,
+}
+
+/// Bytes of an element from which on quality counts as kept.
+const KEPT: f64 = 1.0;
+/// Asks for everything that runs.
+const ANY: &str = "any";
+/// What runtimes serve float32 and unstated dtypes in.
+const USUAL: &str = "bf16";
+
+impl Precision<'_> {
+    /// The 16-bit format of what is left unconverted, and of activations.
+    ///
+    /// # Errors
+    /// The format is not in the catalogue.
+    pub fn native(&self) -> Result<Choice, Error> {
+        let dtype = self.config.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch."));
+        let (id, why) = match dtype {
+            Some("bfloat16") => ("bf16", "dtype bfloat16".to_owned()),
+            Some("float16") => ("fp16", "dtype float16".to_owned()),
+            Some(other) => (USUAL, format!("dtype {other}, served in {USUAL}")),
+            None => (USUAL, format!("no dtype stated: {USUAL} assumed")),
+        };
+        Ok(Choice { format: (self.load)(id)?, why, checkpoint: None })
+    }
+
+    /// The weight formats that come into question, the checkpoint's own first.
+    ///
+    /// # Errors
+    /// What is asked for, or the checkpoint's own format, does not run here.
+    pub fn weights(&self, asked: Option<&str>) -> Result<Vec<Choice>, Error> {
+        let own = self.own()?;
+        match asked {
+            Some(ANY) => {
+                let converted = self.each(&self.runtime.weight_formats, |format| format.weights)?;
+                Ok(distinct([self.runs(&own.format).then_some(own)].into_iter().flatten().chain(converted)))
+            }
+            Some(name) => {
+                let format = (self.load)(name)?;
+                let choice =
+                    if format.id == own.format.id { own } else { self.converted(format, "asked for") };
+                self.must_run(choice, "weight-format").map(|choice| vec![choice])
+            }
+            None => {
+                let kept = self.published.iter().filter(|_| self.named.is_none()).map(|published| {
+                    let why = format!("published as {}", published.id);
+                    let checkpoint = Some(published.id.clone());
+                    Ok(Choice { format: (self.load)(&published.weight_format)?, why, checkpoint })
+                });
+                let kept: Vec<Choice> = kept.collect::<Result<_, Error>>()?;
+                let keeps = |choice: &Choice| {
+                    choice.format.bits_per_element.value >= KEPT
+                        && self.runs(&choice.format)
+                        && self.native_arithmetic(&choice.format)
+                };
+                let own = self.must_run(own, "weight-format")?;
+                Ok(distinct([own].into_iter().chain(kept.into_iter().filter(keeps))))
+            }
+        }
+    }
+
+    /// Formats below those `chosen`: what asking for them would offer. Published ones first, then the larger.
+    ///
+    /// # Errors
+    /// A format that the runtime names is not in the catalogue.
+    pub fn lower(&self, chosen: &[Choice]) -> Result<Vec<Choice>, Error> {
+        let least = chosen.iter().map(|c| c.format.bits_per_element.value).fold(f64::INFINITY, f64::min);
+        let mut lower = self.each(&self.runtime.weight_formats, |format| {
+            format.weights && format.bits_per_element.value < least
+        })?;
+        lower.sort_by(|a, b| {
+            let size = |c: &Choice| c.format.bits_per_element.value;
+            let published = |c: &Choice| c.checkpoint.is_none();
+            published(a).cmp(&published(b)).then(size(b).total_cmp(&size(a)))
+        });
+        Ok(lower)
+    }
+
+    /// The KV formats that come into question, 16 bits first.
+    ///
+    /// # Errors
+    /// What is asked for does not run here.
+    pub fn kv(&self, asked: Option<&str>) -> Result<Vec<Choice>, Error> {
+        let native = self.native()?;
+        match asked {
+            Some(ANY) => {
+                let known = &self.runtime.kv_formats;
+                let others = self.each(known, |format| format.kv)?;
+                let native = known.contains(&native.format.id).then_some(native);
+                Ok(distinct(native.into_iter().chain(others)))
+            }
+            Some(name) => {
+                let format = (self.load)(name)?;
+                if !format.kv || !self.runtime.kv_formats.contains(&format.id) || !self.computes(&format) {
+                    return Err(self.refuse(&format, "kv-format", &self.runtime.kv_formats));
+                }
+                Ok(vec![Choice { format, why: "asked for".into(), checkpoint: None }])
+            }
+            None => {
+                let stated = self.config.quantization.as_ref().and_then(|q| q.kv_format);
+                let stated =
+                    match stated.filter(|id| self.runtime.kv_formats.iter().any(|known| known == id)) {
+                        Some(id) => Some((self.load)(id)?)
+                            .filter(|format| format.kv && self.native_arithmetic(format)),
+                        None => None,
+                    };
+                let stated = stated.map(|format| Choice {
+                    format,
+                    why: "the checkpoint brings scales for it".into(),
+                    checkpoint: None,
+                });
+                Ok(distinct([native].into_iter().chain(stated)))
+            }
+        }
+    }
+
+    /// The format that the checkpoint is in.
+    fn own(&self) -> Result<Choice, Error> {
+        if let Some(named) = self.named {
+            let format = (self.load)(&named.weight_format)?;
+            let why = format!("the format of {}", named.id);
+            return Ok(Choice { format, why, checkpoint: Some(named.id.clone()) });
+        }
+        match self.config.weight_format() {
+            Some(id) => {
+                let why = "the checkpoint's own".to_owned();
+                Ok(Choice { format: (self.load)(id)?, why, checkpoint: None })
+            }
+            None => self.native(),
+        }
+    }
+
+    /// Those of `ids` that the device computes and `wanted` lets through.
+    fn each(&self, ids: &[String], wanted: impl Fn(&Format) -> bool) -> Result<Vec<Choice>, Error> {
+        let mut found = Vec::new();
+        for id in ids {
+            let format = (self.load)(id)?;
+            if wanted(&format) && self.computes(&format) {
+                found.push(self.converted(format, "converted from the checkpoint"));
+            }
+        }
+        Ok(found)
+    }
+
+    /// A format that the checkpoint is not in; `why`, unless one is published in it.
+    fn converted(&self, format: Format, why: &str) -> Choice {
+        let published = self.published.iter().find(|published| published.weight_format == format.id);
+        match published {
+            Some(published) => Choice {
+                why: format!("published as {}", published.id),
+                checkpoint: Some(published.id.clone()),
+                format,
+            },
+            None => Choice { format, why: why.to_owned(), checkpoint: None },
+        }
+    }
+
+    fn must_run(&self, choice: Choice, flag: &str) -> Result<Choice, Error> {
+        if self.runs(&choice.format) {
+            return Ok(choice);
+        }
+        Err(self.refuse(&choice.format, flag, &self.runtime.weight_formats))
+    }
+
+    fn refuse(&self, format: &Format, flag: &str, known: &[String]) -> Error {
+        let found = if self.computes(format) {
+            format!("{}, which {} does not run", format.id, self.runtime.name)
+        } else {
+            format!("{}, which {} does not compute", format.id, self.device.name)
+        };
+        let fix = match &format.runtimes[..] {
+            [] => format!("choose one of those with --{flag}"),
+            runtimes => {
+                format!(
+                    "choose one of those with --{flag}, or a --runtime that runs it: {}",
+                    runtimes.join(", ")
+                )
+            }
+        };
+        Error::new(flag, found, format!("one of {}", known.join(", ")), fix)
+    }
+
+    fn runs(&self, format: &Format) -> bool {
+        let listed =
+            self.runtime.weight_formats.contains(&format.id) || format.runtimes.contains(&self.runtime.id);
+        format.weights && listed && self.computes(format)
+    }
+
+    fn computes(&self, format: &Format) -> bool {
+        format.computes_in.iter().any(|arithmetic| self.device.peak.contains_key(arithmetic))
+    }
+
+    /// Whether the device computes it without widening it first.
+    fn native_arithmetic(&self, format: &Format) -> bool {
+        format.computes_in.first().is_some_and(|arithmetic| self.device.peak.contains_key(arithmetic))
+    }
+}
+
+/// Each format once, in order of first appearance.
+fn distinct(choices: impl Iterator<Item = Choice>) -> Vec<Choice> {
+    let mut kept: Vec<Choice> = Vec::new();
+    for choice in choices {
+        if !kept.iter().any(|known| known.format.id == choice.format.id) {
+            kept.push(choice);
+        }
+    }
+    kept
+}

@@ -1,0 +1,267 @@
+//! Everything that may be asked, as flags or as a file. Knows nothing of what the names in it mean.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::figure::{Seconds, read};
+use super::objective::{Limits, Metric};
+
+/// When weights, experts or cache may lie in host memory.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Offload {
+    /// Where nothing fits without.
+    #[default]
+    Auto,
+    /// Not at all.
+    Never,
+    /// As candidates beside those that fit.
+    Always,
+}
+
+/// A question, as flags or as a file. What is left out has a default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// Model: catalogue name, Hugging Face id, path of a config.json or its folder, hf:ORG/NAME or URL
+    #[arg(short, long, value_name = "M", help_heading = QUESTION)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Hardware: system id, [NODESx]COUNTxDEVICE (8xh100-sxm, 16x8xh100), or path of a system file
+    #[arg(short = 'H', long, value_name = "H", help_heading = QUESTION)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
+    /// Objective: its id, or path of an objective file
+    #[arg(long, value_name = "O", help_heading = QUESTION)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objective: Option<String>,
+    /// Workload: its id, or path of a workload file; the objective names one
+    #[arg(long, value_name = "W", help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// Prompt tokens (input sequence length)
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isl: Option<u64>,
+    /// Output tokens (output sequence length)
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub osl: Option<u64>,
+    /// Requests in flight over the whole deployment; chosen by the search where absent
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u64>,
+    /// Requests per second that must be carried
+    #[arg(long, value_name = "R", value_parser = number, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Prompt tokens that every request shares and that the cache holds already
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<u64>,
+    /// Longest time to first token, e.g. 500ms; `none` for no limit
+    #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttft: Option<String>,
+    /// Longest time per output token, e.g. 40ms; `none` for no limit
+    #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tpot: Option<String>,
+    /// Longest time of a whole request, e.g. 10s; `none` for no limit
+    #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub e2e: Option<String>,
+    /// Serving runtime: vllm, sglang, trtllm, llama.cpp, mlx …
+    #[arg(long, value_name = "R", help_heading = CHOICES)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// Weight format: an id, or `any` that runs [default: the checkpoint's own and published ones of 8 bits up]
+    #[arg(long, value_name = "F", help_heading = CHOICES)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_format: Option<String>,
+    /// KV cache format: an id, or `any` that runs [default: 16 bits, or what the checkpoint brings scales for]
+    #[arg(long, value_name = "F", help_heading = CHOICES)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kv_format: Option<String>,
+    /// When weights, experts or cache may lie in host memory [default: auto, where nothing fits without]
+    #[arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload: Option<Offload>,
+    /// Axes of the Pareto front, separated by commas [default: the objective's]
+    #[arg(long, value_name = "METRICS", value_delimiter = ',', help_heading = CHOICES)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Metric>>")]
+    pub pareto: Option<Vec<String>>,
+    /// Rent of one device, US dollars per hour
+    #[arg(long, value_name = "USD", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd_per_device_hour: Option<f64>,
+    /// Price of energy, US dollars per kWh
+    #[arg(long, value_name = "USD", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub electricity_usd_per_kwh: Option<f64>,
+    /// Power of the facility per power of its machines
+    #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pue: Option<f64>,
+    /// Months over which a purchase is paid off
+    #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amortization_months: Option<f64>,
+    /// Fraction of that time in which it serves
+    #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilization: Option<f64>,
+    /// One stated deployment, for `estimate` and `explain`; `optimize` chooses its own
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<super::deployment::Deployment>,
+}
+
+const QUESTION: &str = "The question";
+const TRAFFIC: &str = "Traffic and limits";
+const CHOICES: &str = "What may be chosen";
+const MONEY: &str = "Prices";
+
+/// Fills in what is unset from another.
+macro_rules! or {
+    ($this:ident, $other:ident: $($field:ident),* $(,)?) => {
+        Scenario { $($field: $this.$field.or($other.$field),)* }
+    };
+}
+
+impl Scenario {
+    /// This scenario, and where it says nothing, the other.
+    pub fn or(self, other: Scenario) -> Scenario {
+        // A rate and a number in flight exclude each other: stating one takes the other's place.
+        let other = Scenario {
+            rate: other.rate.filter(|_| self.concurrency.is_none()),
+            concurrency: other.concurrency.filter(|_| self.rate.is_none()),
+            ..other
+        };
+        or!(self, other: model, hardware, objective, workload, isl, osl, concurrency, rate, prefix, ttft, tpot, e2e,
+            runtime, weight_format, kv_format, offload, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
+            amortization_months, utilization, deployment)
+    }
+
+    /// The limits that it states, and which of `others` it lifts with `none`.
+    ///
+    /// # Errors
+    /// Names the limit that is no time.
+    pub fn limits(&self, others: Limits) -> Result<Limits, Error> {
+        let limit =
+            |key: &str, text: &Option<String>, other: Option<f64>| match text.as_deref().map(str::trim) {
+                None => Ok(other),
+                Some("none") => Ok(None),
+                Some(text) => match read::<Seconds>(text) {
+                    Ok(seconds) if seconds > 0.0 => Ok(Some(seconds)),
+                    Ok(_) => Err((key.to_owned(), format!("`{text}`, no time at all"))),
+                    Err(why) => Err((key.to_owned(), why)),
+                },
+            };
+        let limits = || -> Result<Limits, (String, String)> {
+            Ok(Limits {
+                ttft: limit("ttft", &self.ttft, others.ttft)?,
+                tpot: limit("tpot", &self.tpot, others.tpot)?,
+                e2e: limit("e2e", &self.e2e, others.e2e)?,
+            })
+        };
+        limits().map_err(|(key, found)| {
+            Error::new(
+                key,
+                found,
+                "a time above 0 with its unit",
+                "write e.g. `500ms`, `2 s`, or `none` for no limit",
+            )
+        })
+    }
+
+    /// The axes that it states.
+    ///
+    /// # Errors
+    /// Names the axis that is no metric.
+    pub fn axes(&self) -> Result<Option<Vec<Metric>>, Error> {
+        let Some(names) = &self.pareto else { return Ok(None) };
+        let mut axes = Vec::new();
+        for name in names {
+            let metric = Metric::parse(name).map_err(|fault| Error { key: "pareto".into(), ..fault })?;
+            if !axes.contains(&metric) {
+                axes.push(metric);
+            }
+        }
+        if axes.is_empty() {
+            return Err(Error::new("pareto", "no axis", "at least one metric", "add one, e.g. `tpot`"));
+        }
+        Ok(Some(axes))
+    }
+}
+
+/// A whole number as a flag states it.
+pub fn whole(text: &str) -> Result<u64, String> {
+    let plain = text.trim().replace('_', "");
+    plain.parse().map_err(|_| "expected a whole number of 0 or more, e.g. 2048".to_owned())
+}
+
+/// A finite number as a flag states it.
+pub fn number(text: &str) -> Result<f64, String> {
+    let found = text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    found.ok_or_else(|| "expected a number of 0 or more, e.g. 4.5".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_win_over_the_file_and_a_rate_takes_the_place_of_a_concurrency() {
+        let file = Scenario { isl: Some(8), osl: Some(9), concurrency: Some(4), ..Scenario::default() };
+        let flags = Scenario { isl: Some(1), rate: Some(2.5), ..Scenario::default() };
+        let both = flags.or(file);
+        assert_eq!((both.isl, both.osl, both.concurrency, both.rate), (Some(1), Some(9), None, Some(2.5)));
+    }
+
+    #[test]
+    fn limits_are_times_and_none_lifts_them() {
+        let others = Limits { ttft: Some(2.0), tpot: Some(0.05), e2e: None };
+        let of = |ttft: &str| Scenario { ttft: Some(ttft.into()), ..Scenario::default() }.limits(others);
+        assert_eq!(of("500ms").unwrap(), Limits { ttft: Some(0.5), ..others });
+        assert_eq!(of("1.5 s").unwrap().ttft, Some(1.5));
+        assert_eq!(of("none").unwrap(), Limits { ttft: None, ..others });
+        for wrong in ["500", "500 GB", "-1 s", "0 s", "NaN s", "soon", ""] {
+            let error = of(wrong).unwrap_err();
+            assert_eq!(error.key, "ttft", "{wrong}");
+            assert!(error.fix.contains("500ms"), "{error}");
+        }
+    }
+
+    #[test]
+    fn axes_are_metrics_each_once() {
+        let of = |names: &[&str]| {
+            let pareto = Some(names.iter().map(|name| name.to_string()).collect());
+            Scenario { pareto, ..Scenario::default() }.axes()
+        };
+        assert_eq!(
+            of(&["ttft", "usd_per_mtok", "ttft_ms"]).unwrap(),
+            Some(vec![Metric::Ttft, Metric::UsdPerMtok])
+        );
+        assert!(of(&["ttfd"]).unwrap_err().fix.contains("ttft"));
+        assert_eq!(of(&[]).unwrap_err().key, "pareto");
+    }
+
+    #[test]
+    fn a_saved_scenario_reads_back_the_same() {
+        let scenario = Scenario {
+            model: Some("a/b".into()),
+            rate: Some(0.1),
+            offload: Some(Offload::Never),
+            pareto: Some(vec!["tpot".into()]),
+            ..Scenario::default()
+        };
+        let text = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(serde_json::from_str::<Scenario>(&text).unwrap(), scenario);
+        assert!(!text.contains("null"), "{text}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Files, folders and the network: where catalogues, models and questions come from. Knows nothing of formulas.
+
+pub mod catalog;
+pub mod fetch;
+pub mod file;
+pub mod hardware;
+pub mod hub;
+pub mod kind;
+pub mod model;
+pub mod problem;

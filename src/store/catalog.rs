@@ -1,0 +1,280 @@
+//! The catalogues: files built in, and the user's own, which come before them. Parses what is asked for, no more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use serde::Deserialize;
+
+use super::file;
+use super::kind::{Entry, Kind, shipped_defaults};
+use crate::spec::defaults::Defaults;
+use crate::spec::error::Error;
+use crate::spec::text::{from_json, suggest};
+
+/// Where files are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// The user's folder, with the same sub-folders as the repository.
+    pub home: Option<PathBuf>,
+}
+
+/// A file of a catalogue, not parsed yet.
+#[derive(Clone, Debug)]
+pub struct Shelved {
+    /// File name without `.json`.
+    pub id: String,
+    /// What messages call it.
+    pub file: String,
+    /// Lies in the user's folder.
+    pub user: bool,
+    text: Text,
+}
+
+#[derive(Clone, Debug)]
+enum Text {
+    Shipped(&'static str),
+    At(PathBuf),
+}
+
+impl Shelved {
+    /// Its text.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn text(&self) -> Result<String, Error> {
+        match &self.text {
+            Text::Shipped(text) => Ok((*text).to_owned()),
+            Text::At(path) => file::read(path),
+        }
+    }
+}
+
+/// What names a file, without the rest of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Label {
+    /// Name for people; a model's Hugging Face id.
+    #[serde(default)]
+    pub name: String,
+    /// Other names.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Vendors that a runtime is the default for.
+    #[serde(default)]
+    pub default_for: Vec<String>,
+    /// The device of a system.
+    #[serde(default)]
+    pub device: String,
+    /// Checkpoints of a model in other formats.
+    #[serde(default)]
+    pub published: Vec<PublishedId>,
+}
+
+/// Id of a published checkpoint.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PublishedId {
+    /// Hugging Face id.
+    pub id: String,
+}
+
+/// Why a name led to no file.
+#[derive(Clone, Debug)]
+pub enum Miss {
+    /// Nobody has it.
+    Unknown(Error),
+    /// Several have it.
+    Several(Error),
+    /// Nobody has it, but a file could not be read, which might have.
+    Broken(Error),
+}
+
+impl From<Miss> for Error {
+    fn from(miss: Miss) -> Error {
+        match miss {
+            Miss::Unknown(fault) | Miss::Several(fault) | Miss::Broken(fault) => fault,
+        }
+    }
+}
+
+impl Catalog {
+    /// The catalogues with the folder that the environment names: `$MANTILE_HOME`, else `mantile` in
+    /// `$XDG_CONFIG_HOME` or `~/.config`.
+    pub fn from_env() -> Catalog {
+        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let config = || set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
+        Catalog { home: set("MANTILE_HOME").or_else(|| Some(config()?.join("mantile"))) }
+    }
+
+    /// All files of a kind by id, the user's in place of those built in.
+    pub fn shelf(&self, kind: Kind) -> BTreeMap<String, Shelved> {
+        let shipped = kind.shipped().map(|(id, text)| Shelved {
+            id: id.to_owned(),
+            file: format!("{}/{id}.json", kind.folder()),
+            user: false,
+            text: Text::Shipped(text),
+        });
+        let folder = self.home.as_ref().map(|home| home.join(kind.folder()));
+        let own = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
+        let own = own.filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let id = path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned();
+            Some(Shelved { id, file: path.display().to_string(), user: true, text: Text::At(path) })
+        });
+        shipped.chain(own).map(|file| (file.id.clone(), file)).collect()
+    }
+
+    /// The file that `name` means: by id, name or alias, in any case.
+    ///
+    /// # Errors
+    /// None or several do; near names are suggested.
+    pub fn find(&self, kind: Kind, name: &str) -> Result<Shelved, Miss> {
+        self.find_by(kind, name, |label, wanted| {
+            let mut names = [&label.name].into_iter().chain(&label.aliases);
+            names.any(|known| known.eq_ignore_ascii_case(wanted))
+        })
+    }
+
+    /// The file whose id is `name`, or whose label matches it.
+    pub(super) fn find_by(
+        &self,
+        kind: Kind,
+        name: &str,
+        matches: impl Fn(&Label, &str) -> bool,
+    ) -> Result<Shelved, Miss> {
+        let wanted = name.trim();
+        let mut shelf = self.shelf(kind);
+        let id = shelf.keys().find(|id| id.eq_ignore_ascii_case(wanted)).cloned();
+        if let Some(file) = id.and_then(|id| shelf.remove(&id)) {
+            return Ok(file);
+        }
+        let (mut known, mut found, mut broken) = (Vec::new(), Vec::new(), None);
+        for file in shelf.into_values() {
+            match label(&file) {
+                Ok(label) if matches(&label, wanted) => found.push(file),
+                Ok(label) => known.extend([file.id].into_iter().chain([label.name]).chain(label.aliases)),
+                Err(fault) => broken = Some(fault),
+            }
+        }
+        let list = format!("mantile-opt catalog {}", kind.plural());
+        match (found.len(), broken) {
+            (1, _) => Ok(found.swap_remove(0)),
+            // What is not found may be what that file would have said.
+            (0, Some(fault)) => Err(Miss::Broken(fault)),
+            (0, None) => {
+                let fix = suggest(wanted, known.iter().map(String::as_str), &list);
+                let found = format!("`{wanted}`, which is not known");
+                Err(Miss::Unknown(Error::new(kind.singular(), found, kind.expected(), fix)))
+            }
+            _ => {
+                let ids: Vec<_> = found.into_iter().map(|file| file.id).collect();
+                let found = format!("`{wanted}`, which may be {}", ids.join(" or "));
+                let fault =
+                    Error::new(kind.singular(), found, "a name that only one has", "write one of those");
+                Err(Miss::Several(fault))
+            }
+        }
+    }
+
+    /// The entry that `name` means.
+    ///
+    /// # Errors
+    /// There is none, or its file is faulty.
+    pub fn load<T: Entry>(&self, name: &str) -> Result<T, Error> {
+        read_entry(&self.find(T::KIND, name)?)
+    }
+
+    /// The entry that `text` means: a path of a file, or a name.
+    ///
+    /// # Errors
+    /// There is none, or its file is faulty.
+    pub fn load_or_read<T: Entry>(&self, text: &str) -> Result<T, Error> {
+        if !is_path(text) {
+            return self.load(text);
+        }
+        let entry: T =
+            from_json(&file::read(Path::new(text))?, T::KIND.article()).map_err(|e| e.in_file(text))?;
+        entry.check().map_err(|fault| fault.in_file(text))?;
+        Ok(entry)
+    }
+
+    /// `hardware/defaults.json`.
+    ///
+    /// # Errors
+    /// The user's file is faulty.
+    pub fn defaults(&self) -> Result<Defaults, Error> {
+        let own =
+            self.home.as_ref().map(|home| home.join("hardware/defaults.json")).filter(|path| path.exists());
+        let (text, name) = match own {
+            Some(path) => (file::read(&path)?, path.display().to_string()),
+            None => (shipped_defaults().to_owned(), "hardware/defaults.json".to_owned()),
+        };
+        from_json(&text, "defaults").map_err(|fault| fault.in_file(name))
+    }
+}
+
+/// Parses a file and checks it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_entry<T: Entry>(shelved: &Shelved) -> Result<T, Error> {
+    let entry: T = from_json(&shelved.text()?, T::KIND.article()).map_err(|e| e.in_file(&shelved.file))?;
+    if let Some(id) = entry.id().filter(|id| *id != shelved.id) {
+        let fix = format!("rename the file to {id}.json, or write \"id\": \"{}\"", shelved.id);
+        let fault =
+            Error::new("id", format!("`{id}`"), format!("`{}`, the name of the file", shelved.id), fix);
+        return Err(fault.in_file(&shelved.file));
+    }
+    entry.check().map_err(|fault| fault.in_file(&shelved.file))?;
+    Ok(entry)
+}
+
+/// What names a file.
+///
+/// # Errors
+/// It is not JSON, or its names are no texts.
+pub fn label(shelved: &Shelved) -> Result<Label, Error> {
+    let read = |text: &str| from_json(text, "a catalogue file").map_err(|fault| fault.in_file(&shelved.file));
+    match &shelved.text {
+        Text::Shipped(text) => read(text),
+        Text::At(path) => read(&file::read(path)?),
+    }
+}
+
+/// Whether a text is written as a path rather than a name.
+pub fn is_path(text: &str) -> bool {
+    text.ends_with(".json") || text.starts_with(['.', '/', '~']) || text.contains('\\')
+}
+
+impl Kind {
+    /// With its article, for messages.
+    pub fn article(self) -> &'static str {
+        match self {
+            Kind::Models => "a model",
+            Kind::Devices => "a device",
+            Kind::Systems => "a system",
+            Kind::Links => "a link",
+            Kind::Formats => "a format",
+            Kind::Runtimes => "a runtime",
+            Kind::Objectives => "an objective",
+            Kind::Workloads => "a workload",
+        }
+    }
+
+    /// What is expected where one is named.
+    fn expected(self) -> &'static str {
+        match self {
+            Kind::Models => {
+                "a catalogue name, a Hugging Face id that the catalogue knows, a path, or hf:ORG/NAME"
+            }
+            Kind::Systems => {
+                "a system, [NODESx]COUNTxDEVICE such as 8xh100-sxm, or the path of a system file"
+            }
+            Kind::Devices => "the id of a device",
+            Kind::Links => "the id of a link",
+            Kind::Formats => "the id of a format",
+            Kind::Runtimes => "the id of a runtime",
+            Kind::Objectives => "the id of an objective, or the path of an objective file",
+            Kind::Workloads => "the id of a workload, or the path of a workload file",
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! From what `--hardware` says to a cluster: a system, a number of devices, or a file.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::catalog::{Catalog, Miss, is_path, label, read_entry};
+use super::file;
+use super::kind::Kind;
+use crate::spec::cluster::{Cluster, System};
+use crate::spec::device::Device;
+use crate::spec::error::Error;
+use crate::spec::text::{from_json, suggest};
+
+/// `[NODESx]COUNTxDEVICE`, taken apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shorthand<'a> {
+    /// Nodes, or rather: how often the count comes.
+    pub nodes: u64,
+    /// Devices of each.
+    pub count: u64,
+    /// What the device is called.
+    pub device: &'a str,
+}
+
+impl<'a> Shorthand<'a> {
+    /// Takes `text` apart; a device alone counts as one.
+    ///
+    /// # Errors
+    /// A number is beyond belief.
+    pub fn parse(text: &'a str) -> Result<Shorthand<'a>, Error> {
+        let (first, rest) = leading_count(text)?;
+        let Some(first) = first else { return Ok(Shorthand { nodes: 1, count: 1, device: text }) };
+        Ok(match leading_count(rest)? {
+            (Some(second), device) => Shorthand { nodes: first, count: second, device },
+            (None, device) => Shorthand { nodes: 1, count: first, device },
+        })
+    }
+}
+
+/// `8xh100` → 8 and `h100`; text that begins with no such number is left whole.
+fn leading_count(text: &str) -> Result<(Option<u64>, &str), Error> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, rest) = text.split_at(digits);
+    let Some(rest) = rest.strip_prefix(['x', 'X']).filter(|rest| digits > 0 && !rest.is_empty()) else {
+        return Ok((None, text));
+    };
+    let count = number.parse().map_err(|_| {
+        Error::new(
+            "hardware",
+            format!("`{number}` devices or nodes"),
+            "a number up to 1048576",
+            "state fewer",
+        )
+    })?;
+    Ok((Some(count), rest))
+}
+
+impl Catalog {
+    /// The cluster that `text` means.
+    ///
+    /// # Errors
+    /// It is no system, shorthand or file, or what it states cannot be built.
+    pub fn hardware(&self, text: &str) -> Result<Cluster, Error> {
+        let text = text.trim();
+        if is_path(text) {
+            return self.cluster_from_file(text);
+        }
+        let unknown = match self.find(Kind::Systems, text) {
+            Ok(file) => return self.whole(&read_entry(&file)?),
+            Err(Miss::Unknown(fault)) => fault,
+            Err(miss) => return Err(miss.into()),
+        };
+        let short = Shorthand::parse(text)?;
+        let device = match self.device(short.device) {
+            Ok(device) => device,
+            // What begins with a count is meant as shorthand; anything else is a system misspelt.
+            Err(Miss::Unknown(_)) if short.device == text => return Err(self.neither(text, unknown)),
+            Err(miss) => return Err(miss.into()),
+        };
+        let host = self.host(&device, &short)?;
+        let (nodes, per_node) = laid_out(&host, &short);
+        let shipped_whole = (host.nodes, host.devices_per_node) == (nodes, per_node);
+        let name = match (shipped_whole, nodes) {
+            (true, _) => host.name.clone(),
+            (false, 1) => format!("{per_node} x {}", device.name),
+            (false, nodes) => format!("{nodes} nodes of {per_node} x {}", device.name),
+        };
+        let cluster = Cluster::build(&host, device, nodes, per_node).map_err(|fault| fault.in_file(text))?;
+        Ok(Cluster { id: text.to_owned(), name, ..cluster })
+    }
+
+    /// The device that `name` means: by id, name or alias, or by the part of an id that only one has.
+    ///
+    /// # Errors
+    /// None or several do; near names are suggested.
+    pub fn device(&self, name: &str) -> Result<Device, Miss> {
+        let unknown = match self.find(Kind::Devices, name) {
+            Ok(file) => return read_entry(&file).map_err(Miss::Broken),
+            Err(Miss::Unknown(fault)) => fault,
+            Err(miss) => return Err(miss),
+        };
+        let wanted = name.to_lowercase();
+        let mut shelf = self.shelf(Kind::Devices);
+        shelf.retain(|id, _| {
+            // The maker's name in front is not what anybody tells devices apart by.
+            let short = id.split_once('-').map_or(id.as_str(), |(_, short)| short);
+            [id.as_str(), short].iter().any(|id| id.starts_with(&wanted) || id.ends_with(&wanted))
+        });
+        let mut found = shelf.into_values();
+        match (found.next().filter(|_| !wanted.is_empty()), found.next()) {
+            (Some(only), None) => read_entry(&only).map_err(Miss::Broken),
+            (Some(first), Some(second)) => {
+                let ids: Vec<String> = [first, second].into_iter().chain(found).map(|file| file.id).collect();
+                let found = format!("`{name}`, which may be {}", ids.join(" or "));
+                let fault =
+                    Error::new("device", found, "a name that only one device has", "write one of those");
+                Err(Miss::Several(fault))
+            }
+            _ => Err(Miss::Unknown(unknown)),
+        }
+    }
+
+    /// A system as its file states it.
+    fn whole(&self, system: &System) -> Result<Cluster, Error> {
+        let device = self.load::<Device>(&system.device).map_err(|fault| Error {
+            file: format!("hardware/systems/{}.json", system.id),
+            key: "device".into(),
+            ..fault
+        })?;
+        Cluster::build(system, device, system.nodes, system.devices_per_node)
+            .map_err(|fault| fault.in_file(format!("hardware/systems/{}.json", system.id)))
+    }
+
+    /// A system file, whose device may stand in it.
+    fn cluster_from_file(&self, path: &str) -> Result<Cluster, Error> {
+        let text = file::read(Path::new(path))?;
+        let mut map: Map<String, Value> =
+            from_json(&text, "a system").map_err(|fault| fault.in_file(path))?;
+        let within = |fault: Error| {
+            let key = if fault.key.is_empty() { "device".into() } else { format!("device.{}", fault.key) };
+            Error { key, ..fault }.in_file(path)
+        };
+        let device = match map.get("device") {
+            Some(inline @ Value::Object(_)) => {
+                let device: Device = from_json(&inline.to_string(), "a device").map_err(within)?;
+                device.check().map_err(within)?;
+                Some(device)
+            }
+            _ => None,
+        };
+        if let Some(device) = &device {
+            map.insert("device".into(), Value::String(device.id.clone()));
+        }
+        let text = Value::Object(map).to_string();
+        let system: System = from_json(&text, "a system").map_err(|fault| fault.in_file(path))?;
+        let device = match device {
+            Some(device) => device,
+            None => self
+                .device(&system.device)
+                .map_err(|miss| within(Error { key: String::new(), ..miss.into() }))?,
+        };
+        Cluster::build(&system, device, system.nodes, system.devices_per_node)
+            .map_err(|fault| fault.in_file(path))
+    }
+
+    /// The host that devices sit in when only their number is stated: a system of that very shape, else the
+    /// device's own if it holds them, else the smallest that does, else the largest there is.
+    fn host(&self, device: &Device, short: &Shorthand<'_>) -> Result<System, Error> {
+        let own: System = self.load(&device.system).map_err(|fault| Error {
+            file: format!("hardware/devices/{}.json", device.id),
+            key: "system".into(),
+            ..fault
+        })?;
+        let same = |system: &System| laid_out(system, short) == (system.nodes, system.devices_per_node);
+        let holds = |system: &System| laid_out(system, short).1 <= system.devices_per_node;
+        if same(&own) {
+            return Ok(own);
+        }
+        let mut hosts: Vec<System> = Vec::new();
+        for file in self.shelf(Kind::Systems).into_values() {
+            if label(&file)?.device == device.id {
+                hosts.push(read_entry(&file)?);
+            }
+        }
+        if let Some(exact) = hosts.iter().find(|system| same(system)) {
+            return Ok(exact.clone());
+        }
+        if holds(&own) {
+            return Ok(own);
+        }
+        let smallest =
+            hosts.iter().filter(|system| holds(system)).min_by_key(|s| (s.devices_per_node, s.nodes));
+        let largest =
+            hosts.iter().max_by_key(|system| (system.devices_per_node, std::cmp::Reverse(system.nodes)));
+        Ok(smallest.or(largest).cloned().unwrap_or(own))
+    }
+
+    /// The fault of a text that is neither a system nor a device, with near names of both.
+    fn neither(&self, text: &str, unknown: Error) -> Error {
+        let mut known: Vec<String> = Vec::new();
+        for kind in [Kind::Systems, Kind::Devices] {
+            for file in self.shelf(kind).into_values() {
+                known.extend(label(&file).map(|label| label.aliases).unwrap_or_default());
+                known.push(file.id);
+            }
+        }
+        let fix = suggest(text, known.iter().map(String::as_str), "mantile-opt catalog systems");
+        Error { key: "hardware".into(), fix, ..unknown }
+    }
+}
+
+/// Nodes and devices per node of `short` in hosts like `system`'s. A fast domain that spans nodes (a rack)
+/// is counted in devices: 72 of GB200 are 18 nodes of 4.
+fn laid_out(system: &System, short: &Shorthand<'_>) -> (u64, u64) {
+    let per_node = system.devices_per_node;
+    let domain = system.tiers.first().map_or(1, |tier| tier.devices);
+    let spans = domain > per_node && short.count > per_node && short.count <= domain;
+    if spans && per_node > 0 && short.count.is_multiple_of(per_node) {
+        (short.nodes.saturating_mul(short.count / per_node), per_node)
+    } else {
+        (short.nodes, short.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shorthand_is_taken_apart_from_the_left() {
+        let of = |text| Shorthand::parse(text).map(|s| (s.nodes, s.count, s.device));
+        assert_eq!(of("8xh100-sxm"), Ok((1, 8, "h100-sxm")));
+        assert_eq!(of("128x8xh100-sxm"), Ok((128, 8, "h100-sxm")));
+        assert_eq!(of("2x4090"), Ok((1, 2, "4090")));
+        assert_eq!(of("2X8Xmi300x"), Ok((2, 8, "mi300x")));
+        assert_eq!(of("mi300x"), Ok((1, 1, "mi300x")));
+        assert_eq!(of("8x"), Ok((1, 1, "8x")));
+        assert!(of("99999999999999999999xh100").is_err());
+    }
+
+    fn shape(text: &str) -> (u64, u64, Vec<u64>) {
+        let cluster = Catalog::default().hardware(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        (cluster.nodes, cluster.devices_per_node, cluster.tiers.iter().map(|tier| tier.devices).collect())
+    }
+
+    #[test]
+    fn numbers_of_devices_find_their_hosts() {
+        assert_eq!(shape("8xh100-sxm"), (1, 8, vec![8]));
+        assert_eq!(shape("4xh100"), (1, 4, vec![4]));
+        assert_eq!(shape("1xb200"), (1, 1, vec![]));
+        assert_eq!(shape("2x8xb200"), (2, 8, vec![8, 16]));
+        assert_eq!(shape("128x8xh100-sxm"), (128, 8, vec![8, 1024]));
+        assert_eq!(shape("2xrtx-4090"), (1, 2, vec![2]));
+        assert_eq!(shape("2x2xrtx-4090"), (2, 2, vec![2, 4]));
+        assert_eq!(shape("72xnvidia-gb200"), (18, 4, vec![72]));
+        assert_eq!(shape("8xgb200"), (2, 4, vec![8]));
+        assert_eq!(shape("2x72xgb200"), (36, 4, vec![72, 144]));
+        assert_eq!(shape("3xmi300x"), (1, 3, vec![3]));
+        assert_eq!(shape("h200"), (1, 1, vec![]));
+        assert_eq!(shape("2x1xdgx-spark"), (2, 1, vec![2]));
+    }
+
+    #[test]
+    fn part_of_a_node_keeps_the_tiers_that_it_fills_evenly() {
+        assert_eq!(shape("8xl40s").2, [2, 4, 8]);
+        assert_eq!(shape("6xl40s").2, [2, 6]);
+        assert_eq!(shape("3xl40s").2, [3]);
+    }
+
+    #[test]
+    fn what_no_host_holds_says_how_to_write_it() {
+        for (text, fix) in [
+            ("16xnvidia-h100-sxm", "2x8xnvidia-h100-sxm"),
+            ("4xrtx-4090", "2x2xnvidia-rtx-4090"),
+            ("2x8xl40s", "network"),
+        ] {
+            let error = Catalog::default().hardware(text).unwrap_err();
+            assert!(error.fix.contains(fix), "{text}: {error}");
+            assert_eq!(error.file, text);
+        }
+    }
+
+    #[test]
+    fn unclear_and_unknown_devices_are_told_with_candidates() {
+        let error = Catalog::default().hardware("8xrtx").unwrap_err();
+        assert!(
+            error.found.contains("nvidia-rtx-3090") && error.found.contains("nvidia-rtx-5090"),
+            "{error}"
+        );
+        let error = Catalog::default().hardware("8xh1000").unwrap_err();
+        assert!(error.fix.contains("h100"), "{error}");
+        let error = Catalog::default().hardware("dgx-h10").unwrap_err();
+        assert!(error.fix.contains("dgx-h100"), "{error}");
+        for wrong in ["", "x", "0xh100", "8x0xh100", "1048577xh100", "99999999xb200", "-8xh100"] {
+            assert!(Catalog::default().hardware(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_a_node_has_a_share_of_its_price_and_power() {
+        let whole = Catalog::default().hardware("8xh100").unwrap();
+        let part = Catalog::default().hardware("4xnvidia-h100-sxm").unwrap();
+        let rent = |cluster: &Cluster| cluster.price.rent.as_ref().unwrap().value;
+        assert_eq!(rent(&whole), rent(&part));
+        let overhead = |cluster: &Cluster| cluster.power.as_ref().unwrap().overhead.as_ref().unwrap().value;
+        assert_eq!(overhead(&whole), 2.0 * overhead(&part));
+    }
+}

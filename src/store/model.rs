@@ -1,0 +1,142 @@
+//! From what `--model` says to a configuration: a catalogue name, a file or folder, or a repository to fetch.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::catalog::{Catalog, Miss, Shelved, is_path};
+use super::fetch::Fetch;
+use super::file;
+use super::hub::Repository;
+use super::kind::Kind;
+use crate::spec::error::Error;
+use crate::spec::model::ModelConfig;
+use crate::spec::model::file::{ModelFile, Published};
+
+/// A model, found.
+#[derive(Clone, Debug)]
+pub struct ResolvedModel {
+    /// Hugging Face id, or the path it was read from.
+    pub name: String,
+    /// Its configuration.
+    pub config: ModelConfig,
+    /// Checkpoints of it in other formats.
+    pub published: Vec<Published>,
+    /// The one of them that was named instead of the model.
+    pub named: Option<Published>,
+    /// Where the configuration comes from.
+    pub source: String,
+}
+
+const QUANT: &str = "hf_quant_config.json";
+
+impl Catalog {
+    /// The model that `text` means.
+    ///
+    /// # Errors
+    /// It is no name, path or repository, or its configuration is faulty.
+    pub fn model(&self, text: &str) -> Result<ResolvedModel, Error> {
+        let fetch = Fetch::from_env();
+        let text = text.trim();
+        if let Some(repository) = Repository::parse(text, &fetch.endpoint)? {
+            return self.fetched(&repository, &fetch);
+        }
+        if is_path(text) {
+            return from_path(Path::new(text));
+        }
+        match self.known_model(text) {
+            Ok(shelved) => from_catalog(&shelved, text),
+            Err(Miss::Unknown(_)) if Path::new(text).exists() => from_path(Path::new(text)),
+            Err(Miss::Unknown(fault)) if text.contains('/') => {
+                let fix = format!(
+                    "{}; or write `hf:{text}` to fetch it, or the path of its config.json",
+                    fault.fix
+                );
+                Err(Error { fix, ..fault })
+            }
+            Err(miss) => Err(miss.into()),
+        }
+    }
+
+    /// A model of the catalogue: by id, name or alias, with or without the organisation, in any case; by the
+    /// beginning of a name that only one has; or by a published checkpoint.
+    ///
+    /// # Errors
+    /// None or several are so called; near names are suggested.
+    pub fn known_model(&self, text: &str) -> Result<Shelved, Miss> {
+        let short = |name: &str| name.rsplit('/').next().unwrap_or(name).to_lowercase();
+        let wanted = text.to_lowercase();
+        let exact = self.find_by(Kind::Models, text, |label, _| {
+            let mut names = [&label.name].into_iter().chain(&label.aliases);
+            names.any(|name| name.to_lowercase() == wanted || short(name) == wanted)
+                || label.published.iter().any(|published| published.id.to_lowercase() == wanted)
+        });
+        let Err(Miss::Unknown(fault)) = exact else { return exact };
+        let begun = self.find_by(Kind::Models, text, |label, _| {
+            let mut names = [&label.name].into_iter().chain(&label.aliases);
+            names.any(|name| short(name).starts_with(&format!("{wanted}-")))
+        });
+        // The first search knows more near names than the second.
+        begun.map_err(|miss| if let Miss::Unknown(_) = miss { Miss::Unknown(fault) } else { miss })
+    }
+
+    /// A model fetched from a repository; what the catalogue knows to be published of it comes along.
+    fn fetched(&self, repository: &Repository, fetch: &Fetch) -> Result<ResolvedModel, Error> {
+        let files = fetch.model(repository)?;
+        let quant = files.hf_quant_config.as_deref();
+        let config = ModelConfig::parse_with_quant(&files.config, quant)
+            .map_err(|fault| fault.in_file(&files.source))?;
+        let known = self
+            .known_model(&repository.id)
+            .ok()
+            .and_then(|shelved| from_catalog(&shelved, &repository.id).ok());
+        let known = known.filter(|known| known.named.is_none());
+        Ok(ResolvedModel {
+            name: repository.id.clone(),
+            config,
+            published: known.map(|known| known.published).unwrap_or_default(),
+            named: None,
+            source: files.source,
+        })
+    }
+}
+
+/// A file of the catalogue; `text` is how it was called.
+fn from_catalog(shelved: &Shelved, text: &str) -> Result<ResolvedModel, Error> {
+    let file = ModelFile::parse(&shelved.text()?).map_err(|fault| fault.in_file(&shelved.file))?;
+    let named = file.published.iter().find(|published| published.id.eq_ignore_ascii_case(text)).cloned();
+    Ok(ResolvedModel {
+        config: file.model_config().map_err(|fault| fault.in_file(&shelved.file))?,
+        name: named.as_ref().map_or(file.name, |published| published.id.clone()),
+        source: format!("{} ({})", shelved.file, file.source),
+        published: file.published,
+        named,
+    })
+}
+
+/// A `config.json` or the folder that holds it, or a file in the form of the catalogue's.
+fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
+    let path: PathBuf = if path.is_dir() { path.join("config.json") } else { path.to_owned() };
+    let text = file::read(&path)?;
+    let source = path.display().to_string();
+    let value: Option<Value> = serde_json::from_str(&text).ok();
+    if value.is_some_and(|value| {
+        value.get("config").is_some_and(Value::is_object) && value.get("source").is_some()
+    }) {
+        let file = ModelFile::parse(&text).map_err(|fault| fault.in_file(&source))?;
+        let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
+        return Ok(ResolvedModel { name: file.name, config, published: file.published, named: None, source });
+    }
+    let beside = path.with_file_name(QUANT);
+    let quant = if beside.exists() { Some(file::read(&beside)?) } else { None };
+    let config =
+        ModelConfig::parse_with_quant(&text, quant.as_deref()).map_err(|fault| fault.in_file(&source))?;
+    let name = match path.file_name().and_then(|name| name.to_str()) {
+        Some("config.json") => {
+            path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned())
+        }
+        _ => path.file_stem().map(|name| name.to_string_lossy().into_owned()),
+    };
+    let name = name.unwrap_or_else(|| source.clone());
+    Ok(ResolvedModel { name, config, published: Vec::new(), named: None, source })
+}

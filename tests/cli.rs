@@ -1,0 +1,197 @@
+//! The command as its users meet it: console sessions, and what no session can show.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const MANTILE: &str = env!("CARGO_BIN_EXE_mantile-opt");
+
+/// The command, with nobody's own catalogue and no colours asked for.
+fn mantile(args: &[&str]) -> Command {
+    let mut command = Command::new(MANTILE);
+    command
+        .args(args)
+        .env("MANTILE_HOME", "/nonexistent")
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE");
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    mantile(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn console_sessions_read_as_written() {
+    trycmd::TestCases::new()
+        .env("MANTILE_HOME", "/nonexistent")
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "100")
+        .case("tests/cli/*.md");
+}
+
+#[test]
+fn json_goes_to_standard_output_alone_and_the_same_each_time() {
+    for args in [
+        ["inspect", "gpt-oss-20b", "--format", "json"].as_slice(),
+        &["catalog", "devices", "--format", "json"],
+        &["catalog", "systems", "dgx-h100", "--format", "json"],
+        &["glossary", "--format", "json"],
+        &["schema", "scenario"],
+    ] {
+        let (first, second) = (run(args), run(args));
+        assert!(first.status.success() && first.stderr.is_empty(), "{args:?}");
+        assert_eq!(first.stdout, second.stdout, "{args:?}");
+        serde_json::from_slice::<Value>(&first.stdout).unwrap_or_else(|fault| panic!("{args:?}: {fault}"));
+    }
+}
+
+#[test]
+fn inspect_has_the_documented_keys() {
+    let value: Value =
+        serde_json::from_slice(&run(&["inspect", "DeepSeek-V3", "--format", "json"]).stdout).unwrap();
+    let parameters = &value["parameters"];
+    assert_eq!(parameters["unique"], 671_026_404_352_u64);
+    assert_eq!(parameters["buffers"], 58 * 256);
+    for key in ["active", "mtp"] {
+        assert!(parameters[key].as_u64().unwrap() > 0, "{key}");
+    }
+    assert_eq!(value["kv_bytes_per_token"], 61 * (512 + 64) * 2);
+    let tensors = value["tensors"].as_array().unwrap();
+    assert!(tensors.iter().all(|tensor| tensor["shape"].is_array() && tensor["name"].is_string()));
+}
+
+#[test]
+fn a_closed_pipe_is_no_fault() {
+    let mut child = mantile(&["inspect", "DeepSeek-V3", "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // More than a pipe holds is still to come when the reader leaves.
+    let mut start = [0; 16];
+    child.stdout.take().unwrap().read_exact(&mut start).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{:?}", output.status);
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn a_full_disk_is_a_fault() {
+    let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let output = mantile(&["glossary"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("could not be written"));
+}
+
+#[test]
+fn nothing_asked_gives_an_answer_and_a_hint_beside_it() {
+    let bare = run(&[]);
+    assert_eq!(bare.status.code(), Some(0));
+    assert!(text(&bare.stdout).contains("Llama-3.3-70B"), "{}", text(&bare.stdout));
+    assert!(text(&bare.stderr).contains("mantile-opt --help"));
+    let asked = run(&["--objective", "throughput"]);
+    assert_eq!(asked.stdout, bare.stdout);
+    assert!(!text(&asked.stderr).contains("Ask your own"));
+    assert_eq!(run(&["optimize"]).stdout, bare.stdout);
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let plain = run(&["--isl", "0"]);
+    assert!(!text(&plain.stderr).contains('\u{1b}'));
+    let forced = mantile(&["--isl", "0"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(text(&forced.stderr).contains('\u{1b}'));
+    let refused = mantile(&["--isl", "0"]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").output().unwrap();
+    assert_eq!(text(&refused.stderr), text(&plain.stderr));
+}
+
+#[test]
+fn a_saved_scenario_asks_the_same_and_flags_come_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.json");
+    let path = path.to_str().unwrap();
+    let asked =
+        ["--model", "Qwen3-32B", "--hardware", "4xl40s", "--isl", "1000", "--ttft", "900ms", "--rate", "0.5"];
+    let saved = run(&[&asked[..], &["--save-scenario", path]].concat());
+    assert!(saved.status.success(), "{}", text(&saved.stderr));
+    assert_eq!(run(&["--scenario", path]).stdout, saved.stdout);
+    assert_eq!(run(&asked).stdout, saved.stdout);
+    let other = run(&["--scenario", path, "--isl", "2000"]);
+    assert!(other.status.success());
+    assert_ne!(other.stdout, saved.stdout);
+
+    let deployment =
+        ["estimate", "--prefill-tp", "2", "--decode-tp", "4", "--decode-pp", "1", "--save-scenario", path];
+    let saved = run(&deployment);
+    assert!(saved.status.success(), "{}", text(&saved.stderr));
+    assert_eq!(run(&["estimate", "--scenario", path]).stdout, saved.stdout);
+    let value: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(value["deployment"]["decode"]["tp"], 4);
+}
+
+#[test]
+fn an_answer_goes_to_a_file_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("glossary.txt");
+    let output = run(&["glossary", "--out", path.to_str().unwrap()]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    assert_eq!(fs::read(&path).unwrap(), run(&["glossary"]).stdout);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_users_folder_is_found_by_the_environment() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("mantile/objectives");
+    fs::create_dir_all(&folder).unwrap();
+    let shipped = run(&["catalog", "objectives", "latency", "--format", "json"]).stdout;
+    fs::write(folder.join("mine.json"), text(&shipped).replace("\"latency\"", "\"mine\"")).unwrap();
+    let own = |variable: &str, value: &std::path::Path| {
+        let mut command = Command::new(MANTILE);
+        command.args(["catalog", "objectives"]).env_remove("MANTILE_HOME").env_remove("XDG_CONFIG_HOME");
+        command.env("HOME", "/nonexistent").env(variable, value);
+        text(&command.output().unwrap().stdout).contains("mine *")
+    };
+    assert!(own("MANTILE_HOME", &home.path().join("mantile")));
+    assert!(own("XDG_CONFIG_HOME", home.path()));
+    assert!(!own("XDG_CONFIG_HOME", &home.path().join("elsewhere")));
+}
+
+#[test]
+fn a_model_without_a_network_says_what_to_do() {
+    let cache = tempfile::tempdir().unwrap();
+    let output = mantile(&["inspect", "hf:org/name"])
+        .env("HF_ENDPOINT", "http://127.0.0.1:1")
+        .env("XDG_CACHE_HOME", cache.path())
+        .env("HF_HOME", cache.path())
+        .env_remove("HF_HUB_CACHE")
+        .envs(
+            ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"]
+                .map(|name| (name, "")),
+        )
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let fault = text(&output.stderr);
+    assert!(fault.contains("no answer") && fault.contains("download config.json by hand"), "{fault}");
+}
+
+#[test]
+fn completions_and_the_manual_name_the_commands() {
+    for args in
+        [["completions", "bash"].as_slice(), &["completions", "zsh"], &["completions", "fish"], &["man"]]
+    {
+        let output = run(args);
+        assert!(output.status.success(), "{args:?}");
+        assert!(text(&output.stdout).contains("estimate"), "{args:?}");
+    }
+}
