@@ -1,7 +1,10 @@
 //! From what is known to text, JSON and tables. Knows nothing of files and terminals: it returns text.
 
+pub mod answer;
+pub mod breakdown;
 pub mod catalog;
 pub mod help;
 pub mod inspect;
+pub mod result;
 pub mod schema;
 pub mod table;
