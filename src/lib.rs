@@ -6,5 +6,7 @@ pub mod graph;
 pub mod plan;
 pub mod quantity;
 pub mod report;
+pub mod search;
+pub mod serving;
 pub mod spec;
 pub mod store;

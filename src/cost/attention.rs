@@ -3,7 +3,6 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -33,8 +32,8 @@ impl<N: Num> Attention<Qty<N>> {
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.head_dim + self.v_head_dim;
-        let queries = activation_bytes * batch.tokens() * self.heads * width;
-        let written = batch.tokens() / batch.context_parts;
+        let queries = activation_bytes * batch.tokens * self.heads * width;
+        let written = batch.tokens / batch.context_parts;
         let cached = batch.sequences * batch.keys(self.window) + written;
         (queries + kv_bytes * cached * self.kv_heads * width).is(&BYTES)
     }
@@ -47,19 +46,17 @@ impl<N: Num> Attention<Qty<N>> {
     }
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&FLOPS, &BYTES];
-
-static FLOPS: Formula = Formula {
-    symbol: "attention_flops",
-    unit: FLOP,
-    why: "QK^T and A·V: a multiply-add each per query-key pair, head and channel",
-    cite: "Vaswani et al. 2017, 3.2.1",
-};
-
-static BYTES: Formula = Formula {
-    symbol: "attention_bytes",
-    unit: BYTE,
-    why: "reads queries and the cache in reach, writes results and the new keys and values; scores stay on chip",
-    cite: "Dao et al. 2022 (FlashAttention), 3.1",
-};
+crate::formulas! {
+    FLOPS {
+        symbol: "attention_flops",
+        unit: FLOP,
+        why: "QK^T and A·V: a multiply-add each per query-key pair, head and channel",
+        cite: "Vaswani et al. 2017, 3.2.1",
+    }
+    BYTES {
+        symbol: "attention_bytes",
+        unit: BYTE,
+        why: "reads queries and the cache in reach, writes results and the new keys and values; scores stay on chip",
+        cite: "Dao et al. 2022 (FlashAttention), 3.1",
+    }
+}

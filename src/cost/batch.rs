@@ -1,6 +1,5 @@
 //! What goes through a step on one device: how many sequences, how many new tokens, how much context.
 
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::COUNT;
 
@@ -17,22 +16,29 @@ pub struct Batch<T> {
     pub token_parts: T,
     /// Ranks that share each sequence's cache (context parallel decode).
     pub context_parts: T,
-    /// Ranks with tokens of their own that share the experts (attention data parallel, and context
-    /// parallel in prefill).
-    pub token_groups: T,
+    /// Tokens that go through this rank's matrices.
+    pub tokens: T,
+    /// Tokens that all ranks of the stage together bring to the experts.
+    pub pooled: T,
 }
 
 impl<N: Num> Batch<Qty<N>> {
-    /// Tokens that go through this rank's matrices.
+    /// `sequences` with `new` tokens after `past` cached ones. `token_groups` ranks with tokens of
+    /// their own share the experts.
     #[inline(always)]
-    pub fn tokens(&self) -> Qty<N> {
-        (self.sequences * self.new / self.token_parts).is(&TOKENS)
+    pub fn new(
+        (sequences, new, past): (Qty<N>, Qty<N>, Qty<N>),
+        (token_parts, context_parts, token_groups): (Qty<N>, Qty<N>, Qty<N>),
+    ) -> Self {
+        let tokens = (sequences * new / token_parts).is(&TOKENS);
+        let pooled = (tokens * token_groups).is(&POOLED);
+        Batch { sequences, new, past, token_parts, context_parts, tokens, pooled }
     }
 
-    /// Tokens that all ranks together bring to the experts.
+    /// The last token of each sequence: all that the head sees.
     #[inline(always)]
-    pub fn pooled(&self) -> Qty<N> {
-        (self.tokens() * self.token_groups).is(&POOLED)
+    pub fn last_token(&self) -> Self {
+        Batch { tokens: self.sequences, pooled: self.sequences, ..*self }
     }
 
     /// Query–key pairs of one sequence on this rank: causal, inside `window` where there is one.
@@ -60,33 +66,29 @@ impl<N: Num> Batch<Qty<N>> {
     }
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&TOKENS, &POOLED, &PAIRS, &KEYS];
-
-static TOKENS: Formula = Formula {
-    symbol: "tokens",
-    unit: COUNT,
-    why: "each sequence brings its new tokens; context-parallel ranks share them in prefill",
-    cite: "definition",
-};
-
-static POOLED: Formula = Formula {
-    symbol: "pooled_tokens",
-    unit: COUNT,
-    why: "expert layers are shared by all ranks of a stage, so their tokens come together",
-    cite: "Rajbhandari et al. 2022 (DeepSpeed-MoE)",
-};
-
-static PAIRS: Formula = Formula {
-    symbol: "pairs",
-    unit: COUNT,
-    why: "a token attends to itself and what came before, up to the window: past + (new + 1) / 2 on average",
-    cite: "Vaswani et al. 2017, 3.2.3 (causal mask); Beltagy et al. 2020 (sliding window)",
-};
-
-static KEYS: Formula = Formula {
-    symbol: "keys",
-    unit: COUNT,
-    why: "the cache inside reach is read once a step for all queries of a sequence",
-    cite: "Dao et al. 2022 (FlashAttention), 3.1",
-};
+crate::formulas! {
+    TOKENS {
+        symbol: "tokens",
+        unit: COUNT,
+        why: "each sequence brings its new tokens; context-parallel ranks share them in prefill",
+        cite: "definition",
+    }
+    POOLED {
+        symbol: "pooled_tokens",
+        unit: COUNT,
+        why: "expert layers are shared by all ranks of a stage, so their tokens come together",
+        cite: "Rajbhandari et al. 2022 (DeepSpeed-MoE)",
+    }
+    PAIRS {
+        symbol: "pairs",
+        unit: COUNT,
+        why: "a token attends to itself and what came before, up to the window: past + (new + 1) / 2 on average",
+        cite: "Vaswani et al. 2017, 3.2.3 (causal mask); Beltagy et al. 2020 (sliding window)",
+    }
+    KEYS {
+        symbol: "keys",
+        unit: COUNT,
+        why: "the cache inside reach is read once a step for all queries of a sequence",
+        cite: "Dao et al. 2022 (FlashAttention), 3.1",
+    }
+}

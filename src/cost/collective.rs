@@ -1,113 +1,38 @@
 //! What an exchange costs: the best of the algorithms that the topology allows, tier by tier.
 
 use super::batch::Batch;
-use super::machine::{Link, Machine};
-use crate::plan::collective::{Collective, Kind, Tokens};
-use crate::plan::group::TierShape;
+use super::machine::Machine;
+use crate::plan::algorithm::Leg;
+use crate::plan::collective::{Collective, Tokens};
 use crate::quantity::count::Count;
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
 use crate::quantity::unit::{BYTE, COUNT, SECOND};
-use crate::spec::cluster::Topology;
 
-/// A way to carry out an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Slices travel from neighbour to neighbour.
-    Ring,
-    /// Everyone sends its slices straight to their owners.
-    Direct,
-    /// Everyone sends the whole buffer straight to everyone.
-    OneShot,
-    /// Up and down two binary trees at once.
-    Tree,
-    /// The switch adds up (NVLS, SHARP).
-    InSwitch,
-}
-
-/// Every algorithm.
-pub static ALGORITHMS: &[Algorithm] =
-    &[Algorithm::Ring, Algorithm::Direct, Algorithm::OneShot, Algorithm::Tree, Algorithm::InSwitch];
-
-impl Algorithm {
-    /// Hops one after another, and wire bytes per buffer byte, of `kind` over `n` ranks; `None`
-    /// where the algorithm does not do it, or the topology does not allow it.
-    pub fn shape(self, kind: Kind, n: u64, tier: &TierShape) -> Option<(f64, f64)> {
-        let ranks = n as f64;
-        let share = (ranks - 1.0) / ranks;
-        let ring = tier.topology == Topology::Ring;
-        match (self, kind) {
-            (Algorithm::Direct, Kind::SendRecv) => Some((1.0, 1.0)),
-            (_, Kind::SendRecv) => None,
-            (Algorithm::Ring, Kind::AllReduce) => Some((2.0 * (ranks - 1.0), 2.0 * share)),
-            (Algorithm::Ring, Kind::AllGather | Kind::ReduceScatter) => Some((ranks - 1.0, share)),
-            // Each of n slices travels n / 4 hops on average, both ways round.
-            (Algorithm::Ring, Kind::AllToAll) => {
-                ring.then_some((ranks - 1.0, (ranks / 8.0).max(share / 2.0)))
-            }
-            (Algorithm::Direct, _) if ring && n > 2 => None,
-            (Algorithm::Direct, Kind::AllReduce) => Some((2.0, 2.0 * share)),
-            (Algorithm::Direct, Kind::AllGather | Kind::ReduceScatter | Kind::AllToAll) => Some((1.0, share)),
-            (Algorithm::OneShot, Kind::AllReduce) if !ring => Some((1.0, ranks - 1.0)),
-            (Algorithm::Tree, Kind::AllReduce) if n > 2 => Some((2.0 * ranks.log2().ceil(), 2.0)),
-            (Algorithm::InSwitch, Kind::AllReduce) if tier.in_switch_reduction => Some((2.0, 1.0)),
-            _ => None,
-        }
-    }
-
-    /// Its name in NCCL's words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Algorithm::Ring => "ring",
-            Algorithm::Direct => "direct",
-            Algorithm::OneShot => "one-shot",
-            Algorithm::Tree => "tree",
-            Algorithm::InSwitch => "in-switch",
-        }
-    }
-}
-
-/// Rate of a device towards `n − 1` peers of a tier: a mesh has a link of its own for each.
+/// A fraction of integers, as a factor.
 #[inline(always)]
-fn rate<N: Num>(link: &Link<Qty<N>>, tier: &TierShape, n: u64) -> Qty<N> {
-    match tier.topology {
-        Topology::Mesh if n < tier.devices => link.bandwidth * ((n - 1) as f64 / (tier.devices - 1) as f64),
-        _ => link.bandwidth,
-    }
+fn ratio((part, whole): (u64, u64)) -> f64 {
+    part as i64 as f64 / whole as i64 as f64
 }
 
-/// One algorithm's time for a buffer of `bytes` over `n` ranks of a tier, and its speed of light.
+/// One tier's part: the fastest of its algorithms, and the least time at link rate.
 #[inline(always)]
-pub fn one_way<N: Num>(
-    (hops, wire): (f64, f64),
-    bytes: Qty<N>,
-    link: &Link<Qty<N>>,
-    rate: Qty<N>,
-    efficiency: Qty<N>,
-) -> (Qty<N>, Qty<N>) {
-    let wire = (bytes * wire).is(&WIRE);
-    ((hops * link.latency + wire / (rate * efficiency)).is(&ALGORITHM), wire / rate)
-}
-
-/// The best algorithm's time for `kind` over `n` ranks of one tier, and the least speed of light.
-#[inline(always)]
-fn leg<N: Num>(
-    kind: Kind,
-    bytes: Qty<N>,
-    n: u64,
-    tier: usize,
-    machine: &Machine<Qty<N>>,
-) -> (Qty<N>, Qty<N>) {
-    let (link, shape) = (&machine.links[tier], &machine.shapes[tier]);
-    let rate = rate(link, shape, n);
-    let ways = ALGORITHMS.iter().filter_map(|algorithm| algorithm.shape(kind, n, shape));
-    let times = ways.map(|way| one_way(way, bytes, link, rate, machine.chip.collective_bandwidth));
+fn leg<N: Num>(leg: &Leg, bytes: Qty<N>, machine: &Machine<Qty<N>>) -> (Qty<N>, Qty<N>) {
+    let link = &machine.links[leg.tier];
+    let whole = |part: (u64, u64)| part.0 == part.1;
+    let bytes = if whole(leg.portion) { bytes } else { bytes * ratio(leg.portion) };
+    let rate = if whole(leg.rate) { link.bandwidth } else { link.bandwidth * ratio(leg.rate) };
+    let stream = (bytes / (rate * machine.chip.collective_bandwidth)).is(&STREAM);
+    let times = leg.ways.iter().map(|way| {
+        let hops = way.hops as i64 as f64;
+        let time = (hops * link.latency + ratio(way.wire) * stream).is(&ALGORITHM);
+        (time, ratio(way.wire) * (bytes / rate))
+    });
     let best = times.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)));
     best.expect("ring does every collective and direct every send")
 }
 
-/// Time of an exchange, and its speed of light.
+/// Time of an exchange, and its speed of light: the leanest algorithm's wire bytes at link rate.
 pub fn cost<R: Read>(
     read: &R,
     collective: &Collective,
@@ -115,40 +40,14 @@ pub fn cost<R: Read>(
     machine: &Machine<Qty<R::N>>,
 ) -> (Qty<R::N>, Qty<R::N>) {
     let bytes = payload(read, collective, batch, machine);
-    let group = collective.group;
-    let (inner, outer) = (group.inner_tier, group.outer_tier);
-    let (time, floor) = if group.outer() == 1 {
-        leg(collective.kind, bytes, group.size, outer, machine)
-    } else {
-        let (n, within, across) = (group.size as f64, group.inner, group.outer());
-        let slice = bytes / within as f64;
-        let plus = |a: (Qty<R::N>, Qty<R::N>), b: (Qty<R::N>, Qty<R::N>)| (a.0 + b.0, a.1 + b.1);
-        match collective.kind {
-            Kind::AllReduce => {
-                let scatter = leg(Kind::ReduceScatter, bytes, within, inner, machine);
-                let reduce = leg(Kind::AllReduce, slice, across, outer, machine);
-                plus(plus(scatter, reduce), leg(Kind::AllGather, bytes, within, inner, machine))
-            }
-            kind @ (Kind::AllGather | Kind::ReduceScatter) => {
-                plus(leg(kind, slice, across, outer, machine), leg(kind, bytes, within, inner, machine))
-            }
-            // What stays in the domain and what leaves it travel at the same time.
-            Kind::AllToAll => {
-                let leaves = bytes * ((n - within as f64) / n);
-                let stays = bytes * (within as f64 / n);
-                let far = one_way(
-                    (1.0, 1.0),
-                    leaves,
-                    &machine.links[outer],
-                    machine.links[outer].bandwidth,
-                    machine.chip.collective_bandwidth,
-                );
-                let near = leg(Kind::AllToAll, stays, within, inner, machine);
-                (far.0.max(near.0), far.1.max(near.1))
-            }
-            Kind::SendRecv => leg(Kind::SendRecv, bytes, 2, outer, machine),
-        }
-    };
+    let legs = collective.legs.iter().map(|one| leg(one, bytes, machine));
+    let sum =
+        legs.reduce(
+            |a, b| {
+                if collective.together { (a.0.max(b.0), a.1.max(b.1)) } else { (a.0 + b.0, a.1 + b.1) }
+            },
+        );
+    let (time, floor) = sum.expect("an exchange has a leg");
     ((machine.chip.collective_latency + time).is(&TIME), floor)
 }
 
@@ -162,10 +61,10 @@ fn payload<R: Read>(
 ) -> Qty<R::N> {
     let width = read.count(collective.width);
     let tokens = match collective.tokens {
-        Tokens::Rank => batch.tokens(),
+        Tokens::Rank => batch.tokens,
         Tokens::Dispatched { tp, top_k, ep } => {
             let tp = read.count(Count::plan("copies", tp));
-            batch.tokens() / tp * destinations(read, top_k, ep)
+            batch.tokens / tp * destinations(read, top_k, ep)
         }
         Tokens::KeysValues => batch.sequences * (batch.past + batch.new),
     };
@@ -180,40 +79,35 @@ fn destinations<R: Read>(read: &R, top_k: Count, ep: u64) -> Qty<R::N> {
     (ep * (1.0 - missed)).is(&DESTINATIONS)
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&WIRE, &ALGORITHM, &TIME, &PAYLOAD, &DESTINATIONS];
-
-static WIRE: Formula = Formula {
-    symbol: "wire_bytes",
-    unit: BYTE,
-    why: "what a device puts on its links: 2(n-1)/n of the buffer for all-reduce, (n-1)/n for gather, scatter and all-to-all, 1 in the switch",
-    cite: "Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x algorithms (ring, tree, NVLS)",
-};
-
-static ALGORITHM: Formula = Formula {
-    symbol: "algorithm_time",
-    unit: SECOND,
-    why: "hops follow one another, bytes stream at the fraction of the link rate that collectives reach",
-    cite: "Hockney 1994 (latency and bandwidth)",
-};
-
-static TIME: Formula = Formula {
-    symbol: "collective_time",
-    unit: SECOND,
-    why: "launch and synchronisation, then the fastest algorithm that the topology allows, tier by tier",
-    cite: "NCCL chooses its algorithm the same way, by least modelled time",
-};
-
-static PAYLOAD: Formula = Formula {
-    symbol: "payload",
-    unit: BYTE,
-    why: "the buffer that the exchange is about: tokens by width",
-    cite: "definition",
-};
-
-static DESTINATIONS: Formula = Formula {
-    symbol: "destinations",
-    unit: COUNT,
-    why: "a token is sent once to each device that holds one of its experts: ep (1 - (1 - 1/ep)^top_k) of them",
-    cite: "DeepEP sends per destination, not per expert; occupancy under uniform routing",
-};
+crate::formulas! {
+    STREAM {
+        symbol: "stream_time",
+        unit: SECOND,
+        why: "the buffer once over a device's links, at the fraction of their rate that collectives reach",
+        cite: "Hockney 1994 (latency and bandwidth)",
+    }
+    ALGORITHM {
+        symbol: "algorithm_time",
+        unit: SECOND,
+        why: "hops follow one another; on the wire are 2(n-1)/n of the buffer for all-reduce, (n-1)/n for gather, scatter and all-to-all, 1 in the switch",
+        cite: "Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x (ring, tree, NVLS)",
+    }
+    TIME {
+        symbol: "collective_time",
+        unit: SECOND,
+        why: "launch and synchronisation, then the fastest algorithm that the topology allows, tier by tier",
+        cite: "NCCL chooses its algorithm the same way, by least modelled time",
+    }
+    PAYLOAD {
+        symbol: "payload",
+        unit: BYTE,
+        why: "the buffer that the exchange is about: tokens by width",
+        cite: "definition",
+    }
+    DESTINATIONS {
+        symbol: "destinations",
+        unit: COUNT,
+        why: "a token is sent once to each device that holds one of its experts: ep (1 - (1 - 1/ep)^top_k) of them",
+        cite: "DeepEP sends per destination, not per expert; occupancy under uniform routing",
+    }
+}

@@ -2,7 +2,6 @@
 
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -45,19 +44,17 @@ pub const ACTIVATION_FLOPS: f64 = 6.0;
 /// Operations per logit of sampling: compare and exponentiate.
 pub const SAMPLING_FLOPS: f64 = 2.0;
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&FLOPS, &BYTES];
-
-static FLOPS: Formula = Formula {
-    symbol: "elementwise_flops",
-    unit: FLOP,
-    why: "a handful of operations per element: 4 for a norm, 6 for a gated activation, 1 for a sum, 2 per logit",
-    cite: "counted from the definitions (Zhang, Sennrich 2019; Shazeer 2020)",
-};
-
-static BYTES: Formula = Formula {
-    symbol: "elementwise_bytes",
-    unit: BYTE,
-    why: "reads its inputs and writes its result once; a residual sum is fused with the norm that follows",
-    cite: "definition",
-};
+crate::formulas! {
+    FLOPS {
+        symbol: "elementwise_flops",
+        unit: FLOP,
+        why: "a handful of operations per element: 4 for a norm, 6 for a gated activation, 1 for a sum, 2 per logit",
+        cite: "counted from the definitions (Zhang, Sennrich 2019; Shazeer 2020)",
+    }
+    BYTES {
+        symbol: "elementwise_bytes",
+        unit: BYTE,
+        why: "reads its inputs and writes its result once; a residual sum is fused with the norm that follows",
+        cite: "definition",
+    }
+}

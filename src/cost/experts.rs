@@ -3,8 +3,10 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::quantity::formula::Formula;
+use crate::graph::operator::Operator;
+use crate::quantity::count::{Count, Origin};
 use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::Read;
 use crate::quantity::unit::{BYTE, COUNT, FLOP};
 
 /// The experts that one device holds.
@@ -56,39 +58,62 @@ impl<N: Num> Experts<Qty<N>> {
     /// Prices them.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
-        let pooled = batch.pooled();
+        let pooled = batch.pooled;
         let bytes = self.bytes(pooled, chip.weight_bytes(quantised), chip.activation_bytes);
         roofline(self.flops(pooled), bytes, &chip.moe(quantised))
     }
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&ROUTED, &TOUCHED, &FLOPS, &BYTES];
+impl<N: Num> Experts<Qty<N>> {
+    /// The experts of a device's share of `operator`, `matrix` elements of them; `None` for others.
+    #[inline(always)]
+    pub fn of<R: Read<N = N>>(read: &R, operator: &Operator, matrix: u64) -> Option<Self> {
+        let Operator::Experts { hidden, experts, top_k, intermediate, gated } = *operator else {
+            return None;
+        };
+        let whole = match experts.origin {
+            Origin::Split { whole, key, .. } => Count::config(key, whole),
+            _ => experts,
+        };
+        Some(Experts {
+            hidden: read.count(hidden),
+            experts_here: read.count(experts),
+            experts: read.count(whole),
+            top_k: read.count(top_k),
+            intermediate: read.count(intermediate),
+            matrices: Qty::from(if gated { 3.0 } else { 2.0 }),
+            matrix: read.count(Count::derived(
+                "elements_here",
+                matrix,
+                "elements of this tensor on one device",
+            )),
+        })
+    }
+}
 
-static ROUTED: Formula = Formula {
-    symbol: "routed_tokens",
-    unit: COUNT,
-    why: "each token goes to top_k experts; experts are chosen evenly, so a device gets its share",
-    cite: "Shazeer et al. 2017, 2; balance is an assumption, which trained routers approach",
-};
-
-static TOUCHED: Formula = Formula {
-    symbol: "touched_experts",
-    unit: COUNT,
-    why: "an expert is left out by all tokens with probability (1 - top_k / experts)^tokens",
-    cite: "expected occupancy under uniform routing",
-};
-
-static FLOPS: Formula = Formula {
-    symbol: "experts_flops",
-    unit: FLOP,
-    why: "a multiply-add per routed token and element of the expert's matrices",
-    cite: "definition",
-};
-
-static BYTES: Formula = Formula {
-    symbol: "experts_bytes",
-    unit: BYTE,
-    why: "only touched experts are read; residency counts all of them",
-    cite: "definition",
-};
+crate::formulas! {
+    ROUTED {
+        symbol: "routed_tokens",
+        unit: COUNT,
+        why: "each token goes to top_k experts; experts are chosen evenly, so a device gets its share",
+        cite: "Shazeer et al. 2017, 2; balance is an assumption, which trained routers approach",
+    }
+    TOUCHED {
+        symbol: "touched_experts",
+        unit: COUNT,
+        why: "an expert is left out by all tokens with probability (1 - top_k / experts)^tokens",
+        cite: "expected occupancy under uniform routing",
+    }
+    FLOPS {
+        symbol: "experts_flops",
+        unit: FLOP,
+        why: "a multiply-add per routed token and element of the expert's matrices",
+        cite: "definition",
+    }
+    BYTES {
+        symbol: "experts_bytes",
+        unit: BYTE,
+        why: "only touched experts are read; residency counts all of them",
+        cite: "definition",
+    }
+}

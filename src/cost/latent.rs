@@ -3,7 +3,6 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -36,7 +35,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
     #[inline(always)]
     fn expanded(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         if self.absorbed {
-            batch.tokens()
+            batch.tokens
         } else {
             batch.sequences * (batch.past + batch.new) / batch.token_parts
         }
@@ -82,8 +81,8 @@ impl<N: Num> LatentAttention<Qty<N>> {
         } else {
             self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
         };
-        let queries = activation_bytes * batch.tokens() * self.heads * width;
-        let cached = batch.sequences * batch.keys(None) + batch.tokens() / batch.context_parts;
+        let queries = activation_bytes * batch.tokens * self.heads * width;
+        let cached = batch.sequences * batch.keys(None) + batch.tokens / batch.context_parts;
         let keys = kv_bytes * cached * self.latent();
         let read = if self.absorbed {
             queries + keys
@@ -104,39 +103,37 @@ impl<N: Num> LatentAttention<Qty<N>> {
         Cost {
             flops: projection.flops + attention.flops,
             bytes: projection.bytes + attention.bytes,
+            computing: projection.computing + attention.computing,
+            moving: projection.moving + attention.moving,
             time: projection.time + attention.time,
             floor: projection.floor + attention.floor,
         }
     }
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&PROJECTION_FLOPS, &PROJECTION_BYTES, &FLOPS, &BYTES];
-
-static PROJECTION_FLOPS: Formula = Formula {
-    symbol: "kv_b_flops",
-    unit: FLOP,
-    why: "prefill expands the latent into heads; decode multiplies queries and results by the same matrices instead",
-    cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1.2 and appendix C",
-};
-
-static PROJECTION_BYTES: Formula = Formula {
-    symbol: "kv_b_bytes",
-    unit: BYTE,
-    why: "reads kv_b_proj once and moves the activations on both sides of it",
-    cite: "definition",
-};
-
-static FLOPS: Formula = Formula {
-    symbol: "latent_attention_flops",
-    unit: FLOP,
-    why: "absorbed heads score over the latent and rotary key and sum the latent; materialised ones use their own dimensions",
-    cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1",
-};
-
-static BYTES: Formula = Formula {
-    symbol: "latent_attention_bytes",
-    unit: BYTE,
-    why: "every device reads the whole latent of its sequences: tensor parallelism does not divide it",
-    cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4 (KV cache of MLA)",
-};
+crate::formulas! {
+    PROJECTION_FLOPS {
+        symbol: "kv_b_flops",
+        unit: FLOP,
+        why: "prefill expands the latent into heads; decode multiplies queries and results by the same matrices instead",
+        cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1.2 and appendix C",
+    }
+    PROJECTION_BYTES {
+        symbol: "kv_b_bytes",
+        unit: BYTE,
+        why: "reads kv_b_proj once and moves the activations on both sides of it",
+        cite: "definition",
+    }
+    FLOPS {
+        symbol: "latent_attention_flops",
+        unit: FLOP,
+        why: "absorbed heads score over the latent and rotary key and sum the latent; materialised ones use their own dimensions",
+        cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1",
+    }
+    BYTES {
+        symbol: "latent_attention_bytes",
+        unit: BYTE,
+        why: "every device reads the whole latent of its sequences: tensor parallelism does not divide it",
+        cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4 (KV cache of MLA)",
+    }
+}

@@ -2,7 +2,6 @@
 
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -40,19 +39,17 @@ impl<N: Num> Linear<Qty<N>> {
     }
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&FLOPS, &BYTES];
-
-static FLOPS: Formula = Formula {
-    symbol: "matmul_flops",
-    unit: FLOP,
-    why: "a multiply-add per output element and inner index",
-    cite: "definition",
-};
-
-static BYTES: Formula = Formula {
-    symbol: "matmul_bytes",
-    unit: BYTE,
-    why: "reads the matrix and the activation once and writes the product; tiles are reused in cache",
-    cite: "definition",
-};
+crate::formulas! {
+    FLOPS {
+        symbol: "matmul_flops",
+        unit: FLOP,
+        why: "a multiply-add per output element and inner index",
+        cite: "definition",
+    }
+    BYTES {
+        symbol: "matmul_bytes",
+        unit: BYTE,
+        why: "reads the matrix and the activation once and writes the product; tiles are reused in cache",
+        cite: "definition",
+    }
+}

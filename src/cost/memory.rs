@@ -3,7 +3,6 @@
 use super::machine::Chip;
 use crate::graph::model::KvLayout;
 use crate::quantity::count::Count;
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
 use crate::quantity::unit::{BYTE, COUNT};
@@ -94,54 +93,47 @@ pub fn footprint<N: Num>(
     Footprint { weights, kv, activations, buffers: chip.buffers, total, usable }
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&WEIGHTS, &CACHED, &KV, &ACTIVATIONS, &CACHE, &TOTAL, &USABLE];
-
-static WEIGHTS: Formula = Formula {
-    symbol: "weight_memory",
-    unit: BYTE,
-    why: "every element that this device holds, at its true size with scales",
-    cite: "definition",
-};
-
-static CACHED: Formula = Formula {
-    symbol: "cached_tokens",
-    unit: COUNT,
-    why: "the cache is handed out in pages; a sliding layer keeps its window, context-parallel ranks share a sequence",
-    cite: "Kwon et al. 2023 (PagedAttention), 4.1",
-};
-
-static KV: Formula = Formula {
-    symbol: "kv_per_sequence",
-    unit: BYTE,
-    why: "a key and a value per cached token and head here, or the latent; sinks are logits and take none",
-    cite: "Shazeer 2019; DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4",
-};
-
-static ACTIVATIONS: Formula = Formula {
-    symbol: "activation_memory",
-    unit: BYTE,
-    why: "the larger of the token budget's activations (stream and widest matrix, in and out) and what sampling reserves per logit",
-    cite: "vLLM start-up accounting, eight measured models: activation peak is 38 to 40 B per sequence and logit",
-};
-
-static CACHE: Formula = Formula {
-    symbol: "kv_cache",
-    unit: BYTE,
-    why: "all sequences of this device over its layers, and what fragmentation loses",
-    cite: "Kwon et al. 2023 (PagedAttention), 6",
-};
-
-static TOTAL: Formula = Formula {
-    symbol: "memory",
-    unit: BYTE,
-    why: "weights, cache, activations and the runtime's own buffers live side by side",
-    cite: "vLLM start-up accounting: utilisation x total = weights + activation peak + non-torch + cache",
-};
-
-static USABLE: Formula = Formula {
-    symbol: "usable_memory",
-    unit: BYTE,
-    why: "what software sees of the device, times the share that the runtime takes",
-    cite: "vLLM --gpu-memory-utilization and its like",
-};
+crate::formulas! {
+    WEIGHTS {
+        symbol: "weight_memory",
+        unit: BYTE,
+        why: "every element that this device holds, at its true size with scales",
+        cite: "definition",
+    }
+    CACHED {
+        symbol: "cached_tokens",
+        unit: COUNT,
+        why: "the cache is handed out in pages; a sliding layer keeps its window, context-parallel ranks share a sequence",
+        cite: "Kwon et al. 2023 (PagedAttention), 4.1",
+    }
+    KV {
+        symbol: "kv_per_sequence",
+        unit: BYTE,
+        why: "a key and a value per cached token and head here, or the latent; sinks are logits and take none",
+        cite: "Shazeer 2019; DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4",
+    }
+    ACTIVATIONS {
+        symbol: "activation_memory",
+        unit: BYTE,
+        why: "the larger of the token budget's activations (stream and widest matrix, in and out) and what sampling reserves per logit",
+        cite: "vLLM start-up accounting, eight measured models: activation peak is 38 to 40 B per sequence and logit",
+    }
+    CACHE {
+        symbol: "kv_cache",
+        unit: BYTE,
+        why: "all sequences of this device over its layers, and what fragmentation loses",
+        cite: "Kwon et al. 2023 (PagedAttention), 6",
+    }
+    TOTAL {
+        symbol: "memory",
+        unit: BYTE,
+        why: "weights, cache, activations and the runtime's own buffers live side by side",
+        cite: "vLLM start-up accounting: utilisation x total = weights + activation peak + non-torch + cache",
+    }
+    USABLE {
+        symbol: "usable_memory",
+        unit: BYTE,
+        why: "what software sees of the device, times the share that the runtime takes",
+        cite: "vLLM --gpu-memory-utilization and its like",
+    }
+}

@@ -1,6 +1,5 @@
 //! The time of one kernel from what it computes and what it moves.
 
-use crate::quantity::formula::Formula;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::SECOND;
 
@@ -11,6 +10,10 @@ pub struct Cost<T> {
     pub flops: T,
     /// Bytes to and from device memory.
     pub bytes: T,
+    /// Time that the arithmetic is busy.
+    pub computing: T,
+    /// Time that the memory is busy.
+    pub moving: T,
     /// Time, without launch.
     pub time: T,
     /// Speed of light: operations at the dense peak, bytes at full bandwidth, whichever is slower.
@@ -33,33 +36,30 @@ pub struct Ceiling<T> {
 /// Prices a kernel.
 #[inline(always)]
 pub fn roofline<N: Num>(flops: Qty<N>, bytes: Qty<N>, ceiling: &Ceiling<Qty<N>>) -> Cost<Qty<N>> {
-    let compute = (flops / (ceiling.peak * ceiling.compute)).is(&COMPUTE);
-    let memory = (bytes / (ceiling.bandwidth * ceiling.memory)).is(&MEMORY);
-    let time = compute.smax(memory).is(&TIME);
+    let computing = (flops / (ceiling.peak * ceiling.compute)).is(&COMPUTE);
+    let moving = (bytes / (ceiling.bandwidth * ceiling.memory)).is(&MEMORY);
+    let time = computing.smax(moving).is(&TIME);
     let floor = (flops / ceiling.peak).max(bytes / ceiling.bandwidth);
-    Cost { flops, bytes, time, floor }
+    Cost { flops, bytes, computing, moving, time, floor }
 }
 
-/// Formulas of this file.
-pub static FORMULAS: &[&Formula] = &[&COMPUTE, &MEMORY, &TIME];
-
-static COMPUTE: Formula = Formula {
-    symbol: "compute_time",
-    unit: SECOND,
-    why: "operations at the fraction of the dense peak that this class of kernels was measured to reach",
-    cite: "Williams, Waterman, Patterson 2009 (roofline)",
-};
-
-static MEMORY: Formula = Formula {
-    symbol: "memory_time",
-    unit: SECOND,
-    why: "bytes at the fraction of the memory bandwidth that this class of kernels was measured to reach",
-    cite: "Williams, Waterman, Patterson 2009 (roofline)",
-};
-
-static TIME: Formula = Formula {
-    symbol: "time",
-    unit: SECOND,
-    why: "smax(a, b) = (a^4 + b^4)^(1/4): the slower of computing and moving bounds the kernel, and both are felt where they are near",
-    cite: "p = 4 fits 12.6 million kernel timings (NVIDIA AIConfigurator 0.12.0 data) to a median 6-10 %, a hard maximum to 11 %",
-};
+crate::formulas! {
+    COMPUTE {
+        symbol: "compute_time",
+        unit: SECOND,
+        why: "operations at the fraction of the dense peak that this class of kernels was measured to reach",
+        cite: "Williams, Waterman, Patterson 2009 (roofline)",
+    }
+    MEMORY {
+        symbol: "memory_time",
+        unit: SECOND,
+        why: "bytes at the fraction of the memory bandwidth that this class of kernels was measured to reach",
+        cite: "Williams, Waterman, Patterson 2009 (roofline)",
+    }
+    TIME {
+        symbol: "time",
+        unit: SECOND,
+        why: "smax(a, b) = (a^4 + b^4)^(1/4): the slower of computing and moving bounds the kernel, and both are felt where they are near",
+        cite: "p = 4 fits 12.6 million kernel timings (NVIDIA AIConfigurator 0.12.0 data) to a median 6-10 %, a hard maximum to 11 %",
+    }
+}

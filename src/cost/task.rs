@@ -15,6 +15,7 @@ use crate::plan::shard::{Elements, Task};
 use crate::quantity::count::Count;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Read;
+use crate::quantity::unit::{BYTE, FLOP, SECOND};
 
 /// What a computing task is made of.
 struct Share<'a> {
@@ -38,8 +39,15 @@ pub fn price<R: Read>(
     match task {
         Task::Exchange(collective) => {
             let (time, floor) = super::collective::cost(read, collective, batch, machine);
-            let none = Qty::from(0.0);
-            Cost { flops: none, bytes: none, time, floor }
+            let idle = Qty::literal(0.0 * SECOND);
+            Cost {
+                flops: Qty::literal(0.0 * FLOP),
+                bytes: Qty::literal(0.0 * BYTE),
+                computing: idle,
+                moving: idle,
+                time,
+                floor,
+            }
         }
         Task::Compute { operator, role, matrix, vectors, token_parts } => {
             let share = Share {
@@ -69,8 +77,8 @@ fn compute<R: Read>(
         |value| read.count(Count::derived("elements_here", value, "elements of this tensor on one device"));
     let quantised = machine.quantised[share.role as usize];
     let tokens = || match share.token_parts {
-        1 => batch.tokens(),
-        parts => batch.tokens() / n(Count::plan("tp", parts)),
+        1 => batch.tokens,
+        parts => batch.tokens / n(Count::plan("tp", parts)),
     };
     let elementwise = |elements: Qty<R::N>, flops_per_element, moved, weights| {
         Elementwise { elements, flops_per_element, moved, weights }.cost(chip)
@@ -105,21 +113,9 @@ fn compute<R: Read>(
             }
             .cost(batch, chip, quantised)
         }
-        Operator::Experts { hidden, experts, top_k, intermediate, gated } => {
-            let whole = match experts.origin {
-                crate::quantity::count::Origin::Split { whole, key, .. } => Count::config(key, whole),
-                _ => experts,
-            };
-            Experts {
-                hidden: n(hidden),
-                experts_here: n(experts),
-                experts: n(whole),
-                top_k: n(top_k),
-                intermediate: n(intermediate),
-                matrices: Qty::from(if gated { 3.0 } else { 2.0 }),
-                matrix: elements(layer[Role::Expert as usize]),
-            }
-            .cost(batch, chip, quantised)
+        Operator::Experts { .. } => {
+            let experts = Experts::of(read, share.operator, layer[Role::Expert as usize]);
+            experts.expect("the arm says so").cost(batch, chip, quantised)
         }
         Operator::Norm { width, rows, .. } => {
             let all = tokens() * n(rows) * n(width);

@@ -1,6 +1,7 @@
 //! What ranks must exchange because of how tensors are sharded, in the words of MPI and NCCL.
 
-use super::group::Group;
+use super::algorithm::{Leg, legs};
+use super::group::{Group, TierShape};
 use crate::quantity::count::Count;
 
 /// A kind of exchange.
@@ -37,16 +38,28 @@ pub enum Tokens {
 }
 
 /// An exchange between the ranks of a group.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Collective {
     /// What is exchanged how.
     pub kind: Kind,
     /// Between whom.
     pub group: Group,
+    /// Tier by tier.
+    pub legs: Vec<Leg>,
+    /// The legs run at the same time, not one after another.
+    pub together: bool,
     /// Elements per token.
     pub width: Count,
     /// Whose tokens.
     pub tokens: Tokens,
     /// Runs while the operator before it computes: the step waits for the slower of the two.
     pub overlaps: bool,
+}
+
+impl Collective {
+    /// An exchange of `width` elements for each of `tokens`, over the tiers that `group` spans.
+    pub fn new(kind: Kind, group: Group, width: Count, tokens: Tokens, tiers: &[TierShape]) -> Collective {
+        let (legs, together) = legs(kind, &group, tiers);
+        Collective { kind, group, legs, together, width, tokens, overlaps: false }
+    }
 }

@@ -14,3 +14,14 @@ pub struct Formula {
     /// Where it was taken from.
     pub cite: &'static str,
 }
+
+/// Declares formulas, a line of statement each, and the list of them.
+#[macro_export]
+macro_rules! formulas {
+    ($($NAME:ident { symbol: $symbol:expr, unit: $unit:expr, why: $why:expr, cite: $cite:expr $(,)? })*) => {
+        $(static $NAME: $crate::quantity::formula::Formula =
+            $crate::quantity::formula::Formula { symbol: $symbol, unit: $unit, why: $why, cite: $cite };)*
+        /// Formulas of this file.
+        pub static FORMULAS: &[&$crate::quantity::formula::Formula] = &[$(&$NAME),*];
+    };
+}

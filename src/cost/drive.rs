@@ -1,0 +1,178 @@
+//! Picks the figures of a [`Machine`]: device, runtime and formats become the data that formulas read.
+
+use super::machine::{Chip, Link, Machine};
+use crate::graph::tensor::Role;
+use crate::plan::group::tiers;
+use crate::plan::shard::ROLES;
+use crate::quantity::datum::{Datum, Grade, Source};
+use crate::quantity::unit::{BYTE, COUNT};
+use crate::spec::cluster::Cluster;
+use crate::spec::device::{Arithmetic, Device};
+use crate::spec::error::Error;
+use crate::spec::figure::{Dimension, Figure};
+use crate::spec::format::Format;
+use crate::spec::runtime::{Constants, Runtime};
+
+/// Roles in the order of [`Role`], as format files name them.
+const ROLE_NAMES: [(Role, &str); ROLES] = [
+    (Role::Embedding, "embedding"),
+    (Role::LmHead, "lm_head"),
+    (Role::Norm, "norm"),
+    (Role::Router, "router"),
+    (Role::Attention, "attention"),
+    (Role::Mlp, "mlp"),
+    (Role::Expert, "expert"),
+    (Role::SharedExpert, "shared_expert"),
+    (Role::Bias, "bias"),
+    (Role::Sink, "sink"),
+];
+
+/// Which roles `format` stores in its own way. Norms, biases and sinks it always leaves alone.
+pub fn quantised(format: &Format) -> [bool; ROLES] {
+    let mut roles = [true; ROLES];
+    for (role, name) in ROLE_NAMES {
+        let small = matches!(role, Role::Norm | Role::Bias | Role::Sink);
+        roles[role as usize] = !small && !format.leaves.iter().any(|left| left == name);
+    }
+    roles
+}
+
+/// The arithmetic that `device` computes `format` in, and its dense peak.
+///
+/// # Errors
+/// The device has none of those that the format can be computed in.
+pub fn arithmetic<'a>(device: &'a Device, format: &Format) -> Result<(Arithmetic, Datum, bool), Error> {
+    let native = format.computes_in.first();
+    let found = format.computes_in.iter().find_map(|a| device.peak.get(a).map(|peak| (*a, peak)));
+    let (arithmetic, peak) = found.ok_or_else(|| {
+        let has: Vec<_> = device.peak.keys().map(|a| a.name()).collect();
+        let wants: Vec<_> = format.computes_in.iter().map(|a| a.name()).collect();
+        Error::new(
+            "peak",
+            format!("{} on {}: peaks for {} only", format.id, device.id, has.join(", ")),
+            format!("a peak for one of {}", wants.join(", ")),
+            "choose another format, or state the peak in a copy of the device file",
+        )
+    })?;
+    Ok((arithmetic, peak.datum(format!("peak_{}", arithmetic.name())), Some(&arithmetic) == native))
+}
+
+/// The constants of `runtime` for `device` and `format`: measured on it, or on its generation, or
+/// the nearest that there are, which are then graded as assumed.
+fn constants<'a>(
+    runtime: &'a Runtime,
+    device: &Device,
+    format: &str,
+) -> Option<(&'a Constants, Option<String>)> {
+    let serves = |c: &&Constants| c.weight_formats.iter().any(|f| f == format);
+    let any = |c: &&Constants| c.weight_formats.iter().any(|f| f == "*");
+    let exact = |c: &&Constants| c.devices.iter().any(|id| *id == device.id);
+    let family = |c: &&Constants| c.families.iter().any(|f| *f == device.family);
+    let all = || runtime.constants.iter();
+    let near = |c: &'a Constants, why: &str| Some((c, Some(format!("{why} of {}", runtime.name))));
+    if let Some(c) = all().find(|c| exact(c) && serves(c)).or(all().find(|c| exact(c) && any(c))) {
+        return Some((c, None));
+    }
+    if let Some(c) = all().find(|c| family(c) && serves(c)).or(all().find(|c| family(c) && any(c))) {
+        return near(c, &format!("same generation ({}), constants", device.family));
+    }
+    let nearest = all().find(|c| exact(c)).or(all().find(|c| family(c)));
+    if let Some(c) = nearest {
+        return near(c, "same generation in another format, constants");
+    }
+    all().find(serves).or(all().next()).and_then(|c| near(c, "never measured on this generation: constants"))
+}
+
+fn figure<D: Dimension>(figure: &Figure<D>, symbol: &'static str, borrowed: &Option<String>) -> Datum {
+    let mut datum = figure.datum(symbol);
+    if let Some(why) = borrowed {
+        datum.source = Source { grade: Grade::Assumed, text: format!("{why}; {}", datum.source.text).into() };
+    }
+    datum
+}
+
+/// An efficiency: a fraction that cannot pass the roofline.
+fn fraction<D: Dimension>(found: &Figure<D>, symbol: &'static str, borrowed: &Option<String>) -> Datum {
+    let mut datum = figure(found, symbol, borrowed);
+    if datum.value > 1.0 {
+        datum.source.text =
+            format!("{} (fitted {}, held to 1: the roofline)", datum.source.text, datum.value).into();
+        datum.value = 1.0;
+    }
+    datum
+}
+
+/// What a machine is put together from.
+pub struct Drive<'a> {
+    /// Devices and interconnect.
+    pub cluster: &'a Cluster,
+    /// The serving runtime.
+    pub runtime: &'a Runtime,
+    /// Of weights.
+    pub weights: &'a Format,
+    /// Of keys and values.
+    pub kv: &'a Format,
+    /// The model's own dtype, for what the weight format leaves alone.
+    pub native: &'a Format,
+}
+
+impl Drive<'_> {
+    /// Puts the machine together.
+    ///
+    /// # Errors
+    /// The device computes neither format, or the runtime has no constants at all.
+    pub fn machine(&self) -> Result<Machine<Datum>, Error> {
+        let device = &self.cluster.device;
+        let (_, weight_peak, _) = arithmetic(device, self.weights)?;
+        let (_, native_peak, _) = arithmetic(device, self.native)?;
+        let (c, borrowed) = constants(self.runtime, device, &self.weights.id).ok_or_else(|| {
+            let fix = "state at least one entry of `constants` in the runtime's file";
+            Error::new("constants", format!("none in {}", self.runtime.id), "efficiency constants", fix)
+        })?;
+        let reserve = &self.runtime.memory;
+        let stated = |symbol, value, unit, text: &'static str| Datum::stated(symbol, value, unit, text);
+        let logits = || stated("sampler_bytes", 4.0, BYTE, "logits in fp32");
+        let chip = Chip {
+            bandwidth: device.memory.bandwidth.datum("memory_bandwidth"),
+            weight_peak,
+            attention_peak: native_peak.clone(),
+            native_peak,
+            quantised_bytes: self.weights.bits_per_element.datum("bytes_per_weight"),
+            native_bytes: self.native.bits_per_element.datum("bytes_per_native_weight"),
+            activation_bytes: self.native.bits_per_element.datum("bytes_per_activation"),
+            kv_bytes: self.kv.bits_per_element.datum("bytes_per_kv_element"),
+            gemm_compute: fraction(&c.gemm_compute, "gemm_compute", &borrowed),
+            gemm_memory: fraction(&c.gemm_memory, "gemm_memory", &borrowed),
+            attention_compute: fraction(&c.attention_compute, "attention_compute", &borrowed),
+            attention_memory: fraction(&c.attention_memory, "attention_memory", &borrowed),
+            moe_compute: fraction(&c.moe_compute, "moe_compute", &borrowed),
+            moe_memory: fraction(&c.moe_memory, "moe_memory", &borrowed),
+            launch_per_layer: figure(&c.launch_per_layer, "launch_per_layer", &borrowed),
+            host_per_step: figure(&c.host_per_step, "host_per_step", &borrowed),
+            collective_latency: figure(&c.collective_latency, "collective_latency", &borrowed),
+            collective_bandwidth: fraction(&c.collective_bandwidth, "collective_bandwidth", &borrowed),
+            prefill_interference: figure(&c.prefill_interference, "prefill_interference", &borrowed),
+            capacity: device.memory.capacity.datum("memory_capacity"),
+            utilization: reserve.utilization.datum("memory_utilization"),
+            buffers: reserve.buffers.datum("runtime_buffers"),
+            sampler_bytes: reserve.sampler.as_ref().map_or_else(logits, |f| f.datum("sampler_bytes")),
+            fragmentation: reserve.fragmentation.as_ref().map_or_else(
+                || stated("fragmentation", 0.0, COUNT, "pages leave none beyond the last page of a sequence"),
+                |f| f.datum("fragmentation"),
+            ),
+            block_tokens: self.runtime.block_tokens.datum("block_tokens"),
+            max_batched_tokens: self.runtime.max_batched_tokens.datum("max_batched_tokens"),
+        };
+        let link = |tier: &crate::spec::cluster::Tier| Link {
+            bandwidth: tier.bandwidth.datum(format!("{}_bandwidth", tier.link)),
+            latency: tier.latency.datum(format!("{}_latency", tier.link)),
+        };
+        Ok(Machine {
+            chip,
+            links: self.cluster.tiers.iter().map(link).collect(),
+            shapes: tiers(self.cluster),
+            quantised: quantised(self.weights),
+            max_sequences: self.runtime.max_sequences.as_ref().map(|f| f.datum("max_sequences")),
+        })
+    }
+}

@@ -1,0 +1,161 @@
+//! Which algorithms can carry out an exchange, as integers: hops one after another, and wire bytes per
+//! byte of the buffer.
+
+use super::collective::Kind;
+use super::group::{Group, TierShape};
+use crate::spec::cluster::Topology;
+
+/// A way to carry out an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Everyone sends its slices straight to their owners.
+    Direct,
+    /// Everyone sends the whole buffer straight to everyone.
+    OneShot,
+    /// The switch adds up (NVLS, SHARP).
+    InSwitch,
+    /// Slices travel from neighbour to neighbour.
+    Ring,
+    /// Up and down two binary trees at once.
+    Tree,
+}
+
+/// Every algorithm.
+pub static ALGORITHMS: &[Algorithm] =
+    &[Algorithm::Direct, Algorithm::OneShot, Algorithm::InSwitch, Algorithm::Ring, Algorithm::Tree];
+
+/// What an algorithm takes on one tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Way {
+    /// Which algorithm.
+    pub algorithm: Algorithm,
+    /// Messages one after another.
+    pub hops: u64,
+    /// Wire bytes of a device per byte of the buffer, as a fraction.
+    pub wire: (u64, u64),
+}
+
+impl Way {
+    /// At least as good in both respects.
+    fn beats(&self, other: &Way) -> bool {
+        let wire = |way: &Way, with: &Way| way.wire.0 * with.wire.1;
+        self.hops <= other.hops && wire(self, other) <= wire(other, self)
+    }
+}
+
+impl Algorithm {
+    /// What `kind` over `n` ranks of `tier` takes; `None` where the algorithm does not do it or the
+    /// topology does not allow it. Source: Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x.
+    pub fn way(self, kind: Kind, n: u64, tier: &TierShape) -> Option<Way> {
+        let ring = tier.topology == Topology::Ring && n > 2;
+        let (hops, wire) = match (self, kind) {
+            (Algorithm::Direct, Kind::SendRecv) => (1, (1, 1)),
+            (_, Kind::SendRecv) => return None,
+            (Algorithm::Ring, Kind::AllReduce) => (2 * (n - 1), (2 * (n - 1), n)),
+            (Algorithm::Ring, Kind::AllGather | Kind::ReduceScatter) => (n - 1, (n - 1, n)),
+            // Each of n slices travels n / 4 hops on average, both ways round.
+            (Algorithm::Ring, Kind::AllToAll) if ring => (n - 1, if n >= 4 { (n, 8) } else { (1, 2) }),
+            (Algorithm::Direct | Algorithm::OneShot, _) if ring => return None,
+            (Algorithm::Direct, Kind::AllReduce) => (2, (2 * (n - 1), n)),
+            (Algorithm::Direct, Kind::AllGather | Kind::ReduceScatter | Kind::AllToAll) => (1, (n - 1, n)),
+            (Algorithm::OneShot, Kind::AllReduce) => (1, (n - 1, 1)),
+            (Algorithm::Tree, Kind::AllReduce) if n > 2 => {
+                (2 * u64::from(n.next_power_of_two().ilog2()), (2, 1))
+            }
+            (Algorithm::InSwitch, Kind::AllReduce) if tier.in_switch_reduction => (2, (1, 1)),
+            _ => return None,
+        };
+        Some(Way { algorithm: self, hops, wire })
+    }
+}
+
+/// One tier's part of an exchange.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leg {
+    /// Index of the tier.
+    pub tier: usize,
+    /// Part of the buffer that this leg is about.
+    pub portion: (u64, u64),
+    /// Part of the tier's rate that a device has towards its peers: a mesh has a link for each.
+    pub rate: (u64, u64),
+    /// The algorithms that may be the fastest, none beaten by another in hops and in wire bytes.
+    pub ways: Vec<Way>,
+}
+
+impl Leg {
+    fn new(kind: Kind, n: u64, tier: usize, portion: (u64, u64), tiers: &[TierShape]) -> Leg {
+        let shape = &tiers[tier];
+        let mut ways: Vec<Way> = Vec::new();
+        for way in ALGORITHMS.iter().filter_map(|algorithm| algorithm.way(kind, n, shape)) {
+            if !ways.iter().any(|known| known.beats(&way)) {
+                ways.retain(|known| !way.beats(known));
+                ways.push(way);
+            }
+        }
+        let rate = match shape.topology {
+            Topology::Mesh if n < shape.devices => (n - 1, shape.devices - 1),
+            _ => (1, 1),
+        };
+        Leg { tier, portion, rate, ways }
+    }
+}
+
+/// The legs of an exchange over `group`, and whether they run at the same time.
+pub fn legs(kind: Kind, group: &Group, tiers: &[TierShape]) -> (Vec<Leg>, bool) {
+    let (n, within, across) = (group.size, group.inner, group.outer());
+    let (inner, outer) = (group.inner_tier, group.outer_tier);
+    let leg = |kind, n, tier, portion| Leg::new(kind, n, tier, portion, tiers);
+    if across == 1 || kind == Kind::SendRecv {
+        return (vec![leg(kind, n, outer, (1, 1))], false);
+    }
+    let slice = (1, within);
+    match kind {
+        Kind::AllReduce => (
+            vec![
+                leg(Kind::ReduceScatter, within, inner, (1, 1)),
+                leg(Kind::AllReduce, across, outer, slice),
+                leg(Kind::AllGather, within, inner, (1, 1)),
+            ],
+            false,
+        ),
+        // What stays in the domain and what leaves it travel at the same time.
+        Kind::AllToAll => {
+            let mut far = leg(Kind::AllToAll, n, outer, (n - within, n));
+            far.ways.iter_mut().for_each(|way| way.wire = (1, 1));
+            (vec![leg(Kind::AllToAll, within, inner, (within, n)), far], true)
+        }
+        kind => (vec![leg(kind, across, outer, slice), leg(kind, within, inner, (1, 1))], false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(topology: Topology, in_switch_reduction: bool) -> TierShape {
+        TierShape { devices: 8, topology, in_switch_reduction }
+    }
+
+    #[test]
+    fn all_reduce_moves_twice_the_buffer_less_a_share() {
+        let way = Algorithm::Ring.way(Kind::AllReduce, 8, &shape(Topology::Ring, false)).unwrap();
+        assert_eq!((way.hops, way.wire), (14, (14, 8)));
+        let way = Algorithm::Direct.way(Kind::AllReduce, 8, &shape(Topology::Switch, false)).unwrap();
+        assert_eq!((way.hops, way.wire), (2, (14, 8)));
+    }
+
+    #[test]
+    fn a_ring_allows_only_neighbours() {
+        assert_eq!(Algorithm::Direct.way(Kind::AllReduce, 8, &shape(Topology::Ring, false)), None);
+        assert!(Algorithm::Direct.way(Kind::AllReduce, 2, &shape(Topology::Ring, false)).is_some());
+    }
+
+    #[test]
+    fn beaten_algorithms_are_left_out() {
+        let tiers = [shape(Topology::Switch, true)];
+        let group = Group { size: 8, inner: 8, inner_tier: 0, outer_tier: 0 };
+        let (legs, _) = legs(Kind::AllReduce, &group, &tiers);
+        let names: Vec<_> = legs[0].ways.iter().map(|way| way.algorithm).collect();
+        assert_eq!(names, [Algorithm::OneShot, Algorithm::InSwitch]);
+    }
+}

@@ -1,0 +1,354 @@
+//! Walks one block in execution order: local dimensions, weights held, and exchanges where shardings
+//! do not meet. Knows nothing of other blocks.
+
+use petgraph::Direction;
+use petgraph::graph::NodeIndex;
+
+use super::collective::{Collective, Kind, Tokens};
+use super::group::{Group, TierShape};
+use super::parallel::{ParallelPlan, Phase};
+use super::shard::{Elements, ROLES, ShardedBlock, Step, Task};
+use super::sharding::{Sharding, exchange, output};
+use crate::graph::model::{Block, KvLayout};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::Role;
+use crate::quantity::count::Count;
+
+/// How an operator's result lies, and over how many ranks.
+#[derive(Clone, Copy)]
+struct Lay {
+    sharding: Sharding,
+    parts: u64,
+}
+
+const WHOLE: Lay = Lay { sharding: Sharding::Replicate, parts: 1 };
+
+pub(super) struct Layout<'a> {
+    plan: ParallelPlan,
+    phase: Phase,
+    tiers: &'a [TierShape],
+    block: &'a Block,
+    kv_parts: u64,
+    lays: Vec<Lay>,
+    steps: Vec<Step>,
+    weights: Elements,
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn new(plan: ParallelPlan, phase: Phase, tiers: &'a [TierShape], block: &'a Block) -> Self {
+        let kv_parts = match block.kv {
+            KvLayout::Heads { kv_heads, .. } => plan.tp.min(kv_heads.value),
+            KvLayout::Latent { .. } | KvLayout::None => 1,
+        };
+        let lays = vec![WHOLE; block.graph.node_count()];
+        Layout { plan, phase, tiers, block, kv_parts, lays, steps: vec![], weights: [0; ROLES] }
+    }
+
+    /// Sequence parallelism only pays, and is only done, where there are tokens to split.
+    fn sequence_parallel(&self) -> bool {
+        self.plan.sp && self.plan.tp > 1 && self.phase == Phase::Prefill && !self.block.layers.is_empty()
+    }
+
+    /// Ranks that hold the same tokens: tensor-parallel ones, and in decode context-parallel ones.
+    fn copies(&self) -> u64 {
+        if self.phase == Phase::Decode { self.plan.tp * self.plan.cp } else { self.plan.tp }
+    }
+
+    pub(super) fn run(mut self) -> ShardedBlock {
+        for &node in &self.block.order {
+            self.place(node);
+        }
+        let last = self.block.order.last().map(|&node| (node, self.lays[node.index()]));
+        if let Some((node, Lay { sharding: Sharding::Partial, parts })) = last {
+            let width = result_width(&self.block.graph[node].operator);
+            self.exchange("all_reduce", Kind::AllReduce, parts, width);
+        }
+        let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
+        let kv = match self.block.kv {
+            KvLayout::Heads { kv_heads, head_dim, v_head_dim, window } => {
+                KvLayout::Heads { kv_heads: kv_heads.split(self.kv_parts), head_dim, v_head_dim, window }
+            }
+            other => other,
+        };
+        ShardedBlock { name: self.block.name, layers, steps: self.steps, weights: self.weights, kv }
+    }
+
+    fn place(&mut self, node: NodeIndex) {
+        let operator = &self.block.graph[node].operator;
+        if let Operator::Add { width } = *operator {
+            return self.add(node, width);
+        }
+        let input = self.input_of(node);
+        if let Some(kind) = exchange(operator, input.sharding) {
+            self.bring_together(node, kind, input);
+        }
+        if let Operator::Experts { hidden, top_k, .. } = *operator {
+            return self.experts(node, hidden, top_k);
+        }
+        let local = self.local(operator, input);
+        let mut lay = Lay { sharding: output(operator, input.sharding), parts: self.parts(operator, input) };
+        if lay.parts == 1 {
+            lay = WHOLE;
+        }
+        if matches!(operator, Operator::Input { .. }) && self.sequence_parallel() {
+            lay = Lay { sharding: Sharding::Tokens, parts: self.plan.tp };
+        }
+        self.compute(node, local, if lay.sharding == Sharding::Tokens { lay.parts } else { 1 });
+        self.lays[node.index()] = lay;
+        self.context_parallel(operator);
+    }
+
+    /// How the input lies: the first edge's sharding, since an operator's inputs lie alike.
+    fn input_of(&self, node: NodeIndex) -> Lay {
+        let inputs = self.block.graph.neighbors_directed(node, Direction::Incoming);
+        let sharded = |lay: &Lay| lay.sharding != Sharding::Replicate;
+        let lays: Vec<Lay> = inputs.map(|input| self.lays[input.index()]).collect();
+        lays.iter().find(|lay| sharded(lay)).or(lays.first()).copied().unwrap_or(WHOLE)
+    }
+
+    /// Makes the inputs of `node` whole; what they feed later finds them so.
+    fn bring_together(&mut self, node: NodeIndex, kind: Kind, input: Lay) {
+        let statistics =
+            matches!(self.block.graph[node].operator, Operator::Norm { .. }) && kind == Kind::AllReduce;
+        if statistics {
+            let width =
+                Count::derived("statistics_per_token", 2, "a sum of squares in fp32, in 2-byte elements");
+            return self.exchange("norm_all_reduce", kind, input.parts, width);
+        }
+        let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
+        for source in sources {
+            if self.lays[source.index()].sharding != Sharding::Replicate {
+                let width = result_width(&self.block.graph[source].operator);
+                let name = if kind == Kind::AllGather { "all_gather" } else { "all_reduce" };
+                self.exchange(name, kind, input.parts, width);
+                self.lays[source.index()] = WHOLE;
+            }
+        }
+    }
+
+    fn parts(&self, operator: &Operator, input: Lay) -> u64 {
+        let by = |split: Split| match split {
+            Split::Column | Split::Row | Split::Heads | Split::Vocab => self.plan.tp,
+            Split::KvHeads => {
+                if self.kv_parts > 1 {
+                    self.plan.tp
+                } else {
+                    1
+                }
+            }
+            Split::Replicate => 1,
+        };
+        match operator {
+            Operator::Linear { split, .. } => by(*split),
+            Operator::Embedding { .. } | Operator::Attention { .. } | Operator::LatentAttention { .. } => {
+                self.plan.tp
+            }
+            _ => input.parts,
+        }
+    }
+
+    fn local(&self, operator: &Operator, input: Lay) -> Operator {
+        let tp = self.plan.tp;
+        let ways = |split: Split| if split == Split::KvHeads { self.kv_parts } else { tp };
+        match operator.clone() {
+            Operator::Linear { input, output, split } => match split {
+                Split::Replicate => Operator::Linear { input, output, split },
+                Split::Row => Operator::Linear { input: input.split(tp), output, split },
+                _ => Operator::Linear { input, output: output.split(ways(split)), split },
+            },
+            Operator::Embedding { vocab, hidden } => Operator::Embedding { vocab: vocab.split(tp), hidden },
+            Operator::Norm { width, rows, split: Split::Replicate } if input.sharding == Sharding::Shard => {
+                Operator::Norm { width: width.split(input.parts), rows, split: Split::Replicate }
+            }
+            Operator::Norm { width, rows, split } if split != Split::Replicate => {
+                Operator::Norm { width, rows: rows.split(ways(split)), split }
+            }
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => Operator::Attention {
+                heads: heads.split(tp),
+                kv_heads: kv_heads.split(self.kv_parts),
+                head_dim,
+                v_head_dim,
+                window,
+            },
+            Operator::LatentAttention {
+                heads,
+                kv_lora_rank,
+                qk_rope_head_dim,
+                qk_nope_head_dim,
+                v_head_dim,
+            } => {
+                let heads = heads.split(tp);
+                Operator::LatentAttention {
+                    heads,
+                    kv_lora_rank,
+                    qk_rope_head_dim,
+                    qk_nope_head_dim,
+                    v_head_dim,
+                }
+            }
+            Operator::Activation { width, gated } => {
+                let parts = if input.sharding == Sharding::Shard { input.parts } else { 1 };
+                Operator::Activation { width: width.split(parts), gated }
+            }
+            Operator::Experts { hidden, experts, top_k, intermediate, gated } => Operator::Experts {
+                hidden,
+                experts: experts.split(self.plan.ep),
+                top_k,
+                intermediate: intermediate.split(self.plan.moe_tp),
+                gated,
+            },
+            whole => whole,
+        }
+    }
+
+    /// Routed experts: where ranks hold different tokens these travel to the experts and back.
+    fn experts(&mut self, node: NodeIndex, hidden: Count, top_k: Count) {
+        let ranks = self.plan.stage_devices();
+        let local = self.local(&self.block.graph[node].operator, WHOLE);
+        let copies = self.copies();
+        if ranks == copies {
+            self.compute(node, local, 1);
+            let sharding = if ranks > 1 { Sharding::Partial } else { Sharding::Replicate };
+            self.lays[node.index()] = Lay { sharding, parts: ranks };
+            return;
+        }
+        let tokens = Tokens::Dispatched { tp: copies, top_k, ep: self.plan.ep };
+        let width = Count { value: hidden.value * self.plan.moe_tp, ..hidden };
+        let group = Group::place(ranks, 1, self.tiers);
+        let travel =
+            |kind| group.map(|group| Task::Exchange(Collective::new(kind, group, width, tokens, self.tiers)));
+        self.steps.extend(travel(Kind::AllToAll).map(|task| Step { name: "dispatch", task }));
+        self.compute(node, local, 1);
+        self.steps.extend(travel(Kind::AllToAll).map(|task| Step { name: "combine", task }));
+        let sharding = if copies > 1 { Sharding::Tokens } else { Sharding::Replicate };
+        self.lays[node.index()] = Lay { sharding, parts: copies };
+    }
+
+    fn add(&mut self, node: NodeIndex, width: Count) {
+        let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
+        let mut partial: Vec<u64> = Vec::new();
+        let mut gather = None;
+        for source in sources {
+            match self.lays[source.index()] {
+                Lay { sharding: Sharding::Partial, parts } if !partial.contains(&parts) => {
+                    partial.push(parts)
+                }
+                Lay { sharding: Sharding::Tokens, parts } if !self.sequence_parallel() => {
+                    gather = Some(parts)
+                }
+                _ => {}
+            }
+        }
+        for parts in partial {
+            let reduce = if self.sequence_parallel() { Kind::ReduceScatter } else { Kind::AllReduce };
+            let name = if self.sequence_parallel() { "reduce_scatter" } else { "all_reduce" };
+            self.exchange(name, reduce, parts, width);
+        }
+        if let Some(parts) = gather {
+            self.exchange("all_gather", Kind::AllGather, parts, width);
+        }
+        let sequence = self.sequence_parallel();
+        let parts = if sequence { self.plan.tp } else { 1 };
+        self.compute(node, Operator::Add { width }, parts);
+        self.lays[node.index()] = if sequence { Lay { sharding: Sharding::Tokens, parts } } else { WHOLE };
+    }
+
+    /// Context parallelism: prefill ranks see each other's keys and values, decode ranks merge results.
+    fn context_parallel(&mut self, operator: &Operator) {
+        let (heads, width, keys) = match *operator {
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, .. } => {
+                let kv = kv_heads.split(self.kv_parts).value * (head_dim.value + v_head_dim.value);
+                (heads, v_head_dim, Count::derived("kv_width", kv, "KV heads here × (head_dim + v_head_dim)"))
+            }
+            Operator::LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, .. } => {
+                let kv = kv_lora_rank.value + qk_rope_head_dim.value;
+                (heads, kv_lora_rank, Count::derived("kv_width", kv, "kv_lora_rank + qk_rope_head_dim"))
+            }
+            _ => return,
+        };
+        let Some(group) = Group::place(self.plan.cp, self.plan.tp, self.tiers) else { return };
+        let (name, collective) = match self.phase {
+            Phase::Prefill => {
+                let ring = Collective::new(Kind::AllGather, group, keys, Tokens::KeysValues, self.tiers);
+                ("ring_kv", Collective { overlaps: true, ..ring })
+            }
+            Phase::Decode => {
+                let merged = heads.split(self.plan.tp).value * (width.value + 4);
+                let width = Count::derived(
+                    "merged_width",
+                    merged,
+                    "heads here × (value width + max and sum in fp32)",
+                );
+                ("merge_heads", Collective::new(Kind::AllReduce, group, width, Tokens::Rank, self.tiers))
+            }
+        };
+        self.steps.push(Step { name, task: Task::Exchange(collective) });
+    }
+
+    fn exchange(&mut self, name: &'static str, kind: Kind, parts: u64, width: Count) {
+        if let Some(group) = Group::place(parts, 1, self.tiers) {
+            let collective = Collective::new(kind, group, width, Tokens::Rank, self.tiers);
+            self.steps.push(Step { name, task: Task::Exchange(collective) });
+        }
+    }
+
+    fn compute(&mut self, node: NodeIndex, operator: Operator, token_parts: u64) {
+        let whole = &self.block.graph[node];
+        let (mut matrix, mut vectors, mut role) = (0, 0, Role::Norm);
+        for weight in &whole.weights {
+            let here = self.share(&whole.operator, weight.elements(), weight.role, weight.shape.len());
+            self.weights[weight.role as usize] += here;
+            match weight.role {
+                Role::Bias | Role::Norm | Role::Sink => vectors += here,
+                matrix_role => {
+                    matrix += here;
+                    role = matrix_role;
+                }
+            }
+        }
+        // A tied head stores nothing and still reads the whole vocabulary.
+        if let Operator::Linear { input, output, split: Split::Vocab } = operator {
+            (matrix, role) = (input.value * output.value, Role::LmHead);
+        }
+        if !matches!(operator, Operator::Input { .. }) {
+            let task = Task::Compute { operator, role, matrix, vectors, token_parts };
+            self.steps.push(Step { name: whole.name, task });
+        }
+    }
+
+    /// Elements of a weight that one device holds.
+    fn share(&self, operator: &Operator, elements: u64, role: Role, rank: usize) -> u64 {
+        let tp = self.plan.tp;
+        match operator {
+            Operator::Linear { input, output, split } => match split {
+                Split::Replicate => elements,
+                Split::Row if role == Role::Bias => elements,
+                Split::Row | Split::Column | Split::Heads => elements.div_ceil(tp),
+                Split::KvHeads => elements.div_ceil(self.kv_parts),
+                Split::Vocab if rank < 2 => output.value.div_ceil(tp),
+                Split::Vocab => input.value * output.value.div_ceil(tp),
+            },
+            Operator::Embedding { vocab, hidden } => vocab.value.div_ceil(tp) * hidden.value,
+            Operator::Attention { .. } | Operator::LatentAttention { .. } => elements.div_ceil(tp),
+            Operator::Experts { .. } => elements.div_ceil(self.plan.ep * self.plan.moe_tp),
+            _ => elements,
+        }
+    }
+}
+
+fn result_width(operator: &Operator) -> Count {
+    match *operator {
+        Operator::Input { width } | Operator::Norm { width, .. } | Operator::Activation { width, .. } => {
+            width
+        }
+        Operator::Add { width } => width,
+        Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
+        Operator::Linear { output, .. } => output,
+        Operator::Attention { heads, v_head_dim, .. }
+        | Operator::LatentAttention { heads, v_head_dim, .. } => {
+            Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
+        }
+        Operator::Router { experts, .. } => experts,
+        Operator::Sampling { vocab } => vocab,
+    }
+}

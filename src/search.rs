@@ -1,0 +1,14 @@
+//! From a question to the proved optimum and the Pareto front, or the reasons there is none.
+//!
+//! Knows nothing of transformers: a shape is something that `serving` evaluates at a concurrency.
+
+pub mod aggregated;
+pub mod candidate;
+pub mod outcome;
+pub mod packing;
+pub mod pareto;
+pub mod point;
+pub mod question;
+pub mod run;
+pub mod shape;
+pub mod split;

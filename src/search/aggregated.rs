@@ -1,0 +1,304 @@
+//! Deployments of like instances that prefill and decode: every shape at every concurrency.
+
+use std::collections::BTreeMap;
+
+use super::candidate::{Candidate, Duty, PoolPlan};
+use super::outcome::{Census, Found};
+use super::packing::{Item, pack};
+use super::pareto::ParetoFront;
+use super::point::{Point, before, ideal, place};
+use super::question::{Question, Traffic};
+use super::shape::{Laid, Shape, largest};
+use crate::plan::infeasible::Infeasible;
+use crate::spec::objective::Metric;
+
+/// A deployment of one shape, in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Index of the shape.
+    pub shape: usize,
+    /// Instances.
+    pub replicas: u64,
+    /// Requests in flight of each.
+    pub concurrency: u64,
+}
+
+impl Key {
+    /// The candidate in full.
+    pub fn candidate(&self, shapes: &[Shape]) -> Candidate {
+        let shape = &shapes[self.shape];
+        let pool = PoolPlan {
+            duty: Duty::Both,
+            plan: shape.plan,
+            stages: shape.stages.clone(),
+            replicas: self.replicas,
+            concurrency: self.concurrency,
+        };
+        Candidate { formats: shape.formats, pools: vec![pool], offload: shape.offload }
+    }
+}
+
+/// What is known after some shapes.
+pub struct Survey {
+    /// The front so far.
+    pub front: ParetoFront<Key>,
+    /// The best so far: per formats and devices of an instance where shapes can be mixed, else under one key.
+    pub best: BTreeMap<(usize, u64), (Point, Key)>,
+    /// The best of each strategy, for the alternatives.
+    pub strategies: BTreeMap<String, (Point, Key)>,
+    /// What became of the candidates.
+    pub census: Census,
+    /// The least missed limit.
+    pub nearest: Option<(f64, Point, Key, Infeasible)>,
+}
+
+impl Survey {
+    /// Nothing known yet.
+    pub fn new(question: &Question) -> Survey {
+        Survey {
+            front: ParetoFront::new(&question.axes),
+            best: BTreeMap::new(),
+            strategies: BTreeMap::new(),
+            census: Census::default(),
+            nearest: None,
+        }
+    }
+
+    /// Takes another survey in; the order of taking in does not matter.
+    pub fn merge(&mut self, question: &Question, other: Survey) {
+        self.front.merge(other.front);
+        self.census.add(other.census);
+        let better = |new: &(Point, Key), old: &(Point, Key)| ahead(question, new, old);
+        for (place, found) in other.best {
+            keep(&mut self.best, place, found, better);
+        }
+        for (place, found) in other.strategies {
+            keep(&mut self.strategies, place, found, better);
+        }
+        if let Some(near) = other.nearest {
+            self.near(near);
+        }
+    }
+
+    fn near(&mut self, near: (f64, Point, Key, Infeasible)) {
+        let closer = self.nearest.as_ref().is_none_or(|known| (near.0, near.2) < (known.0, known.2));
+        if closer {
+            self.nearest = Some(near);
+        }
+    }
+}
+
+fn keep<K: Ord>(
+    map: &mut BTreeMap<K, (Point, Key)>,
+    place: K,
+    found: (Point, Key),
+    better: impl Fn(&(Point, Key), &(Point, Key)) -> bool,
+) {
+    match map.get_mut(&place) {
+        Some(known) if better(&found, known) => *known = found,
+        Some(_) => {}
+        None => {
+            map.insert(place, found);
+        }
+    }
+}
+
+/// Better under the aims; of equals the smaller key.
+fn ahead(question: &Question, a: &(Point, Key), b: &(Point, Key)) -> bool {
+    before(&a.0, &b.0, &question.aims) || (!before(&b.0, &a.0, &question.aims) && a.1 < b.1)
+}
+
+/// Whether instances of different shapes may stand side by side: where more in all is what counts.
+pub fn mixes(question: &Question) -> bool {
+    question.traffic == Traffic::Free
+        && question.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
+}
+
+/// Most instances of `devices` that the system has room for.
+pub fn room(question: &Question, devices: u64) -> u64 {
+    let (domain, all) = (question.cluster.domain(), question.cluster.devices());
+    if devices <= domain { (domain / devices) * (all / domain) } else { all / devices }
+}
+
+/// Looks at one shape at every load.
+pub fn survey(question: &Question, shapes: &[Shape], index: usize, survey: &mut Survey) {
+    let shape = &shapes[index];
+    if shape.fits == 0 {
+        return;
+    }
+    let laid = Laid::new(question, shape);
+    match question.traffic {
+        Traffic::Free => free(question, &laid, index, survey),
+        Traffic::InFlight(requests) => {
+            for replicas in 1..=room(question, shape.plan.devices()).min(requests) {
+                stated(question, &laid, index, replicas, requests.div_ceil(replicas), survey);
+            }
+        }
+        Traffic::Rate(rate) => {
+            for replicas in 1..=room(question, shape.plan.devices()) {
+                match carrying(&laid, rate / replicas as f64) {
+                    Ok(concurrency) => stated(question, &laid, index, replicas, concurrency, survey),
+                    Err(reason) => {
+                        survey.census.candidates += 1;
+                        survey.census.refuse(reason.kind(), 1, &reason.to_string());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The least concurrency of an instance at which it carries `rate` requests per second.
+fn carrying(laid: &Laid, rate: f64) -> Result<u64, Infeasible> {
+    // Evaluated with as many requests as fit, whatever rate that carries.
+    let flow = |requests: u64| {
+        let concurrency = laid.concurrency(requests);
+        concurrency as f64 / laid.at(1, concurrency)[place(Metric::E2e)]
+    };
+    let too_few = largest(laid.shape.fits, |requests| flow(requests) < rate);
+    if too_few == laid.shape.fits {
+        let carried = flow(laid.shape.fits);
+        return Err(Infeasible::TooMuchTraffic { carried, asked: rate });
+    }
+    Ok(laid.concurrency(too_few + 1))
+}
+
+/// One number of replicas at one load.
+fn stated(
+    question: &Question,
+    laid: &Laid,
+    index: usize,
+    replicas: u64,
+    concurrency: u64,
+    survey: &mut Survey,
+) {
+    survey.census.candidates += 1;
+    if concurrency > laid.concurrency(laid.shape.fits) {
+        let reason = "more requests in flight than the cache holds";
+        survey.census.refuse("out_of_memory", 1, reason);
+        return;
+    }
+    survey.census.evaluated += 1;
+    let point = laid.at(replicas, concurrency);
+    let key = Key { shape: index, replicas, concurrency };
+    match question.missed(&point) {
+        Some(reason) => miss(survey, point, key, reason),
+        None => visit(question, laid.shape, survey, point, key),
+    }
+}
+
+fn miss(survey: &mut Survey, point: Point, key: Key, reason: Infeasible) {
+    survey.census.refuse(reason.kind(), 1, &reason.to_string());
+    if let Infeasible::LimitMissed { value, limit, .. } = reason {
+        survey.near((value / limit, point, key, reason));
+    }
+}
+
+fn visit(question: &Question, shape: &Shape, survey: &mut Survey, point: Point, key: Key) {
+    survey.front.insert(point, key);
+    let better = |new: &(Point, Key), old: &(Point, Key)| ahead(question, new, old);
+    keep(&mut survey.best, incumbent(question, shape), (point, key), better);
+    keep(&mut survey.strategies, shape.plan.label(), (point, key), better);
+}
+
+fn incumbent(question: &Question, shape: &Shape) -> (usize, u64) {
+    if mixes(question) { (shape.formats, shape.plan.devices()) } else { (0, 0) }
+}
+
+/// Every concurrency: latencies bound the loads, and between two loads neither front nor optimum can
+/// gain where even the ideal of both is beaten.
+fn free(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
+    let shape = laid.shape;
+    survey.census.candidates += shape.fits;
+    let mut known: BTreeMap<u64, Point> = BTreeMap::new();
+    let mut at =
+        |requests: u64| *known.entry(requests).or_insert_with(|| laid.at(1, laid.concurrency(requests)));
+    let within = largest(shape.fits, |requests| question.missed(&at(requests)).is_none());
+    survey.census.prune("latency_limit", shape.fits - within.max(1));
+    let key = |requests| Key { shape: index, replicas: 1, concurrency: laid.concurrency(requests) };
+    if within == 0 {
+        survey.census.evaluated += 1;
+        let point = at(1);
+        if let Some(reason) = question.missed(&point) {
+            miss(survey, point, key(1), reason);
+        }
+        return;
+    }
+    let mut count = 0;
+    let mut see = |survey: &mut Survey, requests: u64| {
+        let point = at(requests);
+        visit(question, shape, survey, point, key(requests));
+        count += 1;
+        point
+    };
+    let mut between = vec![(1, within, see(survey, 1))];
+    if within > 1 {
+        see(survey, within);
+    }
+    let idle = question.idle(shape.plan.devices());
+    while let Some((low, high, point)) = between.pop() {
+        if high - low < 2 {
+            continue;
+        }
+        let bound = ideal(&point, (low, high - 1), idle);
+        let beaten = survey.best.get(&incumbent(question, shape));
+        let cannot_win = beaten.is_some_and(|(best, _)| !before(&bound, best, &question.aims));
+        if cannot_win && survey.front.dominates(&bound) {
+            survey.census.prune("dominated", high - low - 1);
+            continue;
+        }
+        let middle = low + (high - low) / 2;
+        let point_there = see(survey, middle);
+        between.push((low, middle, point));
+        between.push((middle, high, point_there));
+    }
+    survey.census.evaluated += count;
+}
+
+/// The best of each number of replicas, or of a mix of shapes.
+pub fn finish(question: &Question, shapes: &[Shape], survey: &Survey) -> Vec<Found> {
+    let found = |key: Key| {
+        let candidate = key.candidate(shapes);
+        let point = measure(question, &candidate);
+        Found { candidate, point }
+    };
+    if question.traffic != Traffic::Free {
+        return survey.best.values().map(|(_, key)| found(*key)).collect();
+    }
+    if !mixes(question) {
+        let replicate = |key: &Key| {
+            let most = room(question, shapes[key.shape].plan.devices());
+            (1..=most).map(|replicas| found(Key { replicas, ..*key })).collect::<Vec<_>>()
+        };
+        return survey.best.values().flat_map(|(_, key)| replicate(key)).collect();
+    }
+    let (domain, all) = (question.cluster.domain(), question.cluster.devices());
+    let mut deployments = Vec::new();
+    for formats in 0..question.formats.len() {
+        let rows: Vec<_> = survey.best.iter().filter(|((f, _), _)| *f == formats).collect();
+        let value = |point: &Point| point[place(Metric::OutputTokS)];
+        let items: Vec<Item> = rows
+            .iter()
+            .map(|((_, devices), (point, _))| Item { devices: *devices, value: value(point) })
+            .collect();
+        let counts = pack(&items, domain, all / domain);
+        let pools = rows
+            .iter()
+            .zip(&counts)
+            .filter(|(_, count)| **count > 0)
+            .flat_map(|((_, (_, key)), &replicas)| Key { replicas, ..*key }.candidate(shapes).pools);
+        let pools: Vec<_> = pools.collect();
+        if let Some((_, (_, key))) = rows.first().filter(|_| !pools.is_empty()) {
+            let candidate = Candidate { pools, ..key.candidate(shapes) };
+            let point = measure(question, &candidate);
+            deployments.push(Found { candidate, point });
+        }
+    }
+    deployments
+}
+
+/// A candidate's metrics, through the one door.
+pub fn measure(question: &Question, candidate: &Candidate) -> Point {
+    let evaluation = candidate.evaluate(&crate::quantity::read::Plain, question, &mut ());
+    super::point::point(&evaluation.metrics)
+}

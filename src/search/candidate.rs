@@ -1,0 +1,105 @@
+//! A deployment under study: pools of instances, their loads, their formats.
+
+use super::question::{Question, Traffic};
+use crate::plan::parallel::ParallelPlan;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Read;
+use crate::serving::evaluate::{Evaluation, Pool, aggregated, split};
+use crate::serving::instance::Instance;
+use crate::serving::round::prefill;
+use crate::serving::step::Watch;
+use crate::serving::terms::{Load, Offload};
+
+/// What a pool does.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Duty {
+    /// Prompts and answers.
+    Both,
+    /// Prompts only.
+    Prefill,
+    /// Answers only.
+    Decode,
+}
+
+/// Like instances of a deployment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PoolPlan {
+    /// What they do.
+    pub duty: Duty,
+    /// How one is split.
+    pub plan: ParallelPlan,
+    /// Layers of each pipeline stage.
+    pub stages: Vec<u32>,
+    /// How many there are.
+    pub replicas: u64,
+    /// Requests in flight of each.
+    pub concurrency: u64,
+}
+
+/// A deployment under study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Index of its formats in the question.
+    pub formats: usize,
+    /// Its pools: of duty `Both`, or one `Prefill` and one `Decode`.
+    pub pools: Vec<PoolPlan>,
+    /// What is kept in host memory.
+    pub offload: Offload,
+}
+
+impl Candidate {
+    /// Devices in use.
+    pub fn devices(&self) -> u64 {
+        self.pools.iter().map(|pool| pool.replicas * pool.plan.devices()).sum()
+    }
+
+    /// Requests in flight over all pools that answer.
+    pub fn concurrency(&self, traffic: &Traffic) -> u64 {
+        let answering = self.pools.iter().filter(|pool| pool.duty != Duty::Prefill);
+        match traffic {
+            Traffic::InFlight(requests) => *requests,
+            _ => answering.map(|pool| pool.replicas * pool.concurrency).sum(),
+        }
+    }
+
+    /// Instances of each pool, in order.
+    pub fn instances(&self, question: &Question) -> Vec<Instance> {
+        let lay = |pool: &PoolPlan| {
+            Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers())
+        };
+        self.pools.iter().map(lay).collect()
+    }
+
+    /// Evaluates it through the one door, in any reading.
+    pub fn evaluate<R: Read>(
+        &self,
+        read: &R,
+        question: &Question,
+        watch: &mut impl Watch<R::N>,
+    ) -> Evaluation<Qty<R::N>> {
+        let machine = question.formats[self.formats].machine.read(read);
+        let terms = question.stated.read(read);
+        let demand = question.traffic.demand(read);
+        let instances = self.instances(question);
+        let pools: Vec<_> = self
+            .pools
+            .iter()
+            .zip(&instances)
+            .map(|(pool, instance)| Pool {
+                instance,
+                replicas: pool.replicas,
+                prompt: prefill(read, instance, &machine, &terms, watch),
+                load: Load { concurrency: pool.concurrency, offload: self.offload },
+            })
+            .collect();
+        match &pools[..] {
+            [front, back] if self.pools[0].duty == Duty::Prefill => {
+                split(read, front, back, &machine, &terms, &demand, watch)
+            }
+            pools => aggregated(read, pools, &machine, &terms, &demand, watch),
+        }
+    }
+}

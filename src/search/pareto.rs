@@ -1,0 +1,137 @@
+//! The Pareto front: nobody on it is dominated.
+
+use super::point::{Point, cost};
+use crate::spec::objective::Metric;
+
+/// The figures of a point along the axes, less being better.
+type Ranks = [f64; super::point::WIDTH];
+
+/// Points of which none is dominated by another, each with what it belongs to.
+///
+/// Of points that are alike on every axis the one with the smallest key stays, so that the front
+/// does not depend on the order in which points came.
+#[derive(Clone, Debug)]
+pub struct ParetoFront<K> {
+    axes: Vec<Metric>,
+    members: Vec<(Ranks, Point, K)>,
+}
+
+impl<K: Clone + Ord> ParetoFront<K> {
+    /// An empty front over `axes`.
+    pub fn new(axes: &[Metric]) -> Self {
+        ParetoFront { axes: axes.to_vec(), members: Vec::new() }
+    }
+
+    fn ranks(&self, point: &Point) -> Ranks {
+        let mut ranks = [0.0; super::point::WIDTH];
+        for (rank, metric) in ranks.iter_mut().zip(&self.axes) {
+            *rank = cost(point, *metric, metric.entry().direction);
+        }
+        ranks
+    }
+
+    /// Whether a member is at least as good on every axis and better on one.
+    pub fn dominates(&self, point: &Point) -> bool {
+        let ranks = self.ranks(point);
+        self.members.iter().any(|(member, ..)| dominates(member, &ranks, self.axes.len()))
+    }
+
+    /// Adds a point unless a member dominates it, and drops the members that it dominates.
+    pub fn insert(&mut self, point: Point, key: K) {
+        let (ranks, width) = (self.ranks(&point), self.axes.len());
+        for (at, (member, _, other)) in self.members.iter_mut().enumerate() {
+            if dominates(member, &ranks, width) {
+                // What dominates once is likely to again: look there first.
+                self.members.swap(0, at);
+                return;
+            }
+            if member[..width] == ranks[..width] {
+                if key < *other {
+                    *other = key;
+                    self.members[at].1 = point;
+                }
+                return;
+            }
+        }
+        self.members.retain(|(member, ..)| !dominates(&ranks, member, width));
+        self.members.push((ranks, point, key));
+    }
+
+    /// Takes all of another front's members in.
+    pub fn merge(&mut self, other: ParetoFront<K>) {
+        for (_, point, key) in other.members {
+            self.insert(point, key);
+        }
+    }
+
+    /// The members, in the order of the axes' figures.
+    pub fn into_sorted(mut self) -> Vec<(Point, K)> {
+        let width = self.axes.len();
+        self.members.sort_by(|a, b| {
+            let order = a.0[..width].iter().zip(&b.0[..width]).map(|(x, y)| x.total_cmp(y));
+            order.into_iter().find(|o| o.is_ne()).unwrap_or_else(|| a.2.cmp(&b.2))
+        });
+        self.members.into_iter().map(|(_, point, key)| (point, key)).collect()
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+}
+
+#[inline(always)]
+fn dominates(a: &Ranks, b: &Ranks, width: usize) -> bool {
+    let mut better = false;
+    for (x, y) in a[..width].iter().zip(&b[..width]) {
+        if x > y {
+            return false;
+        }
+        better |= x < y;
+    }
+    better
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::point::{WIDTH, place};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_front_is_what_nobody_dominates(points in prop::collection::vec((0u8..6, 0u8..6, 0u8..6), 1..60)) {
+            let axes = [Metric::Ttft, Metric::Tpot, Metric::OutputTokSPerDevice];
+            let make = |&(ttft, tpot, out): &(u8, u8, u8)| {
+                let mut point = [0.0; WIDTH];
+                point[place(Metric::Ttft)] = ttft.into();
+                point[place(Metric::Tpot)] = tpot.into();
+                point[place(Metric::OutputTokSPerDevice)] = out.into();
+                point
+            };
+            let mut front = ParetoFront::new(&axes);
+            let mut backwards = ParetoFront::new(&axes);
+            points.iter().enumerate().for_each(|(key, point)| front.insert(make(point), key));
+            points.iter().enumerate().rev().for_each(|(key, point)| backwards.insert(make(point), key));
+            let beaten = |a: &(u8, u8, u8)| points.iter().any(|b| {
+                (b.0 <= a.0 && b.1 <= a.1 && b.2 >= a.2) && (b.0 < a.0 || b.1 < a.1 || b.2 > a.2)
+            });
+            let first = |a: &(u8, u8, u8)| points.iter().position(|b| a == b);
+            let mut expected: Vec<_> = points.iter().filter(|p| !beaten(p)).filter_map(first).collect();
+            expected.sort_unstable();
+            expected.dedup();
+            let keys = |front: ParetoFront<usize>| {
+                let mut keys: Vec<_> = front.into_sorted().into_iter().map(|(_, key)| key).collect();
+                keys.sort_unstable();
+                keys
+            };
+            prop_assert_eq!(keys(front), expected.clone());
+            prop_assert_eq!(keys(backwards), expected);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A candidate's metrics as plain numbers, and which of two is better.
+
+use crate::quantity::num::Qty;
+use crate::serving::metrics::Metrics;
+use crate::spec::objective::{Aim, Direction, METRICS, Metric};
+
+/// Number of metrics.
+pub const WIDTH: usize = 11;
+
+/// Every metric in base units, in the order of [`METRICS`]; NaN where unknown.
+pub type Point = [f64; WIDTH];
+
+/// The place of `metric` in a point.
+#[inline(always)]
+pub fn place(metric: Metric) -> usize {
+    metric as usize
+}
+
+/// The metrics of an evaluation as a point.
+#[inline(always)]
+pub fn point(metrics: &Metrics<Qty<f64>>) -> Point {
+    let unknown = |figure: Option<Qty<f64>>| figure.map_or(f64::NAN, |figure| figure.value());
+    [
+        metrics.ttft.value(),
+        metrics.tpot.value(),
+        metrics.e2e.value(),
+        metrics.output_tok_s.value(),
+        metrics.output_tok_s_per_device.value(),
+        metrics.output_tok_s_per_user.value(),
+        unknown(metrics.usd_per_token),
+        unknown(metrics.watts),
+        unknown(metrics.tok_per_joule),
+        metrics.devices.value(),
+        metrics.max_context.value(),
+    ]
+}
+
+/// The figure of `metric` turned so that less is better; an unknown one is worst.
+#[inline(always)]
+pub fn cost(point: &Point, metric: Metric, direction: Direction) -> f64 {
+    let value = point[place(metric)];
+    match direction {
+        _ if value.is_nan() => f64::INFINITY,
+        Direction::Minimize => value,
+        Direction::Maximize => -value,
+    }
+}
+
+/// Whether `a` is before `b` under `aims`, the first that differs deciding.
+#[inline(always)]
+pub fn before(a: &Point, b: &Point, aims: &[Aim]) -> bool {
+    for aim in aims {
+        let (x, y) = (cost(a, aim.metric, aim.direction), cost(b, aim.metric, aim.direction));
+        if x != y {
+            return x < y;
+        }
+    }
+    false
+}
+
+/// What devices cost however little they do.
+#[derive(Clone, Copy, Debug)]
+pub struct Idle {
+    /// Power that they draw at least; NaN where unknown.
+    pub watts: f64,
+    /// Energy is paid for on top of the devices.
+    pub owned: bool,
+}
+
+/// The best that anything between two loads of one shape could be: latencies of the lower load,
+/// throughput of the higher concurrency at the lower load's latency, power at its least.
+///
+/// Rests on one property, which tests hold `serving` to: latencies never fall as load grows.
+#[inline(always)]
+pub fn ideal(low: &Point, concurrency: (u64, u64), idle: Idle) -> Point {
+    let gain = concurrency.1 as f64 / concurrency.0 as f64;
+    let mut best = *low;
+    best[place(Metric::OutputTokS)] *= gain;
+    best[place(Metric::OutputTokSPerDevice)] *= gain;
+    best[place(Metric::UsdPerMtok)] /= gain;
+    let watts = best[place(Metric::Watts)];
+    if !watts.is_nan() {
+        if idle.owned {
+            best[place(Metric::UsdPerMtok)] *= idle.watts / watts;
+        }
+        best[place(Metric::Watts)] = idle.watts;
+        best[place(Metric::TokPerJoule)] = best[place(Metric::OutputTokS)] / idle.watts;
+    }
+    best
+}
+
+const _: () = assert!(METRICS.len() == WIDTH);

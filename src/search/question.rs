@@ -1,0 +1,233 @@
+//! What is asked, put together once: the model, the machine in every format pair, the terms, the aims.
+
+use crate::cost::machine::Machine;
+use crate::graph::model::ModelGraph;
+use crate::graph::tensor::Role;
+use crate::plan::group::{TierShape, tiers};
+use crate::plan::infeasible::Infeasible;
+use crate::plan::legal::Limits as LegalLimits;
+use crate::plan::shard::ROLES;
+use crate::quantity::datum::Datum;
+use crate::quantity::num::Qty;
+use crate::quantity::read::{Plain, Read};
+use crate::serving::terms::{Demand, Offload, Stated, Terms};
+use crate::spec::cluster::Cluster;
+use crate::spec::format::Format;
+use crate::spec::objective::{Aim, Limits, Metric};
+use crate::spec::runtime::Runtime;
+
+/// Weights and cache in certain formats, on the machine that computes them.
+#[derive(Clone, Debug)]
+pub struct Formats {
+    /// Id of the weight format.
+    pub weights: String,
+    /// Id of the KV format.
+    pub kv: String,
+    /// Block of the weight format's scales, which shards may not cut.
+    pub block: Option<u64>,
+    /// Its figures, with their sources.
+    pub machine: Machine<Datum>,
+    plain: Machine<Qty<f64>>,
+}
+
+impl Formats {
+    /// The machine in both readings.
+    pub fn new(weights: &Format, kv: &Format, machine: Machine<Datum>) -> Formats {
+        let plain = machine.read(&Plain);
+        Formats { weights: weights.id.clone(), kv: kv.id.clone(), block: weights.block, machine, plain }
+    }
+
+    /// The machine as the search reads it.
+    #[inline(always)]
+    pub fn plain(&self) -> &Machine<Qty<f64>> {
+        &self.plain
+    }
+}
+
+/// When host memory may be used for what does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffloadPolicy {
+    /// Only where nothing fits without it.
+    Auto,
+    /// Not at all.
+    Never,
+    /// Always considered beside the rest.
+    Always,
+}
+
+/// How much traffic is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Traffic {
+    /// As much as can be carried.
+    Free,
+    /// Requests in flight over the whole deployment.
+    InFlight(u64),
+    /// Requests per second.
+    Rate(f64),
+}
+
+impl Traffic {
+    /// The traffic in a reading.
+    pub fn demand<R: Read>(&self, read: &R) -> Demand<Qty<R::N>> {
+        use crate::quantity::count::{Count, Origin};
+        use crate::quantity::unit::{COUNT, SECOND};
+        match *self {
+            Traffic::Free => Demand::Free,
+            Traffic::InFlight(value) => Demand::InFlight(read.count(Count {
+                value,
+                symbol: "concurrency",
+                origin: Origin::Workload("concurrency"),
+            })),
+            Traffic::Rate(rate) => Demand::Rate(read.datum(&Datum::stated(
+                "request_rate",
+                rate,
+                COUNT.per(SECOND),
+                "workload: rate",
+            ))),
+        }
+    }
+}
+
+/// Everything that is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The model.
+    pub graph: ModelGraph,
+    /// The devices.
+    pub cluster: Cluster,
+    /// The runtime's id and the degrees it has.
+    pub runtime: (String, Vec<String>),
+    /// Formats to choose among.
+    pub formats: Vec<Formats>,
+    /// Lengths, power, prices.
+    pub stated: Stated,
+    /// How much traffic.
+    pub traffic: Traffic,
+    /// Latency limits.
+    pub limits: Limits,
+    /// What to optimise, most important first.
+    pub aims: Vec<Aim>,
+    /// Axes of the front.
+    pub axes: Vec<Metric>,
+    /// When host memory may be used.
+    pub offload: OffloadPolicy,
+    /// Host memory of a node, in bytes, where known.
+    pub host_memory: Option<f64>,
+    /// Whether prefill and decode may be split over pools.
+    pub split: bool,
+    shapes: Vec<TierShape>,
+    terms: Terms<Qty<f64>>,
+}
+
+impl Question {
+    /// Puts the question together.
+    #[allow(clippy::too_many_arguments)]
+    pub fn new(
+        graph: ModelGraph,
+        cluster: Cluster,
+        runtime: &Runtime,
+        formats: Vec<Formats>,
+        stated: Stated,
+        traffic: Traffic,
+        limits: Limits,
+        (aims, axes): (Vec<Aim>, Vec<Metric>),
+    ) -> Question {
+        let terms = stated.read(&Plain);
+        let split = runtime.parallelism.iter().any(|p| p == "disagg")
+            && stated.lengths.osl > 1
+            && cluster.devices() > 1;
+        let known = |metric: &Metric| match metric {
+            Metric::UsdPerMtok => stated.bill.is_some(),
+            Metric::Watts | Metric::TokPerJoule => stated.draw.is_some(),
+            _ => true,
+        };
+        Question {
+            axes: axes.into_iter().filter(known).collect(),
+            host_memory: cluster
+                .host
+                .as_ref()
+                .and_then(|host| host.memory.as_ref())
+                .map(|memory| memory.value),
+            shapes: tiers(&cluster),
+            runtime: (runtime.id.clone(), runtime.parallelism.clone()),
+            offload: OffloadPolicy::Auto,
+            graph,
+            cluster,
+            formats,
+            stated,
+            traffic,
+            limits,
+            aims,
+            split,
+            terms,
+        }
+    }
+
+    /// The terms as the search reads them.
+    #[inline(always)]
+    pub fn terms(&self) -> &Terms<Qty<f64>> {
+        &self.terms
+    }
+
+    /// The tiers of the interconnect.
+    #[inline(always)]
+    pub fn tiers(&self) -> &[TierShape] {
+        &self.shapes
+    }
+
+    /// What a plan with these weights must respect.
+    pub fn legal_limits(&self, formats: &Formats) -> LegalLimits<'_> {
+        let roles: [bool; ROLES] = formats.machine.quantised;
+        debug_assert!(!roles[Role::Norm as usize]);
+        LegalLimits {
+            devices: self.cluster.devices(),
+            domain: self.cluster.domain(),
+            block: formats.block.map(|block| (block, roles)),
+            runtime: Some((&self.runtime.0, &self.runtime.1)),
+        }
+    }
+
+    /// A context that the model was not made for.
+    ///
+    /// # Errors
+    /// Prompt and answer are longer than the model states.
+    pub fn context_fits(&self) -> Result<(), Infeasible> {
+        let tokens = self.stated.lengths.isl + self.stated.lengths.osl;
+        match self.graph.max_context {
+            Some(limit) if tokens > limit => Err(Infeasible::ContextTooLong { tokens, limit }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The limit that `metric` has, in seconds.
+    pub fn limit(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::Ttft => self.limits.ttft,
+            Metric::Tpot => self.limits.tpot,
+            Metric::E2e => self.limits.e2e,
+            _ => None,
+        }
+    }
+
+    /// The first latency limit that a point misses.
+    pub fn missed(&self, point: &super::point::Point) -> Option<Infeasible> {
+        [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().find_map(|metric| {
+            let value = point[super::point::place(metric)];
+            let limit = self.limit(metric)?;
+            (value > limit).then_some(Infeasible::LimitMissed { metric, value, limit })
+        })
+    }
+
+    /// Power that `devices` draw at least, and whether energy is paid for apart.
+    pub fn idle(&self, devices: u64) -> super::point::Idle {
+        use crate::serving::economy::Bill;
+        let watts = self.stated.draw.as_ref().map_or(f64::NAN, |draw| draw.tdp.value * draw.idle.value);
+        let owned = matches!(self.stated.bill, Some(Bill::Owned(_)));
+        super::point::Idle { watts: watts * devices as f64, owned }
+    }
+
+    /// What host memory may take, tried when the devices are too small.
+    pub fn offloads(&self) -> &'static [Offload] {
+        &[Offload::Layers, Offload::Experts, Offload::Kv]
+    }
+}

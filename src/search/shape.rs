@@ -1,0 +1,218 @@
+//! Shapes: one instance in one pair of formats, and the loads that it can bear.
+
+use std::collections::BTreeMap;
+
+use super::point::{Point, point};
+use super::question::{Formats, Question};
+use crate::cost::memory::Footprint;
+use crate::plan::infeasible::Infeasible;
+use crate::plan::parallel::{ParallelPlan, Phase};
+use crate::plan::stages::balance;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Plain;
+use crate::serving::evaluate::{Pool, aggregated, residency};
+use crate::serving::instance::Instance;
+use crate::serving::round::prefill;
+use crate::serving::step::StepTime;
+use crate::serving::terms::{Load, Offload};
+
+/// One instance in one pair of formats. Small: what it is laid out as is made again when needed.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Index of its formats.
+    pub formats: usize,
+    /// Its degrees.
+    pub plan: ParallelPlan,
+    /// Layers of each pipeline stage.
+    pub stages: Vec<u32>,
+    /// What is kept in host memory.
+    pub offload: Offload,
+    /// Largest number of requests of an attention rank that its memory holds.
+    pub fits: u64,
+    /// A prompt fits, so that it can prefill for others.
+    pub prefills: bool,
+}
+
+/// More requests of one rank than any scheduler takes: the search does not look beyond.
+pub const MOST_REQUESTS_PER_RANK: u64 = 65_536;
+
+/// A shape laid out, ready to be evaluated at any load.
+pub struct Laid<'q> {
+    question: &'q Question,
+    /// The shape.
+    pub shape: &'q Shape,
+    /// Laid out.
+    pub instance: Instance,
+    /// A prompt on it.
+    pub prompt: StepTime<Qty<f64>>,
+}
+
+impl<'q> Laid<'q> {
+    /// Lays a shape out.
+    pub fn new(question: &'q Question, shape: &'q Shape) -> Laid<'q> {
+        let instance = Instance::new(&question.graph, shape.plan, shape.stages.clone(), question.tiers());
+        let machine = question.formats[shape.formats].plain();
+        let prompt = prefill(&Plain, &instance, machine, question.terms(), &mut ());
+        Laid { question, shape, instance, prompt }
+    }
+
+    /// As a pool of `replicas` with `concurrency` requests each.
+    #[inline(always)]
+    pub fn pool(&self, replicas: u64, concurrency: u64) -> Pool<'_, Qty<f64>> {
+        let load = Load { concurrency, offload: self.shape.offload };
+        Pool { instance: &self.instance, replicas, prompt: self.prompt, load }
+    }
+
+    /// `replicas` of it with `concurrency` requests each, through the one door.
+    #[inline(always)]
+    pub fn at(&self, replicas: u64, concurrency: u64) -> Point {
+        let machine = self.question.formats[self.shape.formats].plain();
+        let demand = self.question.traffic.demand(&Plain);
+        let pool = self.pool(replicas, concurrency);
+        point(&aggregated(&Plain, &[pool], machine, self.question.terms(), &demand, &mut ()).metrics)
+    }
+
+    /// Requests in flight when each attention rank has `requests`.
+    #[inline(always)]
+    pub fn concurrency(&self, requests: u64) -> u64 {
+        requests * self.shape.plan.dp
+    }
+}
+
+/// The largest `n` in `1..=most` for which `holds`, given that it holds for none beyond one it fails; 0 if none.
+pub fn largest(most: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
+    if most == 0 || !holds(1) {
+        return 0;
+    }
+    let (mut low, mut high) = (1, most);
+    let mut step = 1;
+    while low < most {
+        let probe = (low + step).min(most);
+        if !holds(probe) {
+            high = probe - 1;
+            break;
+        }
+        low = probe;
+        step *= 2;
+        if low == most {
+            return most;
+        }
+    }
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if holds(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+/// What refused shapes were refused for.
+pub type Refused = BTreeMap<&'static str, (u64, String)>;
+
+/// Adds a refusal to the count, keeping the first as an example.
+pub fn refuse(refused: &mut Refused, reason: &Infeasible) {
+    refused.entry(reason.kind()).or_insert_with(|| (0, reason.to_string())).0 += 1;
+}
+
+/// The cuts of a pipeline that are searched: even in what stages hold, in what decoding reads, and in
+/// what prompts compute.
+pub fn cuts(question: &Question, plan: ParallelPlan) -> Vec<Vec<u32>> {
+    let graph = &question.graph;
+    let layers = graph.layer_block.len();
+    if plan.pp == 1 {
+        return vec![vec![layers as u32]];
+    }
+    let weigh = |active: bool| -> Vec<u64> {
+        let blocks: Vec<u64> = graph
+            .blocks
+            .iter()
+            .map(|block| {
+                block
+                    .graph
+                    .node_weights()
+                    .map(|node| if active { node.active_parameters() } else { node.parameters() })
+                    .sum()
+            })
+            .collect();
+        graph.layer_block.iter().map(|&block| blocks[block]).collect()
+    };
+    let vocab = graph.vocab.value * graph.hidden.value;
+    let mut cuts: Vec<Vec<u32>> = Vec::new();
+    for (active, first, last) in [(false, vocab, vocab), (true, 0, vocab), (true, 0, 0)] {
+        let cut = balance(&weigh(active), first, last, plan.pp as usize);
+        if !cuts.contains(&cut) {
+            cuts.push(cut);
+        }
+    }
+    cuts
+}
+
+fn holds(footprint: &Footprint<Qty<f64>>) -> bool {
+    footprint.total.value() <= footprint.usable.value()
+}
+
+/// The part that takes the most.
+pub fn largest_part(held: &Footprint<Qty<f64>>) -> &'static str {
+    let parts = [
+        ("weights", held.weights.value()),
+        ("KV cache", held.kv.value()),
+        ("activations", held.activations.value()),
+        ("runtime buffers", held.buffers.value()),
+    ];
+    parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("weights", |(name, _)| name)
+}
+
+/// The reason against a footprint that does not fit.
+pub fn short(held: &Footprint<Qty<f64>>) -> Infeasible {
+    Infeasible::OutOfMemory {
+        needed: held.total.value(),
+        available: held.usable.value(),
+        largest: largest_part(held),
+    }
+}
+
+/// Whether host memory can take what the devices of a node cannot hold, and there is enough to take.
+fn spills(question: &Question, held: &Footprint<Qty<f64>>, offload: Offload, plan: &ParallelPlan) -> bool {
+    let over = held.total.value() - held.usable.value();
+    let movable = match offload {
+        Offload::Nothing => return false,
+        Offload::Layers => held.weights.value(),
+        Offload::Experts if crate::plan::legal::has_experts(&question.graph) => held.weights.value(),
+        Offload::Experts => return false,
+        Offload::Kv => held.kv.value(),
+    };
+    let sharing = plan.devices().min(question.cluster.devices_per_node) as f64;
+    let room = question.host_memory.unwrap_or(0.0);
+    question.terms().host_link.is_some() && over <= movable && over * sharing <= room
+}
+
+/// The shape of a plan, cut and formats, with the most requests that its memory holds.
+///
+/// # Errors
+/// Not even one request fits.
+pub fn shape(
+    question: &Question,
+    formats: usize,
+    plan: ParallelPlan,
+    stages: Vec<u32>,
+    offload: Offload,
+) -> Result<Shape, Infeasible> {
+    let instance = Instance::new(&question.graph, plan, stages.clone(), question.tiers());
+    let machine = question.formats[formats].plain();
+    let held = |phase, requests: u64| {
+        residency(&Plain, &instance, phase, machine, question.terms(), requests * plan.dp)
+    };
+    let fits = largest(MOST_REQUESTS_PER_RANK, |requests| {
+        let held = held(Phase::Decode, requests);
+        holds(&held) || spills(question, &held, offload, &plan)
+    });
+    let prefills = offload == Offload::Nothing && holds(&held(Phase::Prefill, 1));
+    if fits == 0 && !prefills {
+        return Err(short(&held(Phase::Decode, 1)));
+    }
+    Ok(Shape { formats, plan, stages, offload, fits, prefills })
+}
+
+/// Formats that may be served by the same plans: those whose scales have the same blocks.
+pub fn same_plans(a: &Formats, b: &Formats) -> bool {
+    a.block == b.block && a.machine.quantised == b.machine.quantised
+}

@@ -1,0 +1,26 @@
+//! From operators to a step, from steps to what users and owners feel: TTFT, TPOT, throughput, cost,
+//! power. Knows nothing of how candidates are found.
+
+pub mod economy;
+pub mod evaluate;
+pub mod instance;
+pub mod metrics;
+pub mod residency;
+pub mod round;
+pub mod step;
+pub mod terms;
+
+use crate::quantity::formula::Formula;
+
+/// Every formula of this floor; the readings test ticks them off.
+pub fn formulas() -> Vec<&'static Formula> {
+    [
+        economy::FORMULAS,
+        evaluate::FORMULAS,
+        metrics::FORMULAS,
+        residency::FORMULAS,
+        round::FORMULAS,
+        step::FORMULAS,
+    ]
+    .concat()
+}

@@ -1,0 +1,139 @@
+//! What running costs: money and power.
+
+use crate::figures;
+use crate::quantity::datum::Datum;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::Read;
+use crate::quantity::unit::{JOULE, SECOND, TOKEN, USD, WATT};
+
+figures! {
+    /// Power of a device.
+    PowerDraw {
+        /// Its limit.
+        tdp,
+        /// Fraction of the limit that it draws doing little.
+        idle,
+        /// Fraction that compute-bound kernels draw.
+        compute_bound,
+        /// Fraction that memory-bound kernels draw.
+        memory_bound,
+    }
+}
+
+figures! {
+    /// What owning a device takes.
+    Owned {
+        /// Its price.
+        purchase,
+        /// How long it is used.
+        amortization,
+        /// Share of that time that it serves.
+        utilization,
+        /// Price of energy.
+        electricity,
+        /// Power of the building over power of the devices.
+        pue,
+    }
+}
+
+/// How a device is paid for.
+#[derive(Clone, Copy, Debug)]
+pub enum Bill<T> {
+    /// By the hour.
+    Rented(T),
+    /// Bought, with electricity on top.
+    Owned(Owned<T>),
+}
+
+impl Bill<Datum> {
+    /// The same bill in another reading.
+    pub fn read<R: Read>(&self, read: &R) -> Bill<Qty<R::N>> {
+        match self {
+            Bill::Rented(price) => Bill::Rented(read.datum(price)),
+            Bill::Owned(owned) => Bill::Owned(owned.map(|datum| read.datum(datum))),
+        }
+    }
+}
+
+/// Power of `devices` whose arithmetic and memory are busy for these fractions of the time.
+#[inline(always)]
+pub fn watts<N: Num>(devices: Qty<N>, computing: Qty<N>, moving: Qty<N>, draw: &PowerDraw<Qty<N>>) -> Qty<N> {
+    let one = || Qty::from(1.0);
+    let busy = draw.idle
+        + (draw.compute_bound - draw.idle) * computing.min(one())
+        + (draw.memory_bound - draw.idle) * moving.min(one());
+    (devices * draw.tdp * busy.min(one())).is(&WATTS)
+}
+
+/// Output tokens per joule.
+#[inline(always)]
+pub fn tok_per_joule<N: Num>(output_tok_s: Qty<N>, watts: Qty<N>) -> Qty<N> {
+    (output_tok_s / watts).is(&TOK_PER_JOULE)
+}
+
+/// Dollars per second of `devices`.
+#[inline(always)]
+pub fn usd_per_second<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, bill: &Bill<Qty<N>>) -> Qty<N> {
+    match bill {
+        Bill::Rented(price) => (devices * *price).is(&RENTED),
+        Bill::Owned(owned) => {
+            let capital = devices * owned.purchase / (owned.amortization * owned.utilization);
+            let paid = match watts {
+                Some(watts) => capital + watts * owned.pue * owned.electricity,
+                None => capital,
+            };
+            paid.is(&OWNED)
+        }
+    }
+}
+
+/// Dollars per token.
+#[inline(always)]
+pub fn usd_per_token<N: Num>(usd_per_second: Qty<N>, output_tok_s: Qty<N>) -> Qty<N> {
+    (usd_per_second / output_tok_s).is(&USD_PER_TOKEN)
+}
+
+/// Dollars per token of prompt or answer.
+#[inline(always)]
+pub fn usd_per_token_total<N: Num>(usd_per_token: Qty<N>, isl: Qty<N>, osl: Qty<N>) -> Qty<N> {
+    (usd_per_token * osl / (isl + osl)).is(&USD_PER_TOKEN_TOTAL)
+}
+
+crate::formulas! {
+    WATTS {
+        symbol: "watts",
+        unit: WATT,
+        why: "idle power, and what arithmetic and memory draw while they are busy, up to the limit",
+        cite: "power logged with kernels on H200, B200, GB200: GEMM 98 %, decode attention 38 % of the limit",
+    }
+    TOK_PER_JOULE {
+        symbol: "tok_per_joule",
+        unit: TOKEN.per(JOULE),
+        why: "tokens a second over joules a second",
+        cite: "definition",
+    }
+    RENTED {
+        symbol: "usd_per_second",
+        unit: USD.per(SECOND),
+        why: "rented by the hour; power and building are in the price",
+        cite: "definition",
+    }
+    OWNED {
+        symbol: "usd_per_second_owned",
+        unit: USD.per(SECOND),
+        why: "the price spread over the time in service, and electricity for the devices and the building around them",
+        cite: "Barroso, Hoelzle, Ranganathan 2018 (The Datacenter as a Computer), 6",
+    }
+    USD_PER_TOKEN {
+        symbol: "usd_per_token",
+        unit: USD.per(TOKEN),
+        why: "all that is paid, over the output tokens: the prompts' work is in it",
+        cite: "definition",
+    }
+    USD_PER_TOKEN_TOTAL {
+        symbol: "usd_per_token_total",
+        unit: USD.per(TOKEN),
+        why: "the same money over prompt and output tokens",
+        cite: "definition",
+    }
+}

@@ -1,0 +1,342 @@
+//! The one door: a deployment under a load, to all its metrics.
+//!
+//! Serving under load is closed forms, after mean-value analysis of continuous batching: they know
+//! means in steady state, not single requests, bursts or schedulers' details.
+
+use super::economy::{tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
+use super::instance::Instance;
+use super::metrics::{Metrics, closed_loop, e2e, open_flow, per_device, per_user};
+use super::residency::{cache_per_sequence, fullest, max_context};
+use super::round::{decode, offloaded, spill};
+use super::step::{StepTime, Watch};
+use super::terms::{Demand, Load, Offload, Terms};
+use crate::cost::machine::Machine;
+use crate::cost::memory::Footprint;
+use crate::plan::parallel::Phase;
+use crate::quantity::count::{Count, Origin};
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::Read;
+use crate::quantity::unit::{COUNT, SECOND, TOKEN};
+
+/// Metrics of an instance (or of a pair of pools), and what its fullest device holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Evaluation<T> {
+    /// What it is judged by.
+    pub metrics: Metrics<T>,
+    /// What the fullest (decode) device holds.
+    pub memory: Footprint<T>,
+    /// The decode step.
+    pub decode: StepTime<T>,
+    /// The prefill of a prompt.
+    pub prefill: StepTime<T>,
+    /// Bytes in host memory, per device.
+    pub spilled: Option<T>,
+}
+
+/// Like instances of a deployment.
+#[derive(Clone, Copy)]
+pub struct Pool<'a, T> {
+    /// Their shape.
+    pub instance: &'a Instance,
+    /// How many.
+    pub replicas: u64,
+    /// What [`super::round::prefill`] says of a prompt on one of them.
+    pub prompt: StepTime<T>,
+    /// What one of them is loaded with.
+    pub load: Load,
+}
+
+impl<T> Pool<'_, T> {
+    /// Devices of all of them.
+    pub fn devices(&self) -> u64 {
+        self.replicas * self.instance.plan.devices()
+    }
+}
+
+/// What a pool contributes to a deployment.
+struct Share<T> {
+    ttft: T,
+    tpot: T,
+    output: T,
+    devices: T,
+    drawn: Option<T>,
+    context: T,
+}
+
+fn share<R: Read>(
+    read: &R,
+    pool: &Pool<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+    demand: &Demand<Qty<R::N>>,
+    watch: &mut impl Watch<R::N>,
+) -> (Share<Qty<R::N>>, Evaluation<Qty<R::N>>) {
+    let Pool { instance, replicas, load, .. } = *pool;
+    let memory = residency(read, instance, Phase::Decode, machine, terms, load.concurrency);
+    let spilled = spill(&memory, load.offload);
+    let prompt =
+        offloaded(read, instance, pool.prompt, terms, spilled.filter(|_| load.offload != Offload::Kv));
+    let round = decode(read, instance, machine, terms, &load, spilled, watch);
+    let turns = (machine.chip.prefill_interference * round.slots / terms.osl).is(&TURNS);
+    let tpot = (round.cycle + turns * prompt.slowest).is(&TPOT).at(format_args!("tpot"));
+    let pressure = (turns * prompt.slowest / round.cycle).is(&PRESSURE);
+    let ahead = (round.slots - 1.0).min(pressure / 2.0).is(&AHEAD);
+    let ttft = (round.cycle / 2.0 + prompt.total + ahead * prompt.slowest).is(&TTFT).at(format_args!("ttft"));
+    let whole = e2e(ttft, tpot, terms.osl).at(format_args!("e2e"));
+    let replicas = read.count(Count::plan("replicas", replicas));
+    let output = match demand {
+        Demand::Free => {
+            let each = read.count(Count::plan("concurrency_per_replica", load.concurrency));
+            closed_loop(replicas * each, terms.osl, whole)
+        }
+        Demand::InFlight(requests) => closed_loop(*requests, terms.osl, whole),
+        Demand::Rate(rate) => open_flow(*rate, terms.osl),
+    };
+    let output = output.at(format_args!("output_tok_s"));
+    let devices = replicas * read.count(Count::plan("devices_per_replica", instance.plan.devices()));
+    let stages = read.count(Count::plan("pp", instance.plan.pp));
+    let prompts = round.slots / terms.osl;
+    let busy = |steps: Qty<R::N>, prompt: Qty<R::N>| {
+        ((round.flying * steps + prompts * prompt) / (stages * tpot)).is(&BUSY)
+    };
+    let computing = busy(round.step.computing, prompt.computing);
+    let moving = busy(round.step.moving, prompt.moving);
+    let drawn = terms.draw.as_ref().map(|draw| watts(devices, computing, moving, draw));
+    let context = max_context(read, &memory, terms.isl + terms.osl, instance.max_context);
+    let share = Share { ttft, tpot, output, devices, drawn, context };
+    let metrics = judge(terms, &share);
+    (share, Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled })
+}
+
+/// Pools of instances that both prefill and decode, side by side.
+///
+/// Latencies are the slowest pool's, memory and step times the first's.
+pub fn aggregated<R: Read>(
+    read: &R,
+    pools: &[Pool<Qty<R::N>>],
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+    demand: &Demand<Qty<R::N>>,
+    watch: &mut impl Watch<R::N>,
+) -> Evaluation<Qty<R::N>> {
+    let (first, others) = pools.split_first().expect("a deployment has a pool");
+    let (mut sum, mut evaluation) = share(read, first, machine, terms, demand, watch);
+    if others.is_empty() {
+        return evaluation;
+    }
+    for pool in others {
+        let (one, _) = share(read, pool, machine, terms, demand, watch);
+        sum = Share {
+            ttft: sum.ttft.max(one.ttft),
+            tpot: sum.tpot.max(one.tpot),
+            output: sum.output + one.output,
+            devices: sum.devices + one.devices,
+            drawn: sum.drawn.zip(one.drawn).map(|(a, b)| a + b),
+            context: sum.context.min(one.context),
+        };
+    }
+    sum.output = sum.output.is(&MIXED).at(format_args!("output_tok_s"));
+    evaluation.metrics = judge(terms, &sum);
+    evaluation
+}
+
+/// What the fullest device holds when `concurrency` requests of full length are in flight.
+pub fn residency<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+    concurrency: u64,
+) -> Footprint<Qty<R::N>> {
+    let rank = concurrency.div_ceil(instance.plan.dp).max(1);
+    let rank = read.count(Count {
+        value: rank,
+        symbol: "requests_per_rank",
+        origin: Origin::Plan("concurrency / dp"),
+    });
+    let tokens = match phase {
+        Phase::Prefill => terms.isl,
+        Phase::Decode => terms.isl + terms.osl,
+    };
+    fullest(read, instance, phase, (rank, tokens), machine)
+}
+
+/// Prompts per second of one prefill instance.
+pub fn prefill_rate<R: Read>(read: &R, instance: &Instance, prompt: &StepTime<Qty<R::N>>) -> Qty<R::N> {
+    (read.count(Count::plan("dp", instance.plan.dp)) / prompt.slowest).is(&PREFILL_RATE)
+}
+
+/// Requests per second that `in_flight` answers of a decode pool make way for.
+fn decode_rate<R: Read>(in_flight: Qty<R::N>, osl: Qty<R::N>, tpot: Qty<R::N>) -> Qty<R::N> {
+    (in_flight / ((osl - 1.0) * tpot)).is(&DECODE_RATE)
+}
+
+/// TPOT of a decode pool, and the requests per second that one of its instances makes way for.
+pub fn decode_pool<R: Read>(
+    read: &R,
+    instance: &Instance,
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+    load: &Load,
+) -> (Qty<R::N>, Qty<R::N>) {
+    let tpot = decode(read, instance, machine, terms, load, None, &mut ()).cycle;
+    let each = read.count(Count::plan("concurrency_per_replica", load.concurrency));
+    (tpot, decode_rate::<R>(each, terms.osl, tpot))
+}
+
+/// A pool that prefills and a pool that decodes, keys and values travelling between them.
+pub fn split<R: Read>(
+    read: &R,
+    front: &Pool<Qty<R::N>>,
+    back: &Pool<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+    demand: &Demand<Qty<R::N>>,
+    watch: &mut impl Watch<R::N>,
+) -> Evaluation<Qty<R::N>> {
+    let prompt = front.prompt;
+    let memory = residency(read, back.instance, Phase::Decode, machine, terms, back.load.concurrency);
+    let round = decode(read, back.instance, machine, terms, &back.load, None, watch);
+    let tpot = round.cycle.is(&TPOT_ALONE).at(format_args!("tpot"));
+    let fronts = read.count(Count::plan("prefill_replicas", front.replicas));
+    let backs = read.count(Count::plan("decode_replicas", back.replicas));
+    let answers = match demand {
+        Demand::InFlight(requests) => *requests,
+        _ => backs * read.count(Count::plan("concurrency_per_replica", back.load.concurrency)),
+    };
+    let able = fronts * prefill_rate(read, front.instance, &prompt);
+    let rate = match demand {
+        Demand::Rate(rate) => *rate,
+        _ => decode_rate::<R>(answers, terms.osl, tpot).min(able).is(&FLOW),
+    };
+    let utilised = (rate / able).is(&UTILISED);
+    let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
+    let received = cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine);
+    let link = machine.links.last().expect("two pools are joined by a link");
+    let travel = sent.max(received) / (link.bandwidth * machine.chip.collective_bandwidth);
+    let transfer = (link.latency + travel).is(&TRANSFER).at(format_args!("kv_transfer"));
+    let ttft = (prompt.slowest / 2.0 + prompt.total + transfer).is(&TTFT_SPLIT).at(format_args!("ttft"));
+    let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
+    let size =
+        |pool: &Pool<Qty<R::N>>| read.count(Count::plan("devices_per_replica", pool.instance.plan.devices()));
+    let (front_devices, back_devices) = (fronts * size(front), backs * size(back));
+    let devices = front_devices + back_devices;
+    let pp = |pool: &Pool<Qty<R::N>>| read.count(Count::plan("pp", pool.instance.plan.pp));
+    let drawn = terms.draw.as_ref().map(|draw| {
+        let prompts = |busy: Qty<R::N>| (utilised * busy / (pp(front) * prompt.slowest)).is(&BUSY);
+        let steps = |busy: Qty<R::N>| (round.flying * busy / (pp(back) * tpot)).is(&BUSY);
+        watts(front_devices, prompts(prompt.computing), prompts(prompt.moving), draw)
+            + watts(back_devices, steps(round.step.computing), steps(round.step.moving), draw)
+    });
+    let context = max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context);
+    let metrics = judge(terms, &Share { ttft, tpot, output, devices, drawn, context });
+    Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled: None }
+}
+
+fn judge<N: Num>(terms: &Terms<Qty<N>>, share: &Share<Qty<N>>) -> Metrics<Qty<N>> {
+    let Share { ttft, tpot, output, devices, drawn, context } = *share;
+    let bill = terms.bill.as_ref().map(|bill| usd_per_second(devices, drawn, bill));
+    let usd = bill.map(|bill| usd_per_token(bill, output).at(format_args!("usd_per_mtok")));
+    Metrics {
+        ttft,
+        tpot,
+        e2e: e2e(ttft, tpot, terms.osl).at(format_args!("e2e")),
+        output_tok_s: output,
+        output_tok_s_per_device: per_device(output, devices).at(format_args!("output_tok_s_per_device")),
+        output_tok_s_per_user: per_user(tpot).at(format_args!("output_tok_s_per_user")),
+        usd_per_token: usd,
+        usd_per_token_total: usd.map(|usd| usd_per_token_total(usd, terms.isl, terms.osl)),
+        watts: drawn.map(|watts| watts.at(format_args!("watts"))),
+        tok_per_joule: drawn.map(|watts| tok_per_joule(output, watts).at(format_args!("tok_per_joule"))),
+        max_context: context.at(format_args!("max_context")),
+        devices,
+    }
+}
+
+crate::formulas! {
+    MIXED {
+        symbol: "output_tok_s",
+        unit: TOKEN.per(SECOND),
+        why: "pools of different shapes work side by side",
+        cite: "definition",
+    }
+    TURNS {
+        symbol: "prefill_turns",
+        unit: COUNT,
+        why: "each request in flight brings one prompt in osl steps; a prompt delays the others kappa times its own time",
+        cite: "mean-value analysis of continuous batching; kappa fitted on published serving measurements",
+    }
+    TPOT {
+        symbol: "tpot",
+        unit: SECOND,
+        why: "a decode cycle, and the prompts of newcomers that share it",
+        cite: "mean-value analysis of continuous batching",
+    }
+    PRESSURE {
+        symbol: "prefill_pressure",
+        unit: COUNT,
+        why: "time that prompts take over time that decoding takes: rho / (1 - rho)",
+        cite: "definition of utilisation",
+    }
+    AHEAD {
+        symbol: "prompts_ahead",
+        unit: COUNT,
+        why: "prompts found waiting: rho / (2 (1 - rho)), and never more than the other requests",
+        cite: "Pollaczek-Khinchine, deterministic service",
+    }
+    TTFT {
+        symbol: "ttft",
+        unit: SECOND,
+        why: "half a running step, the prompts ahead, and the prompt itself",
+        cite: "mean residual life; Pollaczek-Khinchine",
+    }
+    BUSY {
+        symbol: "busy",
+        unit: COUNT,
+        why: "share of its time that a part of the device works",
+        cite: "utilisation law",
+    }
+    PREFILL_RATE {
+        symbol: "prefill_rate",
+        unit: COUNT.per(SECOND),
+        why: "a prompt per attention rank each time the slowest stage is through",
+        cite: "utilisation law",
+    }
+    TPOT_ALONE {
+        symbol: "tpot_decode_pool",
+        unit: SECOND,
+        why: "no prompts share the steps of a decode pool",
+        cite: "Zhong et al. 2024 (DistServe)",
+    }
+    DECODE_RATE {
+        symbol: "decode_rate",
+        unit: COUNT.per(SECOND),
+        why: "a slot is free again after osl - 1 tokens",
+        cite: "Little 1961",
+    }
+    FLOW {
+        symbol: "request_rate",
+        unit: COUNT.per(SECOND),
+        why: "the slower pool sets the pace",
+        cite: "Zhong et al. 2024 (DistServe)",
+    }
+    UTILISED {
+        symbol: "prefill_utilisation",
+        unit: COUNT,
+        why: "share of the time that the prefill pool works",
+        cite: "utilisation law",
+    }
+    TRANSFER {
+        symbol: "kv_transfer",
+        unit: SECOND,
+        why: "the prompt's cache from each prefill device to its decode device, over the outermost link",
+        cite: "Zhong et al. 2024 (DistServe)",
+    }
+    TTFT_SPLIT {
+        symbol: "ttft_split",
+        unit: SECOND,
+        why: "half a running prefill (a pool sized to its load is nearly always busy), the prompt, and its cache's way to the decode pool",
+        cite: "mean residual life; Zhong et al. 2024 (DistServe)",
+    }
+}

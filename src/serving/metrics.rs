@@ -1,0 +1,110 @@
+//! What a candidate is judged by, and the closed forms of a request's life.
+
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::{SECOND, TOKEN};
+use crate::spec::objective::Metric;
+
+/// Everything a candidate is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Metrics<T> {
+    /// Time to first token.
+    pub ttft: T,
+    /// Time per output token after the first.
+    pub tpot: T,
+    /// Time of a whole request.
+    pub e2e: T,
+    /// Output tokens a second of the deployment.
+    pub output_tok_s: T,
+    /// The same per device.
+    pub output_tok_s_per_device: T,
+    /// What one user sees.
+    pub output_tok_s_per_user: T,
+    /// Dollars per output token; `None` where no price is known.
+    pub usd_per_token: Option<T>,
+    /// Dollars per token of prompt or answer.
+    pub usd_per_token_total: Option<T>,
+    /// Power of the devices; `None` where none is known.
+    pub watts: Option<T>,
+    /// Output tokens per joule.
+    pub tok_per_joule: Option<T>,
+    /// Longest context that fits.
+    pub max_context: T,
+    /// Devices in use.
+    pub devices: T,
+}
+
+impl<T: Copy> Metrics<T> {
+    /// The figure that `metric` names, in base units.
+    pub fn get(&self, metric: Metric) -> Option<T> {
+        match metric {
+            Metric::Ttft => Some(self.ttft),
+            Metric::Tpot => Some(self.tpot),
+            Metric::E2e => Some(self.e2e),
+            Metric::OutputTokS => Some(self.output_tok_s),
+            Metric::OutputTokSPerDevice => Some(self.output_tok_s_per_device),
+            Metric::OutputTokSPerUser => Some(self.output_tok_s_per_user),
+            Metric::UsdPerMtok => self.usd_per_token,
+            Metric::Watts => self.watts,
+            Metric::TokPerJoule => self.tok_per_joule,
+            Metric::Devices => Some(self.devices),
+            Metric::MaxContext => Some(self.max_context),
+        }
+    }
+}
+
+/// Time of a whole request.
+#[inline(always)]
+pub fn e2e<N: Num>(ttft: Qty<N>, tpot: Qty<N>, osl: Qty<N>) -> Qty<N> {
+    (ttft + (osl - 1.0) * tpot).is(&E2E)
+}
+
+/// Output tokens per second of `concurrency` requests that follow one another.
+#[inline(always)]
+pub fn closed_loop<N: Num>(concurrency: Qty<N>, osl: Qty<N>, e2e: Qty<N>) -> Qty<N> {
+    (concurrency * osl * Qty::literal(1.0 * TOKEN) / e2e).is(&OUTPUT_TOK_S)
+}
+
+/// Output tokens per second of `rate` requests per second.
+#[inline(always)]
+pub fn open_flow<N: Num>(rate: Qty<N>, osl: Qty<N>) -> Qty<N> {
+    (rate * osl * Qty::literal(1.0 * TOKEN)).is(&OUTPUT_TOK_S)
+}
+
+/// The same per device.
+#[inline(always)]
+pub fn per_device<N: Num>(output_tok_s: Qty<N>, devices: Qty<N>) -> Qty<N> {
+    (output_tok_s / devices).is(&PER_DEVICE)
+}
+
+/// What one user sees.
+#[inline(always)]
+pub fn per_user<N: Num>(tpot: Qty<N>) -> Qty<N> {
+    (Qty::literal(1.0 * TOKEN) / tpot).is(&PER_USER)
+}
+
+crate::formulas! {
+    E2E {
+        symbol: "e2e",
+        unit: SECOND,
+        why: "the first token after TTFT, then osl - 1 more at TPOT each",
+        cite: "definition (TPOT excludes the first token)",
+    }
+    OUTPUT_TOK_S {
+        symbol: "output_tok_s",
+        unit: TOKEN.per(SECOND),
+        why: "each request in flight yields osl tokens in its end-to-end time",
+        cite: "Little 1961",
+    }
+    PER_DEVICE {
+        symbol: "output_tok_s_per_device",
+        unit: TOKEN.per(SECOND),
+        why: "output over the devices in use",
+        cite: "definition",
+    }
+    PER_USER {
+        symbol: "output_tok_s_per_user",
+        unit: TOKEN.per(SECOND),
+        why: "the pace of one request after its first token",
+        cite: "definition",
+    }
+}

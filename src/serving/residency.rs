@@ -1,0 +1,137 @@
+//! What the fullest device of an instance holds, and the longest context that would fit.
+
+use super::instance::{Instance, StageKind};
+use crate::cost::machine::Machine;
+use crate::cost::memory::{Footprint, activations, footprint, kv_per_sequence, weights};
+use crate::graph::tensor::Role;
+use crate::plan::parallel::Phase;
+use crate::plan::shard::{Elements, ROLES, ShardedModel};
+use crate::quantity::count::Count;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Read;
+use crate::quantity::unit::{BYTE, TOKEN};
+
+/// Weights on one stage: elements in the weight format and in the model dtype.
+fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; ROLES]) -> (u64, u64) {
+    let mut sums = (0, 0);
+    let mut add = |elements: &Elements, times: u64| {
+        for (role, &count) in elements.iter().enumerate() {
+            let sum = if quantised[role] { &mut sums.0 } else { &mut sums.1 };
+            *sum += count * times;
+        }
+    };
+    for (block, &layers) in model.blocks.iter().zip(&stage.layers) {
+        add(&block.weights, layers);
+    }
+    if stage.first {
+        add(&model.embedding.weights, 1);
+    }
+    if stage.last {
+        add(&model.head.weights, 1);
+        if model.tied && !stage.first {
+            add(&tied_head(model), 1);
+        }
+    }
+    sums
+}
+
+/// A tied head on a stage of its own needs a copy of the embedding.
+fn tied_head(model: &ShardedModel) -> Elements {
+    let mut copy = [0; ROLES];
+    copy[Role::LmHead as usize] = model.embedding.weights[Role::Embedding as usize];
+    copy
+}
+
+/// What one layer after another caches of a sequence of `tokens` on a device of the fullest stage.
+pub fn cache_per_sequence<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    tokens: Qty<R::N>,
+    machine: &Machine<Qty<R::N>>,
+) -> Qty<R::N> {
+    let stages = instance.kinds.iter();
+    let caches = stages.map(|stage| stage_cache(read, instance, phase, stage, tokens, machine));
+    caches.reduce(|a, b| a.max(b)).expect("a stage at least")
+}
+
+fn stage_cache<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    stage: &StageKind,
+    tokens: Qty<R::N>,
+    machine: &Machine<Qty<R::N>>,
+) -> Qty<R::N> {
+    let parts = read.count(Count::plan("cp", instance.plan.cp));
+    let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers).filter(|(_, layers)| **layers > 0);
+    let caches = blocks.map(|(block, &layers)| {
+        let one = kv_per_sequence(read, &block.kv, tokens, parts, &machine.chip);
+        read.count(Count::plan("layers_here", layers)) * one
+    });
+    caches.fold(Qty::literal(0.0 * BYTE), |a, b| a + b)
+}
+
+/// What one stage holds with `sequences` of `tokens` per attention rank.
+pub fn stage_footprint<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    stage: &StageKind,
+    (sequences, tokens): (Qty<R::N>, Qty<R::N>),
+    machine: &Machine<Qty<R::N>>,
+) -> Footprint<Qty<R::N>> {
+    let model = instance.sharded(phase);
+    let chip = &machine.chip;
+    let (quantised, native) = stage_elements(model, stage, &machine.quantised);
+    let count = |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
+    let weights = weights(count("quantised_elements", quantised), count("native_elements", native), chip);
+    let cache = stage_cache(read, instance, phase, stage, tokens, machine);
+    let sampled = machine.max_sequences.unwrap_or(sequences);
+    let (hidden, widest) = (read.count(model.hidden), read.count(model.widest));
+    let vocab = read.count(model.vocab);
+    let budget = chip.max_batched_tokens;
+    let peak = activations(budget, hidden, widest, sampled, vocab, chip);
+    footprint(weights, sequences * cache, peak, chip)
+}
+
+/// What the fullest device holds.
+///
+/// Which stage that is, is decided on values: the stages' own figures are formulas all the same.
+pub fn fullest<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    load: (Qty<R::N>, Qty<R::N>),
+    machine: &Machine<Qty<R::N>>,
+) -> Footprint<Qty<R::N>> {
+    let all = instance.kinds.iter().map(|stage| stage_footprint(read, instance, phase, stage, load, machine));
+    let fullest = all.max_by(|a, b| a.total.value().total_cmp(&b.total.value()));
+    let fullest = fullest.expect("a stage at least");
+    fullest.total.at(format_args!("{}/memory", phase.name()));
+    fullest
+}
+
+/// Longest prompt plus answer whose cache fits beside everything else, at `sequences` per rank.
+pub fn max_context<R: Read>(
+    read: &R,
+    held: &Footprint<Qty<R::N>>,
+    tokens: Qty<R::N>,
+    limit: Option<u64>,
+) -> Qty<R::N> {
+    let room = held.usable - held.weights - held.activations - held.buffers;
+    let fits = (room / held.kv * tokens).min(match limit {
+        Some(limit) => read.count(Count::config("max_position_embeddings", limit)),
+        None => Qty::from(crate::spec::objective::MOST_TOKENS as f64),
+    });
+    (fits * Qty::literal(1.0 * TOKEN)).is(&MAX_CONTEXT)
+}
+
+crate::formulas! {
+    MAX_CONTEXT {
+        symbol: "max_context",
+        unit: TOKEN,
+        why: "the room left for the cache over what a token takes, up to what the model was made for; windows and page ends are taken as at the stated length",
+        cite: "proportion",
+    }
+}

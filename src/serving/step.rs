@@ -1,0 +1,188 @@
+//! One step of one instance: operators in dependency order, layer by layer, stage by stage.
+
+use super::instance::Instance;
+use crate::cost::batch::Batch;
+use crate::cost::machine::Machine;
+use crate::cost::roofline::Cost;
+use crate::cost::task::price;
+use crate::plan::collective::Collective;
+use crate::plan::parallel::Phase;
+use crate::plan::shard::{ShardedBlock, Step, Task};
+use crate::quantity::count::Count;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Read;
+use crate::quantity::unit::SECOND;
+
+/// Looks on while a step is priced.
+pub trait Watch<N> {
+    /// `step` of `block`, which stands for so many layers, costs this much in one of them.
+    fn see(&mut self, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<N>>);
+}
+
+/// Nobody looks on: the search.
+impl<N> Watch<N> for () {
+    #[inline(always)]
+    fn see(&mut self, _: &ShardedBlock, _: &Step, _: &Cost<Qty<N>>) {}
+}
+
+/// Time of one step.
+#[derive(Clone, Copy, Debug)]
+pub struct StepTime<T> {
+    /// Of the whole step, all stages one after another.
+    pub total: T,
+    /// Of the slowest pipeline stage.
+    pub slowest: T,
+    /// Time that a device's arithmetic is busy, over all stages.
+    pub computing: T,
+    /// Time that a device's memory is busy, over all stages.
+    pub moving: T,
+}
+
+/// Sums over one layer of a block.
+#[derive(Clone, Copy)]
+struct Layer<T> {
+    time: T,
+    computing: T,
+    moving: T,
+}
+
+fn layer<R: Read>(
+    read: &R,
+    block: &ShardedBlock,
+    phase: Phase,
+    batch: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    launch: bool,
+    watch: &mut impl Watch<R::N>,
+) -> Layer<Qty<R::N>> {
+    let nothing = Qty::literal(0.0 * SECOND);
+    let mut sum = Layer { time: nothing, computing: nothing, moving: nothing };
+    let mut running = nothing;
+    for step in &block.steps {
+        let cost = price(read, &step.task, phase, batch, machine, &block.weights);
+        let time = cost.time.at(format_args!("{}/{}/{}", phase.name(), block.name, step.name));
+        watch.see(block, step, &cost);
+        match &step.task {
+            // The step waits for the slower of the two.
+            Task::Exchange(Collective { overlaps: true, .. }) => running = running.max(time),
+            _ => {
+                sum.time = sum.time + running;
+                running = time;
+            }
+        }
+        sum.computing = sum.computing + cost.computing;
+        sum.moving = sum.moving + cost.moving;
+    }
+    let kernels = sum.time + running;
+    let time = if launch { kernels + machine.chip.launch_per_layer } else { kernels };
+    Layer { time: time.is(&LAYER).at(format_args!("{}/{}", phase.name(), block.name)), ..sum }
+}
+
+/// Prices one step of `instance` in `phase`.
+pub fn step<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    batch: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    watch: &mut impl Watch<R::N>,
+) -> StepTime<Qty<R::N>> {
+    let model = instance.sharded(phase);
+    let last_token = batch.last_token();
+    let embedding = layer(read, &model.embedding, phase, batch, machine, false, watch);
+    let head = layer(read, &model.head, phase, &last_token, machine, false, watch);
+    let blocks: Vec<_> =
+        model.blocks.iter().map(|block| layer(read, block, phase, batch, machine, true, watch)).collect();
+    let handover = model.handover.as_ref().map(|collective| {
+        let (time, _) = crate::cost::collective::cost(read, collective, batch, machine);
+        time.at(format_args!("{}/handover", phase.name()))
+    });
+    let (mut total, mut slowest): (Option<Qty<R::N>>, Option<Qty<R::N>>) = (None, None);
+    for (number, kind) in instance.kinds.iter().enumerate() {
+        let mut stage = Qty::literal(0.0 * SECOND);
+        if kind.first {
+            stage = stage + embedding.time;
+        }
+        for (&count, block) in kind.layers.iter().zip(&blocks).filter(|(count, _)| **count > 0) {
+            stage = stage + read.count(Count::plan("layers_here", count)) * block.time;
+        }
+        stage = if kind.last { stage + head.time } else { handover.map_or(stage, |h| stage + h) };
+        let stage = stage.is(&STAGE).at(format_args!("{}/stage{number}", phase.name()));
+        let all = read.count(Count::plan("stages_like_this", kind.times)) * stage;
+        total = Some(total.map_or(all, |sum| sum + all));
+        slowest = Some(slowest.map_or(stage, |most| most.max(stage)));
+    }
+    let (total, slowest) = (total.expect("a stage at least"), slowest.expect("a stage at least"));
+    let over = |pick: fn(&Layer<Qty<R::N>>) -> Qty<R::N>| {
+        let layers =
+            model.blocks.iter().zip(&blocks).map(|(sharded, block)| read.count(sharded.layers) * pick(block));
+        layers.fold(pick(&embedding) + pick(&head), |a, b| a + b)
+    };
+    let path = format_args!("{}", phase.name());
+    StepTime {
+        total: (machine.chip.host_per_step + total).is(&TOTAL).at(path),
+        slowest: (machine.chip.host_per_step + slowest).is(&SLOWEST).at(path),
+        computing: over(|layer| layer.computing).is(&COMPUTING).at(path),
+        moving: over(|layer| layer.moving).is(&MOVING).at(path),
+    }
+}
+
+/// The load of a step of `sequences` per attention rank.
+#[inline(always)]
+pub fn batch<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    sequences: Qty<R::N>,
+    new: Qty<R::N>,
+    past: Qty<R::N>,
+) -> Batch<Qty<R::N>> {
+    let plan = &instance.plan;
+    let cp = read.count(Count::plan("cp", plan.cp));
+    let dp = read.count(Count::plan("dp", plan.dp));
+    let one = Qty::from(1.0);
+    let over = match phase {
+        Phase::Prefill => (cp, one, dp * cp),
+        Phase::Decode => (one, cp, dp),
+    };
+    Batch::new((sequences, new, past), over)
+}
+
+crate::formulas! {
+    LAYER {
+        symbol: "layer_time",
+        unit: SECOND,
+        why: "kernels of a layer depend on one another and run in sequence, with gaps between them; what overlaps waits for the slower",
+        cite: "model graph; gaps fitted on published serving measurements",
+    }
+    STAGE {
+        symbol: "stage_time",
+        unit: SECOND,
+        why: "a stage's layers in sequence, with the embedding on the first stage and the head on the last",
+        cite: "Huang et al. 2019 (GPipe)",
+    }
+    TOTAL {
+        symbol: "step_time",
+        unit: SECOND,
+        why: "a token passes all stages one after another; the host prepares each step",
+        cite: "model graph",
+    }
+    SLOWEST {
+        symbol: "slowest_stage",
+        unit: SECOND,
+        why: "a pipeline moves at the pace of its slowest stage",
+        cite: "Huang et al. 2019 (GPipe)",
+    }
+    COMPUTING {
+        symbol: "computing_time",
+        unit: SECOND,
+        why: "how long the arithmetic of a device would be busy with the step's operations",
+        cite: "Williams, Waterman, Patterson 2009 (roofline)",
+    }
+    MOVING {
+        symbol: "moving_time",
+        unit: SECOND,
+        why: "how long the memory of a device would be busy with the step's bytes",
+        cite: "Williams, Waterman, Patterson 2009 (roofline)",
+    }
+}

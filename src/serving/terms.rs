@@ -1,0 +1,96 @@
+//! What is asked of every request, what devices cost, and what one instance is loaded with.
+
+use super::economy::{Bill, PowerDraw};
+use crate::quantity::count::{Count, Origin};
+use crate::quantity::datum::Datum;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Read;
+
+/// What is asked of every request, and what devices cost.
+#[derive(Clone, Debug)]
+pub struct Terms<T> {
+    /// Prompt tokens.
+    pub isl: T,
+    /// Output tokens.
+    pub osl: T,
+    /// Prompt tokens that are cached already.
+    pub prefix: T,
+    /// Power of a device, where known.
+    pub draw: Option<PowerDraw<T>>,
+    /// How a device is paid for, where known.
+    pub bill: Option<Bill<T>>,
+    /// Rate of the link to host memory, where there is one.
+    pub host_link: Option<T>,
+}
+
+/// The lengths of a request, as integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// Prompt tokens.
+    pub isl: u64,
+    /// Output tokens.
+    pub osl: u64,
+    /// Prompt tokens that are cached already.
+    pub prefix: u64,
+}
+
+/// Terms that do not depend on a reading: lengths and data.
+#[derive(Clone, Debug)]
+pub struct Stated {
+    /// The lengths.
+    pub lengths: Lengths,
+    /// Power of a device.
+    pub draw: Option<PowerDraw<Datum>>,
+    /// How a device is paid for.
+    pub bill: Option<Bill<Datum>>,
+    /// Rate of the link to host memory.
+    pub host_link: Option<Datum>,
+}
+
+impl Stated {
+    /// The terms in a reading.
+    pub fn read<R: Read>(&self, read: &R) -> Terms<Qty<R::N>> {
+        let count = |symbol, value| read.count(Count { value, symbol, origin: Origin::Workload(symbol) });
+        Terms {
+            isl: count("isl", self.lengths.isl),
+            osl: count("osl", self.lengths.osl),
+            prefix: count("prefix", self.lengths.prefix),
+            draw: self.draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
+            bill: self.bill.as_ref().map(|bill| bill.read(read)),
+            host_link: self.host_link.as_ref().map(|datum| read.datum(datum)),
+        }
+    }
+}
+
+/// What is kept in host memory where the device is too small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Offload {
+    /// Nothing.
+    Nothing,
+    /// Whole layers' weights: read over the host link at every step.
+    Layers,
+    /// Routed experts: those touched are read over the host link.
+    Experts,
+    /// Keys and values: read over the host link at every decode step.
+    Kv,
+}
+
+/// The load of one instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Requests in flight of one instance.
+    pub concurrency: u64,
+    /// What does not fit on the devices, if anything.
+    pub offload: Offload,
+}
+
+/// How much traffic there is.
+#[derive(Clone, Copy, Debug)]
+pub enum Demand<T> {
+    /// As much as the deployment takes: every slot is filled again at once.
+    Free,
+    /// So many requests in flight over the whole deployment.
+    InFlight(T),
+    /// So many requests per second.
+    Rate(T),
+}
