@@ -3,6 +3,7 @@
 //! Knows nothing of transformers: a shape is something that `serving` evaluates at a concurrency.
 
 pub mod aggregated;
+pub mod answers;
 pub mod candidate;
 pub mod outcome;
 pub mod packing;

@@ -64,8 +64,11 @@ impl Survey {
         }
     }
 
-    /// Takes another survey in; the order of taking in does not matter.
-    pub fn merge(&mut self, question: &Question, other: Survey) {
+    /// Both surveys in one; which is taken into which does not matter.
+    pub fn merged(mut self, question: &Question, mut other: Survey) -> Survey {
+        if other.front.len() > self.front.len() {
+            std::mem::swap(&mut self, &mut other);
+        }
         self.front.merge(other.front);
         self.census.add(other.census);
         let better = |new: &(Point, Key), old: &(Point, Key)| ahead(question, new, old);
@@ -78,6 +81,7 @@ impl Survey {
         if let Some(near) = other.nearest {
             self.near(near);
         }
+        self
     }
 
     fn near(&mut self, near: (f64, Point, Key, Infeasible)) {

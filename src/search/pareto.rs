@@ -9,17 +9,45 @@ type Ranks = [f64; super::point::WIDTH];
 /// Points of which none is dominated by another, each with what it belongs to.
 ///
 /// Of points that are alike on every axis the one with the smallest key stays, so that the front
-/// does not depend on the order in which points came.
+/// does not depend on the order in which points came. Members are kept in blocks with their least and
+/// greatest figures, so that most blocks are passed over unread.
 #[derive(Clone, Debug)]
 pub struct ParetoFront<K> {
     axes: Vec<Metric>,
+    blocks: Vec<Block<K>>,
+}
+
+/// Members that came one after another, and are often near one another.
+#[derive(Clone, Debug)]
+struct Block<K> {
+    least: Ranks,
+    greatest: Ranks,
     members: Vec<(Ranks, Point, K)>,
+}
+
+/// Members of a block at most.
+const BLOCK: usize = 32;
+
+impl<K> Block<K> {
+    fn new() -> Self {
+        let (least, greatest) =
+            ([f64::INFINITY; super::point::WIDTH], [f64::NEG_INFINITY; super::point::WIDTH]);
+        Block { least, greatest, members: Vec::with_capacity(BLOCK) }
+    }
+
+    fn push(&mut self, member: (Ranks, Point, K)) {
+        for (axis, rank) in member.0.iter().enumerate() {
+            self.least[axis] = self.least[axis].min(*rank);
+            self.greatest[axis] = self.greatest[axis].max(*rank);
+        }
+        self.members.push(member);
+    }
 }
 
 impl<K: Clone + Ord> ParetoFront<K> {
     /// An empty front over `axes`.
     pub fn new(axes: &[Metric]) -> Self {
-        ParetoFront { axes: axes.to_vec(), members: Vec::new() }
+        ParetoFront { axes: axes.to_vec(), blocks: Vec::new() }
     }
 
     fn ranks(&self, point: &Point) -> Ranks {
@@ -32,57 +60,90 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
     /// Whether a member is at least as good on every axis and better on one.
     pub fn dominates(&self, point: &Point) -> bool {
-        let ranks = self.ranks(point);
-        self.members.iter().any(|(member, ..)| dominates(member, &ranks, self.axes.len()))
+        let (ranks, width) = (self.ranks(point), self.axes.len());
+        let near = self.blocks.iter().filter(|block| no_worse(&block.least, &ranks, width));
+        near.flat_map(|block| &block.members).any(|(member, ..)| dominates(member, &ranks, width))
     }
 
     /// Adds a point unless a member dominates it, and drops the members that it dominates.
     pub fn insert(&mut self, point: Point, key: K) {
         let (ranks, width) = (self.ranks(&point), self.axes.len());
-        for (at, (member, _, other)) in self.members.iter_mut().enumerate() {
-            if dominates(member, &ranks, width) {
-                // What dominates once is likely to again: look there first.
-                self.members.swap(0, at);
-                return;
+        for at in 0..self.blocks.len() {
+            let block = &mut self.blocks[at];
+            if !no_worse(&block.least, &ranks, width) {
+                continue;
             }
-            if member[..width] == ranks[..width] {
-                if key < *other {
-                    *other = key;
-                    self.members[at].1 = point;
+            for (member, known, other) in &mut block.members {
+                if dominates(member, &ranks, width) {
+                    // What dominates once is likely to again: look there first.
+                    self.blocks.swap(0, at);
+                    return;
                 }
-                return;
+                if member[..width] == ranks[..width] {
+                    if key < *other {
+                        (*known, *other) = (point, key);
+                    }
+                    return;
+                }
             }
         }
-        self.members.retain(|(member, ..)| !dominates(&ranks, member, width));
-        self.members.push((ranks, point, key));
+        for block in self.blocks.iter_mut().filter(|block| no_worse(&ranks, &block.greatest, width)) {
+            block.members.retain(|(member, ..)| !dominates(&ranks, member, width));
+        }
+        self.blocks.retain(|block| !block.members.is_empty());
+        match self.blocks.last_mut() {
+            Some(block) if block.members.len() < BLOCK => block.push((ranks, point, key)),
+            _ => {
+                let mut block = Block::new();
+                block.push((ranks, point, key));
+                self.blocks.push(block);
+            }
+        }
     }
 
     /// Takes all of another front's members in.
     pub fn merge(&mut self, other: ParetoFront<K>) {
-        for (_, point, key) in other.members {
+        for (_, point, key) in other.blocks.into_iter().flat_map(|block| block.members) {
             self.insert(point, key);
         }
     }
 
+    /// The same front with its members belonging to something else, in the same order.
+    pub fn map<L>(self, mut name: impl FnMut(K) -> L) -> ParetoFront<L> {
+        let blocks = self.blocks.into_iter().map(|block| Block {
+            least: block.least,
+            greatest: block.greatest,
+            members: block.members.into_iter().map(|(ranks, point, key)| (ranks, point, name(key))).collect(),
+        });
+        ParetoFront { axes: self.axes, blocks: blocks.collect() }
+    }
+
     /// The members, in the order of the axes' figures.
-    pub fn into_sorted(mut self) -> Vec<(Point, K)> {
+    pub fn into_sorted(self) -> Vec<(Point, K)> {
         let width = self.axes.len();
-        self.members.sort_by(|a, b| {
+        let mut members: Vec<_> = self.blocks.into_iter().flat_map(|block| block.members).collect();
+        members.sort_by(|a, b| {
             let order = a.0[..width].iter().zip(&b.0[..width]).map(|(x, y)| x.total_cmp(y));
             order.into_iter().find(|o| o.is_ne()).unwrap_or_else(|| a.2.cmp(&b.2))
         });
-        self.members.into_iter().map(|(_, point, key)| (point, key)).collect()
+        members.into_iter().map(|(_, point, key)| (point, key)).collect()
     }
 
     /// How many members there are.
     pub fn len(&self) -> usize {
-        self.members.len()
+        self.blocks.iter().map(|block| block.members.len()).sum()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.len() == 0
     }
+}
+
+/// At least as good on every axis.
+#[inline(always)]
+fn no_worse(a: &Ranks, b: &Ranks, width: usize) -> bool {
+    a[..width].iter().zip(&b[..width]).all(|(x, y)| x <= y)
 }
 
 #[inline(always)]

@@ -3,10 +3,11 @@
 use rayon::prelude::*;
 
 use super::aggregated::{self, finish};
+use super::answers::Answers;
 use super::outcome::{Census, Found, Outcome, Status};
 use super::point::before;
 use super::question::{OffloadPolicy, Question};
-use super::shape::{Refused, Shape, cuts, refuse, same_plans, shape};
+use super::shape::{Laid, Refused, Shape, cuts, refuse, same_plans, shape};
 use super::split;
 use crate::plan::enumerate::enumerate;
 use crate::plan::parallel::ParallelPlan;
@@ -72,33 +73,56 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
             look(index);
         }
     };
-    let surveys: Vec<_> = parts
+    let surveys = parts
         .par_iter()
         .map(|part| {
             let mut survey = aggregated::Survey::new(question);
             each(part, Box::new(|index| aggregated::survey(question, &shapes, index, &mut survey)));
             survey
         })
-        .collect();
-    let mut together = aggregated::Survey::new(question);
-    surveys.into_iter().for_each(|survey| together.merge(question, survey));
+        .reduce_with(|a, b| a.merged(question, b));
+    let mut together = surveys.unwrap_or_else(|| aggregated::Survey::new(question));
     let mut apart = split::Survey::new(question);
     if question.split {
         let fronts = split::fronts(question, &shapes);
         let surveys: Vec<_> = parts
             .par_iter()
             .map(|part| {
-                let mut survey = split::Survey::new(question);
-                each(
-                    part,
-                    Box::new(|index| {
-                        split::survey(question, &shapes, &fronts, index, &together.front, &mut survey)
-                    }),
-                );
-                survey
+                let mut answers = Answers::default();
+                each(part, Box::new(|index| answers.survey(question, &shapes, index)));
+                answers
             })
             .collect();
-        surveys.into_iter().for_each(|survey| apart.merge(question, survey));
+        let mut answers = Answers::default();
+        surveys.into_iter().for_each(|some| answers.merge(some));
+        census.add(std::mem::take(&mut answers.census));
+        let mut laid: Vec<Option<Laid>> = shapes.iter().map(|_| None).collect();
+        for answer in answers.lists().flatten() {
+            laid[answer.shape].get_or_insert_with(|| Laid::new(question, &shapes[answer.shape]));
+        }
+        let pairs: Vec<_> = fronts
+            .iter()
+            .flat_map(|front| {
+                let same = |list: &&Vec<_>| front.suits(list);
+                answers.lists().filter(same).map(move |answers| (front, answers))
+            })
+            .collect();
+        let surveys = (0..PARTS)
+            .into_par_iter()
+            .map(|part| {
+                let mut survey = split::Survey::new(question);
+                for (front, answers) in pairs.iter().skip(part).step_by(PARTS) {
+                    if (control.stop)() {
+                        stopped.store(true, std::sync::atomic::Ordering::Relaxed);
+                        break;
+                    }
+                    let pair = split::Pair { question, front, answers, laid: &laid, rivals: &together.front };
+                    pair.survey(&mut survey);
+                }
+                survey
+            })
+            .reduce_with(|a, b| a.merged(question, b));
+        apart = surveys.unwrap_or(apart);
     }
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
@@ -174,13 +198,8 @@ fn answer(
             alternatives.push(found);
         }
     }
-    let mut front = super::pareto::ParetoFront::new(&question.axes);
-    for (point, key) in together.front.into_sorted() {
-        front.insert(point, FrontKey::Together(key));
-    }
-    for (point, key) in apart.front.into_sorted() {
-        front.insert(point, FrontKey::Apart(key));
-    }
+    let mut front = together.front.map(FrontKey::Together);
+    front.merge(apart.front.map(FrontKey::Apart));
     let front = front.into_sorted().into_iter().map(|(point, key)| {
         let candidate = match key {
             FrontKey::Together(key) => key.candidate(shapes),

@@ -1,20 +1,24 @@
-//! Deployments of two pools, one for prompts and one for answers: every pair of shapes, how many of
-//! each, and every concurrency of the answering ones.
+//! Deployments of two pools, one for prompts and one for answers: which shapes, how many of each, and
+//! how heavily the answering ones are loaded.
 //!
 //! The space: sizes that divide a domain or fill whole ones, both pools in the same formats, and the
-//! smallest prompt pool that keeps up, or the largest that does not outrun the answers.
+//! smallest prompt pool that keeps up or the largest that does not outrun the answers. Loads are every
+//! integer; the front, beyond [`super::answers::EVERY_LOAD_UP_TO`] requests a rank, shows them at steps of 1/64, the
+//! optimum considers all. An answering shape that another of its size outruns at a shorter TPOT is left
+//! out: with any prompt pool it would yield no more.
 
+use super::answers::{Answer, even};
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::Census;
 use super::pareto::ParetoFront;
 use super::point::{Point, before, place, point};
 use super::question::{Question, Traffic};
-use super::shape::{Laid, Shape, largest};
+use super::shape::{Laid, Shape};
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
-use crate::serving::evaluate::{decode_pool, prefill_rate, split};
+use crate::serving::evaluate::{prefill_rate, split};
 use crate::serving::residency::cache_per_sequence;
-use crate::serving::terms::{Load, Offload};
+use crate::serving::terms::Offload;
 use crate::spec::objective::Metric;
 
 /// A split deployment, in short.
@@ -50,7 +54,14 @@ pub struct Front<'q> {
     index: usize,
     laid: Laid<'q>,
     rate: f64,
-    figures: [f64; 7],
+    figures: [f64; 5],
+}
+
+impl Front<'_> {
+    /// Whether `answers` are in its formats.
+    pub fn suits(&self, answers: &[Answer]) -> bool {
+        answers.first().is_some_and(|answer| answer.formats == self.laid.shape.formats)
+    }
 }
 
 /// The shapes worth prefilling with: none is beaten by another of the same formats in every respect.
@@ -64,17 +75,15 @@ pub fn fronts<'q>(question: &'q Question, shapes: &'q [Shape]) -> Vec<Front<'q>>
         let rate = prefill_rate(&Plain, &laid.instance, &laid.prompt).value();
         let machine = question.formats[shape.formats].plain();
         let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, question.terms().isl, machine);
-        let (prompt, pp) = (&laid.prompt, shape.plan.pp as f64);
+        let prompt = &laid.prompt;
         let figures = [
             shape.plan.devices() as f64,
             prompt.total.value(),
             prompt.slowest.value(),
             1.0 / rate,
             sent.value(),
-            prompt.computing.value() / pp,
-            prompt.moving.value() / pp,
         ];
-        let beats = |a: &[f64; 7], b: &[f64; 7]| a.iter().zip(b).all(|(x, y)| x <= y);
+        let beats = |a: &[f64; 5], b: &[f64; 5]| a.iter().zip(b).all(|(x, y)| x <= y);
         let same = |front: &Front| front.laid.shape.formats == shape.formats;
         if kept.iter().any(|front| same(front) && beats(&front.figures, &figures)) {
             continue;
@@ -85,13 +94,7 @@ pub fn fronts<'q>(question: &'q Question, shapes: &'q [Shape]) -> Vec<Front<'q>>
     kept
 }
 
-/// Sizes that fill domains without gaps.
-fn even(question: &Question, shape: &Shape) -> bool {
-    let (devices, domain) = (shape.plan.devices(), question.cluster.domain());
-    domain % devices == 0 || devices % domain == 0
-}
-
-/// What is known of split deployments after some shapes.
+/// What is known of split deployments after some pairs.
 pub struct Survey {
     /// The front so far.
     pub front: ParetoFront<Key>,
@@ -107,13 +110,17 @@ impl Survey {
         Survey { front: ParetoFront::new(&question.axes), best: None, census: Census::default() }
     }
 
-    /// Takes another survey in.
-    pub fn merge(&mut self, question: &Question, other: Survey) {
+    /// Both surveys in one; which is taken into which does not matter.
+    pub fn merged(mut self, question: &Question, mut other: Survey) -> Survey {
+        if other.front.len() > self.front.len() {
+            std::mem::swap(&mut self, &mut other);
+        }
         self.front.merge(other.front);
         self.census.add(other.census);
         if let Some(found) = other.best {
             self.offer(question, found);
         }
+        self
     }
 
     fn offer(&mut self, question: &Question, found: (Point, Key)) {
@@ -127,75 +134,61 @@ impl Survey {
     }
 }
 
-/// One pair of shapes under study.
-struct Pair<'a, 'q> {
-    question: &'q Question,
-    front: &'a Front<'q>,
-    back: &'a Laid<'q>,
-    back_index: usize,
-    rivals: &'a ParetoFront<super::aggregated::Key>,
-}
-
-/// Looks at `index` as the answering shape with every prompt shape.
-pub fn survey<'q>(
-    question: &'q Question,
-    shapes: &'q [Shape],
-    fronts: &[Front<'q>],
-    index: usize,
-    rivals: &ParetoFront<super::aggregated::Key>,
-    survey: &mut Survey,
-) {
-    let shape = &shapes[index];
-    if shape.fits == 0 || shape.plan.sp || shape.offload != Offload::Nothing || !even(question, shape) {
-        return;
-    }
-    let back = Laid::new(question, shape);
-    let devices = question.cluster.devices();
-    for front in fronts.iter().filter(|front| front.laid.shape.formats == shape.formats) {
-        if front.laid.shape.plan.devices() + shape.plan.devices() > devices {
-            survey.census.refuse("too_many_devices", 1, "two pools need more devices than there are");
-            continue;
-        }
-        let pair = Pair { question, front, back: &back, back_index: index, rivals };
-        match question.traffic {
-            Traffic::Free => pair.free(survey),
-            _ => pair.stated(survey),
-        }
-    }
+/// A prompt shape, and answers of one size: each later one slower and carrying more.
+pub struct Pair<'a, 'q> {
+    /// What is asked.
+    pub question: &'q Question,
+    /// The prompt shape.
+    pub front: &'a Front<'q>,
+    /// The answers.
+    pub answers: &'a [Answer],
+    /// Their shapes, laid out.
+    pub laid: &'a [Option<Laid<'q>>],
+    /// What the rest of the search found.
+    pub rivals: &'a ParetoFront<super::aggregated::Key>,
 }
 
 impl Pair<'_, '_> {
-    fn rates(&self, concurrency: u64) -> (f64, f64) {
-        let machine = self.question.formats[self.back.shape.formats].plain();
-        let load = Load { concurrency, offload: Offload::Nothing };
-        let (tpot, rate) = decode_pool(&Plain, &self.back.instance, machine, self.question.terms(), &load);
-        (tpot.value(), rate.value())
+    /// Looks at all deployments of the pair.
+    pub fn survey(&self, survey: &mut Survey) {
+        if self.sizes().0 + self.sizes().1 > self.question.cluster.devices() {
+            survey.census.refuse("too_many_devices", 1, "two pools need more devices than there are");
+            return;
+        }
+        match self.question.traffic {
+            Traffic::Free => self.free(survey),
+            _ => self.answers.iter().for_each(|answer| self.stated(survey, answer)),
+        }
     }
 
-    fn at(&self, fronts: u64, backs: u64, concurrency: u64) -> Point {
-        let machine = self.question.formats[self.back.shape.formats].plain();
+    fn at(&self, fronts: u64, backs: u64, answer: &Answer) -> Point {
+        let machine = self.question.formats[answer.formats].plain();
         let front = self.front.laid.pool(fronts, self.front.laid.shape.plan.dp);
-        let back = self.back.pool(backs, concurrency);
+        let laid = self.laid[answer.shape].as_ref().expect("answers' shapes are laid out");
+        let back = laid.pool(backs, answer.concurrency);
         let demand = self.question.traffic.demand(&Plain);
         point(&split(&Plain, &front, &back, machine, self.question.terms(), &demand, &mut ()).metrics)
     }
 
     fn sizes(&self) -> (u64, u64) {
-        (self.front.laid.shape.plan.devices(), self.back.shape.plan.devices())
+        (self.front.laid.shape.plan.devices(), self.answers[0].devices)
     }
 
-    fn see(&self, survey: &mut Survey, fronts: u64, backs: u64, concurrency: u64) -> Option<Point> {
+    fn see(&self, survey: &mut Survey, fronts: u64, backs: u64, answer: &Answer) -> bool {
         survey.census.candidates += 1;
         survey.census.evaluated += 1;
-        let point = self.at(fronts, backs, concurrency);
+        let point = self.at(fronts, backs, answer);
         if let Some(reason) = self.question.missed(&point) {
             survey.census.refuse(reason.kind(), 1, &reason.to_string());
-            return None;
+            return false;
         }
-        let key = Key { front: (self.front.index, fronts), back: (self.back_index, backs), concurrency };
-        survey.front.insert(point, key);
+        let concurrency = answer.concurrency;
+        let key = Key { front: (self.front.index, fronts), back: (answer.shape, backs), concurrency };
+        if !self.rivals.dominates(&point) {
+            survey.front.insert(point, key);
+        }
         survey.offer(self.question, (point, key));
-        Some(point)
+        true
     }
 
     /// Numbers of prompt instances worth having beside `backs` answering ones that need `need` requests
@@ -203,12 +196,10 @@ impl Pair<'_, '_> {
     fn counts(&self, backs: u64, need: f64) -> impl Iterator<Item = u64> + use<> {
         let (front, back) = self.sizes();
         let room = self.question.cluster.devices().saturating_sub(backs * back) / front;
-        let enough = (need / self.front.rate).ceil().max(1.0) as u64;
-        let below = (need / self.front.rate).floor() as u64;
-        let mut counts = [enough.min(room), below.min(room)];
-        counts.sort_unstable();
-        let once = if counts[0] == counts[1] { 1 } else { 2 };
-        counts.into_iter().take(once).filter(|&count| count > 0)
+        let enough = ((need / self.front.rate).ceil().max(1.0) as u64).min(room);
+        let below = ((need / self.front.rate).floor() as u64).min(room);
+        let once = if enough == below { 1 } else { 2 };
+        [enough, below].into_iter().take(once).filter(|&count| count > 0)
     }
 
     fn most_backs(&self) -> u64 {
@@ -218,27 +209,28 @@ impl Pair<'_, '_> {
 
     /// As much traffic as can be carried.
     fn free(&self, survey: &mut Survey) {
-        if self.see(survey, 1, 1, self.back.concurrency(1)).is_none() {
+        if !self.see(survey, 1, 1, &self.answers[0]) {
             return;
         }
-        let fits = self.back.shape.fits;
-        let alone = |requests| self.at(1, 1, self.back.concurrency(requests));
-        let within = largest(fits, |requests| self.question.missed(&alone(requests)).is_none());
-        survey.census.prune("latency_limit", fits - within);
-        self.optimum(survey, within);
-        let mut between = vec![(1, within)];
-        self.mixes(survey, 1);
-        if within > 1 {
-            self.mixes(survey, within);
+        // TTFT is the pair's, TPOT and E2E grow along the answers.
+        let meets = |answer: &Answer| self.question.missed(&self.at(1, 1, answer)).is_none();
+        let within = self.answers.partition_point(meets);
+        survey.census.prune("latency_limit", (self.answers.len() - within) as u64);
+        let Some(last) = within.checked_sub(1) else { return };
+        self.optimum(survey, last);
+        let mut between = vec![(0, last)];
+        self.mixes(survey, 0);
+        if last > 0 {
+            self.mixes(survey, last);
         }
         while let Some((low, high)) = between.pop() {
             if high - low < 2 {
                 continue;
             }
             let bound = self.ideal(low, high - 1);
-            if survey.front.dominates(&bound) || self.rivals.dominates(&bound) {
-                survey.census.candidates += high - low - 1;
-                survey.census.prune("dominated", high - low - 1);
+            if self.rivals.dominates(&bound) || survey.front.dominates(&bound) {
+                survey.census.candidates += (high - low - 1) as u64;
+                survey.census.prune("dominated", (high - low - 1) as u64);
                 continue;
             }
             let middle = low + (high - low) / 2;
@@ -248,54 +240,44 @@ impl Pair<'_, '_> {
         }
     }
 
-    /// The most that pools of these shapes can yield, where that is what counts: at the highest load
-    /// that keeps the limits, for every number of answering instances.
-    fn optimum(&self, survey: &mut Survey, within: u64) {
+    /// The most that the pair can yield: at the highest load that keeps the limits, for every number
+    /// of answering instances; where the prompt pool is the narrower, at the least load that fills it.
+    fn optimum(&self, survey: &mut Survey, last: usize) {
         let osl = self.question.stated.lengths.osl as f64;
-        let concurrency = self.back.concurrency(within);
-        let (_, rate) = self.rates(concurrency);
         let throughput = self.question.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS);
+        let rate = self.answers[last].rate;
         for backs in 1..=self.most_backs() {
             let need = rate * backs as f64;
             for fronts in self.counts(backs, need) {
-                let flow = need.min(fronts as f64 * self.front.rate);
-                let beaten = survey
-                    .best
-                    .as_ref()
-                    .is_some_and(|(best, _)| flow * osl < best[place(Metric::OutputTokS)] * (1.0 - 1e-12));
-                if throughput && beaten {
+                let carried = fronts as f64 * self.front.rate;
+                let best = survey.best.as_ref().map_or(0.0, |(best, _)| best[place(Metric::OutputTokS)]);
+                // Rounding may hide a tie: what comes within a hair is evaluated.
+                if throughput && need.min(carried) * osl < best * (1.0 - 1e-9) {
                     survey.census.candidates += 1;
                     survey.census.prune("less_throughput", 1);
                     continue;
                 }
-                let carried = fronts as f64 * self.front.rate;
-                let enough = if need > carried { self.least(within, carried / backs as f64) } else { within };
-                self.see(survey, fronts, backs, self.back.concurrency(enough));
+                let each = carried / backs as f64;
+                let enough = self.answers[..last].partition_point(|answer| answer.rate < each);
+                self.see(survey, fronts, backs, &self.answers[enough]);
             }
         }
     }
 
-    /// The least load at which an answering instance makes way for `rate` requests per second.
-    fn least(&self, within: u64, rate: f64) -> u64 {
-        let too_few = largest(within, |requests| self.rates(self.back.concurrency(requests)).1 < rate);
-        (too_few + 1).min(within)
-    }
-
-    /// Every number of answering instances at one load, those first that use their devices better than
-    /// all smaller deployments.
-    fn mixes(&self, survey: &mut Survey, requests: u64) {
-        let concurrency = self.back.concurrency(requests);
+    /// Every number of answering instances at one load, as long as more of them use their devices
+    /// better than all fewer did.
+    fn mixes(&self, survey: &mut Survey, index: usize) {
         let (front, back) = self.sizes();
-        let (_, rate) = self.rates(concurrency);
+        let answer = &self.answers[index];
         let mut best = 0.0;
         for backs in 1..=self.most_backs() {
-            let need = rate * backs as f64;
+            let need = answer.rate * backs as f64;
             for fronts in self.counts(backs, need) {
                 let flow = need.min(fronts as f64 * self.front.rate);
                 let yielded = flow / (fronts * front + backs * back) as f64;
-                if yielded > best {
+                if yielded > best * (1.0 + 1e-12) {
                     best = yielded;
-                    self.see(survey, fronts, backs, concurrency);
+                    self.see(survey, fronts, backs, answer);
                 } else {
                     survey.census.candidates += 1;
                     survey.census.prune("dominated", 1);
@@ -304,63 +286,46 @@ impl Pair<'_, '_> {
         }
     }
 
-    /// The best that any number of instances at any load from `low` to `high` could be: latencies of
-    /// the lower load, pools in the ideal proportion, the fewest devices.
-    fn ideal(&self, low: u64, high: u64) -> Point {
-        let mut best = self.at(1, 1, self.back.concurrency(low));
+    /// The best that any number of instances at any of the answers `low` to `high` could be: latencies
+    /// of the first, rate of the last, pools in the ideal proportion, the fewest devices.
+    fn ideal(&self, low: usize, high: usize) -> Point {
+        let mut best = self.at(1, 1, &self.answers[low]);
         let (front, back) = self.sizes();
-        let (tpot, _) = self.rates(self.back.concurrency(low));
         let osl = self.question.stated.lengths.osl as f64;
-        let fastest = self.back.concurrency(high) as f64 / ((osl - 1.0) * tpot);
-        let per_request = front as f64 / self.front.rate + back as f64 / fastest;
-        let per_device = osl / per_request;
+        let per_request = front as f64 / self.front.rate + back as f64 / self.answers[high].rate;
+        let per_device = osl / per_request * (1.0 + 1e-12);
         let gain = per_device / best[place(Metric::OutputTokSPerDevice)];
         let idle = self.question.idle(front + back);
-        let devices = self.question.cluster.devices() as f64;
         let watts = best[place(Metric::Watts)];
         best[place(Metric::UsdPerMtok)] /= gain;
         if idle.owned && !watts.is_nan() {
             best[place(Metric::UsdPerMtok)] *= idle.watts / watts;
         }
         best[place(Metric::OutputTokSPerDevice)] = per_device;
-        best[place(Metric::OutputTokS)] = per_device * devices;
+        best[place(Metric::OutputTokS)] = per_device * self.question.cluster.devices() as f64;
         best[place(Metric::Watts)] = idle.watts;
         best[place(Metric::TokPerJoule)] = per_device * (front + back) as f64 / idle.watts;
         best
     }
 
-    /// A stated number of requests in flight, or per second.
-    fn stated(&self, survey: &mut Survey) {
-        for backs in 1..=self.most_backs() {
-            let load = match self.question.traffic {
-                Traffic::InFlight(requests) => Some((requests.div_ceil(backs), None)),
-                Traffic::Rate(rate) => {
-                    let each = rate / backs as f64;
-                    let requests = self.least(self.back.shape.fits, each);
-                    let enough = self.rates(self.back.concurrency(requests)).1 >= each;
-                    enough.then(|| (self.back.concurrency(requests), Some(rate)))
-                }
-                Traffic::Free => None,
-            };
-            let Some((concurrency, rate)) = load else {
+    /// A stated number of requests in flight, or per second: each answer says for how many instances
+    /// it is meant.
+    fn stated(&self, survey: &mut Survey, answer: &Answer) {
+        if answer.instances > self.most_backs() {
+            return;
+        }
+        let need = match self.question.traffic {
+            Traffic::Rate(rate) => rate,
+            _ => answer.rate * answer.instances as f64,
+        };
+        for fronts in self.counts(answer.instances, need) {
+            let carried = fronts as f64 * self.front.rate;
+            if matches!(self.question.traffic, Traffic::Rate(rate) if carried < rate) {
                 survey.census.candidates += 1;
-                survey.census.refuse("too_much_traffic", 1, "the answering pool cannot carry the rate");
-                continue;
-            };
-            if concurrency > self.back.concurrency(self.back.shape.fits) {
-                survey.census.candidates += 1;
-                survey.census.refuse("out_of_memory", 1, "more requests in flight than the cache holds");
+                survey.census.refuse("too_much_traffic", 1, "the prompt pool cannot carry the rate");
                 continue;
             }
-            let need = rate.unwrap_or_else(|| self.rates(concurrency).1 * backs as f64);
-            for fronts in self.counts(backs, need) {
-                if rate.is_some_and(|rate| fronts as f64 * self.front.rate < rate) {
-                    survey.census.candidates += 1;
-                    survey.census.refuse("too_much_traffic", 1, "the prompt pool cannot carry the rate");
-                    continue;
-                }
-                self.see(survey, fronts, backs, concurrency);
-            }
+            self.see(survey, fronts, answer.instances, answer);
         }
     }
 }
