@@ -3,8 +3,11 @@
 pub mod answer;
 pub mod breakdown;
 pub mod catalog;
+pub mod explain;
 pub mod help;
 pub mod inspect;
 pub mod result;
+pub mod rows;
 pub mod schema;
 pub mod table;
+pub mod text;

@@ -1,85 +1,67 @@
-//! From a resolved problem to the question that the search answers.
+//! From a resolved problem to what is told of it: the question as asked, stated deployments, lower formats.
 
-use crate::cost::drive::Drive;
 use crate::plan::parallel::ParallelPlan;
-use crate::quantity::datum::Datum;
+use crate::quantity::read::Plain;
+use crate::report::result::{Asked, LowerFormat};
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
-use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
+use crate::search::outcome::Outcome;
+use crate::search::point::place;
+use crate::search::question::{Question, Traffic};
+use crate::search::run::{UNWATCHED, run};
 use crate::search::shape::{MOST_REQUESTS_PER_RANK, cuts, largest};
-use crate::serving::economy::{Bill, Owned, PowerDraw};
-use crate::serving::terms::{Lengths, Offload, Stated};
+use crate::serving::terms::Offload;
 use crate::spec::error::Error;
-use crate::spec::scenario::Offload as Policy;
+use crate::spec::precision::Choice;
 use crate::store::problem::Problem;
 
-/// Puts the question together.
-///
-/// # Errors
-/// The device computes none of the formats, or the runtime has no constants for it.
-pub fn question(problem: &Problem) -> Result<Question, Error> {
-    let mut formats = Vec::new();
-    for weights in &problem.weight_formats {
-        for kv in &problem.kv_formats {
-            let drive = Drive {
-                cluster: &problem.cluster,
-                runtime: &problem.runtime,
-                weights: &weights.format,
-                kv: &kv.format,
-                native: &problem.native.format,
-            };
-            formats.push(Formats::new(&weights.format, &kv.format, drive.machine()?));
-        }
+/// The question as it was understood, every default filled in.
+pub fn asked(problem: &Problem, question: &Question) -> Asked {
+    let formats = |choices: &[Choice]| {
+        choices.iter().map(|choice| format!("{} ({})", choice.format.id, choice.why)).collect()
+    };
+    let (workload, objective) = (&problem.workload, &problem.objective);
+    Asked {
+        model: problem.model.name.clone(),
+        hardware: problem.cluster.name.clone(),
+        devices: problem.cluster.devices(),
+        runtime: problem.runtime.id.clone(),
+        workload: workload.id.clone(),
+        isl: workload.isl,
+        osl: workload.osl,
+        prefix: workload.prefix,
+        concurrency: workload.concurrency,
+        rate: workload.rate,
+        limits: objective.limits,
+        objective: objective.id.clone(),
+        optimize: objective.optimize.clone(),
+        pareto: question.axes.iter().map(|metric| metric.entry().name.to_string()).collect(),
+        weight_formats: formats(&problem.weight_formats),
+        kv_formats: formats(&problem.kv_formats),
     }
-    let workload = &problem.workload;
-    let traffic = match (workload.concurrency, workload.rate) {
-        (Some(requests), _) => Traffic::InFlight(requests),
-        (None, Some(rate)) => Traffic::Rate(rate),
-        (None, None) => Traffic::Free,
-    };
-    let mut question = Question::new(
-        problem.graph.clone(),
-        problem.cluster.clone(),
-        &problem.runtime,
-        formats,
-        stated(problem),
-        traffic,
-        problem.objective.limits,
-        (problem.objective.optimize.clone(), problem.objective.pareto.clone()),
-    );
-    question.offload = match problem.offload {
-        Policy::Auto => OffloadPolicy::Auto,
-        Policy::Never => OffloadPolicy::Never,
-        Policy::Always => OffloadPolicy::Always,
-    };
-    Ok(question)
 }
 
-/// Lengths, power and prices.
-fn stated(problem: &Problem) -> Stated {
-    let (workload, economics, device) = (&problem.workload, &problem.economics, &problem.cluster.device);
-    let draw = device.power.as_ref().map(|power| PowerDraw {
-        tdp: power.tdp.datum("tdp"),
-        idle: economics.idle_power.datum("idle_power"),
-        compute_bound: economics.compute_bound_power.datum("compute_bound_power"),
-        memory_bound: economics.memory_bound_power.datum("memory_bound_power"),
-    });
-    let owned = |purchase: Datum| {
-        Bill::Owned(Owned {
-            purchase,
-            amortization: economics.amortization.datum("amortization"),
-            utilization: economics.utilization.datum("utilization"),
-            electricity: economics.electricity.datum("electricity"),
-            pue: economics.pue.datum("pue"),
-        })
+/// What the next lower weight format would gain, found by the same search.
+///
+/// # Errors
+/// Its machine cannot be put together.
+pub fn lower_format(problem: &Problem, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
+    let Some(lower) = problem.lower_formats.first() else { return Ok(None) };
+    let with = Problem { weight_formats: vec![lower.clone()], ..problem.clone() };
+    let question = with.question()?;
+    let then = run(&question, &UNWATCHED);
+    let Some(metric) = question.aims.first().map(|aim| aim.metric) else { return Ok(None) };
+    let figure = |outcome: &Outcome| {
+        let value = outcome.best.as_ref()?.point[place(metric)] / metric.entry().scale;
+        value.is_finite().then_some(value)
     };
-    let rent = economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent_per_device")));
-    let purchase = economics.purchase.as_ref().map(|price| owned(price.datum("purchase_price")));
-    Stated {
-        lengths: Lengths { isl: workload.isl, osl: workload.osl, prefix: workload.prefix },
-        draw,
-        bill: rent.or(purchase),
-        host_link: device.host_link.as_ref().map(|link| link.bandwidth.datum("host_link_bandwidth")),
-    }
+    Ok(Some(LowerFormat {
+        weight_format: lower.format.id.clone(),
+        bits_per_weight: lower.format.bits_per_element.value * 8.0,
+        metric: metric.entry().column.to_string(),
+        now: figure(outcome),
+        then: figure(&then),
+        quality: lower.format.quality.clone(),
+    }))
 }
 
 /// A stated deployment as a candidate: the pipeline cut where stages hold alike, the concurrency as
@@ -93,10 +75,14 @@ pub fn candidate(question: &Question, pools: &[(Duty, ParallelPlan, u64)]) -> Ca
         Candidate { formats: 0, pools: pools.iter().map(pool).collect(), offload: Offload::Nothing };
     let answering: u64 = candidate.pools.iter().filter(|p| p.duty != Duty::Prefill).map(|p| p.replicas).sum();
     let load = |candidate: &mut Candidate, concurrency: u64| {
-        candidate.pools.iter_mut().filter(|p| p.duty != Duty::Prefill).for_each(|p| p.concurrency = concurrency);
+        candidate
+            .pools
+            .iter_mut()
+            .filter(|p| p.duty != Duty::Prefill)
+            .for_each(|p| p.concurrency = concurrency);
     };
     let fits = |candidate: &Candidate| {
-        let held = candidate.evaluate(&crate::quantity::read::Plain, question, &mut ()).memory;
+        let held = candidate.evaluate(&Plain, question, &mut ()).memory;
         held.total.value() <= held.usable.value()
     };
     match question.traffic {

@@ -16,7 +16,12 @@ use crate::search::shape::short;
 use crate::serving::evaluate::{Evaluation, residency};
 
 /// The whole result.
-pub fn answer(question: &Question, asked: Asked, outcome: &Outcome, lower_format: Option<LowerFormat>) -> Answer {
+pub fn answer(
+    question: &Question,
+    asked: Asked,
+    outcome: &Outcome,
+    lower_format: Option<LowerFormat>,
+) -> Answer {
     let all = |found: &[Found]| found.iter().map(|found| reported(question, &found.candidate)).collect();
     let nearest = outcome.nearest.as_ref().map(|(found, reason)| Nearest {
         candidate: reported(question, &found.candidate),
