@@ -100,13 +100,20 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
         for answer in answers.lists().flatten() {
             laid[answer.shape].get_or_insert_with(|| Laid::new(question, &shapes[answer.shape]));
         }
-        let pairs: Vec<_> = fronts
+        // What promises most comes first, so that its deployments prune the rest.
+        let mut pairs: Vec<_> = fronts
             .iter()
             .flat_map(|front| {
                 let same = |list: &&Vec<_>| front.suits(list);
                 answers.lists().filter(same).map(move |answers| (front, answers))
             })
             .collect();
+        pairs.sort_by(|a, b| b.0.promise(b.1).total_cmp(&a.0.promise(a.1)));
+        let leader = finish(question, &shapes, &together);
+        let leader = leader
+            .iter()
+            .map(|found| &found.point)
+            .reduce(|a, b| if before(b, a, &question.aims) { b } else { a });
         let surveys = (0..PARTS)
             .into_par_iter()
             .map(|part| {
@@ -116,7 +123,14 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
                         stopped.store(true, std::sync::atomic::Ordering::Relaxed);
                         break;
                     }
-                    let pair = split::Pair { question, front, answers, laid: &laid, rivals: &together.front };
+                    let pair = split::Pair {
+                        question,
+                        front,
+                        answers,
+                        laid: &laid,
+                        rivals: &together.front,
+                        leader,
+                    };
                     pair.survey(&mut survey);
                 }
                 survey
