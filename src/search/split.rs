@@ -165,6 +165,19 @@ pub struct Pair<'a, 'q> {
 }
 
 impl Pair<'_, '_> {
+    /// Whether there is room for the pair, and it is shown or may yield more than what is known.
+    pub fn matters(&self) -> bool {
+        let (front, back) = self.sizes();
+        let devices = self.question.cluster.devices();
+        let most =
+            self.front.promise(self.answers) * devices as f64 * self.question.stated.lengths.osl as f64;
+        let known = self.leader.map_or(0.0, |best| best[place(Metric::OutputTokS)]);
+        let beaten = self.question.wants_throughput()
+            && self.question.traffic == Traffic::Free
+            && most < known * (1.0 - 1e-9);
+        front + back <= devices && (self.shows() || !beaten)
+    }
+
     /// Looks at all deployments of the pair.
     pub fn survey(&self, survey: &mut Survey) {
         if self.sizes().0 + self.sizes().1 > self.question.cluster.devices() {
