@@ -1,5 +1,6 @@
 //! The command line: flags to questions, answers to text. Knows no formula.
 
+pub mod ask;
 pub mod catalog;
 pub mod estimate;
 pub mod explain;

@@ -7,4 +7,5 @@ pub mod hardware;
 pub mod hub;
 pub mod kind;
 pub mod model;
+pub mod pose;
 pub mod problem;

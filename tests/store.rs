@@ -25,6 +25,8 @@ use serde_json::Value;
 
 #[path = "store/fetch.rs"]
 mod fetch;
+#[path = "store/spoilt.rs"]
+mod spoilt;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

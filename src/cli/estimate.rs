@@ -1,12 +1,15 @@
 //! `estimate`: one stated deployment, the same metrics.
 
-use super::output::Output;
+use super::output::{Format, Output, json};
 use super::question::Question;
-use super::summary::summary;
-use super::{Fault, Verdict};
+use super::{Fault, Verdict, ask};
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::has_experts;
 use crate::plan::parallel::ParallelPlan;
+use crate::report::answer::reported;
+use crate::report::rows::csv;
+use crate::report::text::estimate;
+use crate::search::candidate::Duty;
 use crate::spec::deployment::{Degrees, Deployment, Pools};
 use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
@@ -60,16 +63,30 @@ impl Estimate {
         self.answer(&problem, &deployment)
     }
 
-    // CALL-OUT: evaluate `deployment` on `problem` and report it to `self.output`.
     fn answer(&self, problem: &Problem, deployment: &Stated) -> Result<Verdict, Fault> {
-        let pool = |pool: &Pool| format!("{} x {}", pool.replicas, pool.plan.label());
-        let text = match deployment {
-            Stated::Aggregated(both) => pool(both),
-            Stated::Disaggregated { prefill, decode } => {
-                format!("prefill {}, decode {}", pool(prefill), pool(decode))
-            }
+        let question = problem.question()?;
+        let candidate = ask::candidate(&question, &deployment.pools());
+        let reported = reported(&question, &candidate);
+        let text = match self.output.format {
+            Format::Table => estimate(&question, &candidate, &reported, &ask::asked(problem, &question)),
+            Format::Json => json(&reported),
+            Format::Csv => csv(std::slice::from_ref(&reported)),
         };
-        self.output.found(&format!("{}deployment {text}\n", summary(problem)))
+        self.output.write(&text)?;
+        Ok(if reported.metrics.is_some() { Verdict::Found } else { Verdict::Infeasible })
+    }
+}
+
+impl Stated {
+    /// Its pools: what they do, how one is split, how many there are.
+    pub fn pools(&self) -> Vec<(Duty, ParallelPlan, u64)> {
+        let of = |duty, pool: &Pool| (duty, pool.plan, pool.replicas);
+        match self {
+            Stated::Aggregated(both) => vec![of(Duty::Both, both)],
+            Stated::Disaggregated { prefill, decode } => {
+                vec![of(Duty::Prefill, prefill), of(Duty::Decode, decode)]
+            }
+        }
     }
 }
 

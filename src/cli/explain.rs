@@ -1,11 +1,15 @@
 //! `explain`: one number, down to the data it comes from.
 
 use super::estimate::deployment;
-use super::output::Output;
+use super::output::{Format, Output, json};
 use super::question::Question;
-use super::summary::summary;
-use super::{Fault, Verdict};
+use super::{Fault, Verdict, ask};
+use crate::quantity::ledger::Ledger;
+use crate::report::explain::{explained, leaves};
+use crate::search::run::{UNWATCHED, run};
 use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::text::suggest;
 use crate::store::catalog::Catalog;
 use crate::store::problem::Problem;
 
@@ -63,12 +67,60 @@ impl Explain {
     /// The question is faulty, or the answer cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
         let problem = self.question.resolve(catalog, &self.deployment)?;
-        deployment(&problem)?;
         self.answer(&problem)
     }
 
-    // CALL-OUT: trace `self.number` of the stated (or best) deployment and report it to `self.output`.
     fn answer(&self, problem: &Problem) -> Result<Verdict, Fault> {
-        self.output.found(&summary(problem))
+        let question = problem.question()?;
+        let stated = problem.deployment.is_some();
+        let candidate = if stated {
+            Some(ask::candidate(&question, &deployment(problem)?.pools()))
+        } else {
+            run(&question, &UNWATCHED).best.map(|found| found.candidate)
+        };
+        let Some(candidate) = candidate else {
+            let text = "nothing is feasible, so there is no number to explain; `optimize` says why\n";
+            self.output.write(text)?;
+            return Ok(Verdict::Infeasible);
+        };
+        let ledger = Ledger::new();
+        let evaluation = candidate.evaluate(&&ledger, &question, &mut ());
+        let metrics = &evaluation.metrics;
+        let number = match self.number {
+            Number::Tpot => Some(metrics.tpot),
+            Number::Ttft => Some(metrics.ttft),
+            Number::OutputTokS => Some(metrics.output_tok_s),
+            Number::Memory => Some(evaluation.memory.total),
+            Number::UsdPerMtok => metrics.usd_per_token,
+        };
+        let Some(number) = number else {
+            return Err(Error::new(
+                "number",
+                "usd_per_mtok, but no price of this device is known",
+                "a device with a price",
+                "state one with --usd-per-device-hour",
+            )
+            .into());
+        };
+        let number = match &self.path {
+            None => number,
+            Some(path) => ledger.find(path, None).ok_or_else(|| {
+                let paths = ledger.paths();
+                let fix = suggest(path, paths.iter().map(String::as_str), "explain without --path");
+                let expected = format!("one of {}", paths.join(", "));
+                Error::new("path", format!("`{path}`"), expected, fix)
+            })?,
+        };
+        let depth = self.depth.unwrap_or(DEPTH) as usize;
+        let explanation = ledger.explain(number, depth);
+        let text = match self.output.format {
+            Format::Table => explained(&candidate, &question, &explanation),
+            Format::Json => json(&explanation),
+            Format::Csv => leaves(&ledger.leaves(number)),
+        };
+        self.output.found(&text)
     }
 }
+
+/// Levels that are told when nobody says how many.
+const DEPTH: u32 = 3;

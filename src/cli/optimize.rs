@@ -1,14 +1,23 @@
 //! `optimize`: the best deployment, and the front behind it.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use super::output::Output;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+
+use super::output::{Format, Output, json};
 use super::question::Question;
-use super::summary::summary;
-use super::{Fault, Verdict};
+use super::{Fault, Verdict, ask};
+use crate::report::answer::answer;
+use crate::report::rows::csv;
+use crate::report::text::table;
+use crate::search::outcome::Outcome;
+use crate::search::question::Question as Asking;
+use crate::search::run::{Control, UNWATCHED, run};
 use crate::spec::deployment::Deployment;
 use crate::store::catalog::Catalog;
+use crate::store::file;
 use crate::store::problem::Problem;
 
 /// The flags of `optimize`.
@@ -35,10 +44,45 @@ impl Optimize {
         self.answer(&problem)
     }
 
-    // CALL-OUT: search `problem`, report the outcome to `self.output` and its front to `self.pareto_out`.
     fn answer(&self, problem: &Problem) -> Result<Verdict, Fault> {
-        self.output.found(&summary(problem))
+        let question = problem.question()?;
+        let outcome = watched(&question);
+        let lower = ask::lower_format(problem, &outcome)?;
+        let answer = answer(&question, ask::asked(problem, &question), &outcome, lower);
+        if let Some(path) = &self.pareto_out {
+            let rows = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+            let text = if rows { csv(&answer.front) } else { json(&answer.front) };
+            file::write(path, &text)?;
+        }
+        let text = match self.output.format {
+            Format::Table => table(&question, &outcome, &answer),
+            Format::Json => json(&answer),
+            Format::Csv => csv(&answer.front),
+        };
+        self.output.write(&text)?;
+        Ok(if answer.best.is_some() { Verdict::Found } else { Verdict::Infeasible })
     }
+}
+
+/// Longest search that goes unannounced.
+const SILENCE: Duration = Duration::from_millis(500);
+
+/// Runs the search, with progress on standard error where somebody looks and it takes a moment.
+fn watched(question: &Asking) -> Outcome {
+    if !std::io::stderr().is_terminal() {
+        return run(question, &UNWATCHED);
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+    let begun = Instant::now();
+    let progress = |done: usize, total: usize| {
+        if begun.elapsed() > SILENCE {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+        }
+    };
+    let outcome = run(question, &Control { progress: &progress, stop: &|| false });
+    bar.finish_and_clear();
+    outcome
 }
 
 /// Says what else there is, to whoever asked nothing.

@@ -3,6 +3,7 @@
 use schemars::{Schema, schema_for};
 
 use super::inspect::Inspected;
+use super::result::Answer;
 use crate::spec::cluster::System;
 use crate::spec::defaults::Defaults;
 use crate::spec::device::Device;
@@ -28,6 +29,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("objective", || schema_for!(Objective)),
     ("workload", || schema_for!(Workload)),
     ("scenario", || schema_for!(Scenario)),
+    ("result", || schema_for!(Answer)),
     ("inspect", || schema_for!(Inspected)),
 ];
 

@@ -84,17 +84,18 @@ impl Candidate {
         let terms = question.stated.read(read);
         let demand = question.traffic.demand(read);
         let instances = self.instances(question);
-        let pools: Vec<_> = self
-            .pools
-            .iter()
-            .zip(&instances)
-            .map(|(pool, instance)| Pool {
-                instance,
-                replicas: pool.replicas,
-                prompt: prefill(read, instance, &machine, &terms, watch),
-                load: Load { concurrency: pool.concurrency, offload: self.offload },
-            })
-            .collect();
+        let mut prompt = None;
+        let mut pools = Vec::new();
+        for (pool, instance) in self.pools.iter().zip(&instances) {
+            // A pool that only decodes takes its prompts from the pool before it.
+            let own = match prompt {
+                Some(prompt) if pool.duty == Duty::Decode => prompt,
+                _ => prefill(read, instance, &machine, &terms, watch),
+            };
+            prompt = Some(own);
+            let load = Load { concurrency: pool.concurrency, offload: self.offload };
+            pools.push(Pool { instance, replicas: pool.replicas, prompt: own, load });
+        }
         match &pools[..] {
             [front, back] if self.pools[0].duty == Duty::Prefill => {
                 split(read, front, back, &machine, &terms, &demand, watch)

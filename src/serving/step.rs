@@ -16,13 +16,17 @@ use crate::quantity::unit::SECOND;
 /// Looks on while a step is priced.
 pub trait Watch<N> {
     /// `step` of `block`, which stands for so many layers, costs this much in one of them.
-    fn see(&mut self, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<N>>);
+    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<N>>);
+    /// Nothing is computed for `time`, `times` over, because of `what`.
+    fn wait(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<N>);
 }
 
 /// Nobody looks on: the search.
 impl<N> Watch<N> for () {
     #[inline(always)]
-    fn see(&mut self, _: &ShardedBlock, _: &Step, _: &Cost<Qty<N>>) {}
+    fn see(&mut self, _: Phase, _: &ShardedBlock, _: &Step, _: &Cost<Qty<N>>) {}
+    #[inline(always)]
+    fn wait(&mut self, _: Phase, _: &'static str, _: u64, _: Qty<N>) {}
 }
 
 /// Time of one step.
@@ -61,7 +65,7 @@ fn layer<R: Read>(
     for step in &block.steps {
         let cost = price(read, &step.task, phase, batch, machine, &block.weights);
         let time = cost.time.at(format_args!("{}/{}/{}", phase.name(), block.name, step.name));
-        watch.see(block, step, &cost);
+        watch.see(phase, block, step, &cost);
         match &step.task {
             // The step waits for the slower of the two.
             Task::Exchange(Collective { overlaps: true, .. }) => running = running.max(time),
@@ -74,7 +78,12 @@ fn layer<R: Read>(
         sum.moving = sum.moving + cost.moving;
     }
     let kernels = sum.time + running;
-    let time = if launch { kernels + machine.chip.launch_per_layer } else { kernels };
+    let time = if launch {
+        watch.wait(phase, "launches", block.layers.value, machine.chip.launch_per_layer);
+        kernels + machine.chip.launch_per_layer
+    } else {
+        kernels
+    };
     Layer { time: time.is(&LAYER).at(format_args!("{}/{}", phase.name(), block.name)), ..sum }
 }
 
@@ -118,6 +127,7 @@ pub fn step<R: Read>(
             model.blocks.iter().zip(&blocks).map(|(sharded, block)| read.count(sharded.layers) * pick(block));
         layers.fold(pick(&embedding) + pick(&head), |a, b| a + b)
     };
+    watch.wait(phase, "host", 1, machine.chip.host_per_step);
     let path = format_args!("{}", phase.name());
     StepTime {
         total: (machine.chip.host_per_step + total).is(&TOTAL).at(path),

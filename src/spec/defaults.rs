@@ -36,7 +36,7 @@ pub struct Defaults {
 /// What energy and devices cost here: what the scenario states, else what the files say.
 #[derive(Clone, Debug)]
 pub struct Economics {
-    /// Rent of one device.
+    /// Rent of one device; absent where it is owned, or nobody states one.
     pub rent: Option<Figure<DollarRate>>,
     /// Purchase price of one device, with its share of the host where a system's price is known.
     pub purchase: Option<Figure<Dollars>>,
@@ -91,9 +91,25 @@ impl Economics {
             let source = Source { grade: idle.source.grade, text: text.into() };
             Some(Figure::new(idle.value / power.tdp.value, source))
         });
+        let owning = [
+            ("electricity_usd_per_kwh", scenario.electricity_usd_per_kwh),
+            ("pue", scenario.pue),
+            ("amortization_months", scenario.amortization_months),
+            ("utilization", scenario.utilization),
+        ];
+        let owning = owning.iter().find(|(_, value)| value.is_some()).map(|(key, _)| *key);
+        if let (Some(key), Some(_)) = (owning, scenario.usd_per_device_hour) {
+            let found = format!("both {key} and usd_per_device_hour");
+            let fix = "a rent covers power and building: state it alone, or what owning takes";
+            return Err(Error::new(key, found, "one of them", fix));
+        }
+        let purchase = cluster.price.purchase.clone().or_else(|| device.price.purchase.clone());
+        let known_rent = cluster.price.rent.clone().or_else(|| device.price.rent.clone());
+        // Whoever states what owning takes owns the devices, if anybody knows what they cost to buy.
+        let known_rent = known_rent.filter(|_| owning.is_none() || purchase.is_none());
         Ok(Economics {
-            rent: rent.or_else(|| cluster.price.rent.clone()).or_else(|| device.price.rent.clone()),
-            purchase: cluster.price.purchase.clone().or_else(|| device.price.purchase.clone()),
+            rent: rent.or(known_rent),
+            purchase,
             electricity: electricity.unwrap_or_else(|| energy.clone()),
             pue: pue.unwrap_or_else(|| overhead.clone()),
             amortization: amortization.unwrap_or_else(|| defaults.amortization.clone()),

@@ -30,8 +30,8 @@ pub struct Scenario {
     #[arg(short, long, value_name = "M", help_heading = QUESTION)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Hardware: system id, [NODESx]COUNTxDEVICE (8xh100-sxm, 16x8xh100), or path of a system file
-    #[arg(short = 'H', long, value_name = "H", help_heading = QUESTION)]
+    /// Hardware: a system, a number of devices, or a system file
+    #[arg(short = 'H', long, value_name = "H", help_heading = QUESTION, help = HARDWARE)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
     /// Objective: its id, or path of an objective file
@@ -121,6 +121,8 @@ pub struct Scenario {
     pub deployment: Option<super::deployment::Deployment>,
 }
 
+const HARDWARE: &str =
+    "Hardware: system id, [NODESx]COUNTxDEVICE (8xh100-sxm, 16x8xh100), or path of a system file";
 const QUESTION: &str = "The question";
 const TRAFFIC: &str = "Traffic and limits";
 const CHOICES: &str = "What may be chosen";

@@ -233,14 +233,17 @@ mod tests {
         let hall = resolve(&Scenario::default()).economics;
         let desk = resolve(&ask("Llama-3.1-8B", "2xrtx-4090")).economics;
         assert!(desk.electricity.value > hall.electricity.value && desk.pue.value < hall.pue.value);
-        let stated = Scenario { usd_per_device_hour: Some(1.8), pue: Some(1.1), ..Scenario::default() };
-        let stated = resolve(&stated).economics;
-        assert_eq!((stated.rent.unwrap().value, stated.pue.value), (1.8 / 3600.0, 1.1));
+        let stated = |scenario: Scenario| resolve(&scenario).economics;
+        let rented = stated(Scenario { usd_per_device_hour: Some(1.8), ..Scenario::default() });
+        assert_eq!(rented.rent.unwrap().value, 1.8 / 3600.0);
+        let owned = stated(Scenario { pue: Some(1.1), ..Scenario::default() });
+        assert_eq!((owned.rent.is_none(), owned.pue.value), (true, 1.1));
         for wrong in [
             Scenario { pue: Some(0.5), ..Scenario::default() },
             Scenario { utilization: Some(1.5), ..Scenario::default() },
             Scenario { amortization_months: Some(0.0), ..Scenario::default() },
             Scenario { usd_per_device_hour: Some(f64::NAN), ..Scenario::default() },
+            Scenario { usd_per_device_hour: Some(2.0), pue: Some(1.2), ..Scenario::default() },
         ] {
             assert!(Problem::resolve(&Catalog::default(), &wrong).is_err(), "{wrong:?}");
         }

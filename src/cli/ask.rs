@@ -1,0 +1,101 @@
+//! From a resolved problem to what is told of it: the question as asked, stated deployments, lower formats.
+
+use crate::plan::parallel::ParallelPlan;
+use crate::quantity::read::Plain;
+use crate::report::result::{Asked, LowerFormat};
+use crate::search::candidate::{Candidate, Duty, PoolPlan};
+use crate::search::outcome::Outcome;
+use crate::search::point::place;
+use crate::search::question::{Question, Traffic};
+use crate::search::run::{UNWATCHED, run};
+use crate::search::shape::{MOST_REQUESTS_PER_RANK, cuts, largest};
+use crate::serving::terms::Offload;
+use crate::spec::error::Error;
+use crate::spec::precision::Choice;
+use crate::store::problem::Problem;
+
+/// The question as it was understood, every default filled in.
+pub fn asked(problem: &Problem, question: &Question) -> Asked {
+    let formats = |choices: &[Choice]| {
+        choices.iter().map(|choice| format!("{} ({})", choice.format.id, choice.why)).collect()
+    };
+    let (workload, objective) = (&problem.workload, &problem.objective);
+    Asked {
+        model: problem.model.name.clone(),
+        hardware: problem.cluster.name.clone(),
+        devices: problem.cluster.devices(),
+        runtime: problem.runtime.id.clone(),
+        workload: workload.id.clone(),
+        isl: workload.isl,
+        osl: workload.osl,
+        prefix: workload.prefix,
+        concurrency: workload.concurrency,
+        rate: workload.rate,
+        limits: objective.limits,
+        objective: objective.id.clone(),
+        optimize: objective.optimize.clone(),
+        pareto: question.axes.iter().map(|metric| metric.entry().name.to_string()).collect(),
+        weight_formats: formats(&problem.weight_formats),
+        kv_formats: formats(&problem.kv_formats),
+    }
+}
+
+/// What the next lower weight format would gain, found by the same search.
+///
+/// # Errors
+/// Its machine cannot be put together.
+pub fn lower_format(problem: &Problem, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
+    let Some(lower) = problem.lower_formats.first() else { return Ok(None) };
+    let with = Problem { weight_formats: vec![lower.clone()], ..problem.clone() };
+    let question = with.question()?;
+    let then = run(&question, &UNWATCHED);
+    let Some(metric) = question.aims.first().map(|aim| aim.metric) else { return Ok(None) };
+    let figure = |outcome: &Outcome| {
+        let value = outcome.best.as_ref()?.point[place(metric)] / metric.entry().scale;
+        value.is_finite().then_some(value)
+    };
+    Ok(Some(LowerFormat {
+        weight_format: lower.format.id.clone(),
+        bits_per_weight: lower.format.bits_per_element.value * 8.0,
+        metric: metric.entry().column.to_string(),
+        now: figure(outcome),
+        then: figure(&then),
+        quality: lower.format.quality.clone(),
+    }))
+}
+
+/// A stated deployment as a candidate: the pipeline cut where stages hold alike, the concurrency as
+/// stated, or the largest that fits.
+pub fn candidate(question: &Question, pools: &[(Duty, ParallelPlan, u64)]) -> Candidate {
+    let pool = |&(duty, plan, replicas): &(Duty, ParallelPlan, u64)| {
+        let stages = cuts(question, plan).swap_remove(0);
+        PoolPlan { duty, plan, stages, replicas, concurrency: plan.dp }
+    };
+    let mut candidate =
+        Candidate { formats: 0, pools: pools.iter().map(pool).collect(), offload: Offload::Nothing };
+    let answering: u64 = candidate.pools.iter().filter(|p| p.duty != Duty::Prefill).map(|p| p.replicas).sum();
+    let load = |candidate: &mut Candidate, concurrency: u64| {
+        candidate
+            .pools
+            .iter_mut()
+            .filter(|p| p.duty != Duty::Prefill)
+            .for_each(|p| p.concurrency = concurrency);
+    };
+    let fits = |candidate: &Candidate| {
+        let held = candidate.evaluate(&Plain, question, &mut ()).memory;
+        held.total.value() <= held.usable.value()
+    };
+    match question.traffic {
+        Traffic::InFlight(requests) => load(&mut candidate, requests.div_ceil(answering.max(1))),
+        _ => {
+            let dp = candidate.pools.last().map_or(1, |pool| pool.plan.dp);
+            let mut probe = candidate.clone();
+            let most = largest(MOST_REQUESTS_PER_RANK, |requests| {
+                load(&mut probe, requests * dp);
+                fits(&probe)
+            });
+            load(&mut candidate, most.max(1) * dp);
+        }
+    }
+    candidate
+}

@@ -1,0 +1,148 @@
+//! Where the time goes: every operator of a deployment's steps, by what bounds it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::cost::roofline::Cost;
+use crate::plan::parallel::Phase;
+use crate::plan::shard::{ShardedBlock, Step, Task};
+use crate::quantity::num::Qty;
+use crate::quantity::read::Plain;
+use crate::search::candidate::{Candidate, Duty};
+use crate::search::question::Question;
+use crate::serving::step::Watch;
+
+/// What bounds an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Arithmetic.
+    Compute,
+    /// Device memory.
+    Memory,
+    /// The interconnect.
+    Communication,
+    /// Launches and the host.
+    Overhead,
+}
+
+impl Class {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Compute => "compute",
+            Class::Memory => "memory",
+            Class::Communication => "communication",
+            Class::Overhead => "overhead",
+        }
+    }
+}
+
+/// One operator of a step, over all its layers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Line {
+    /// Prefill or decode.
+    pub phase: Phase,
+    /// Block that it stands in.
+    pub block: String,
+    /// Its place in the block.
+    pub module: String,
+    /// Layers of that block.
+    pub layers: u64,
+    /// What bounds it.
+    pub class: Class,
+    /// Time over all layers.
+    pub time_ms: f64,
+    /// Speed of light: operations at the dense peak, bytes at full bandwidth, wire bytes at link rate.
+    pub speed_of_light_ms: f64,
+}
+
+/// Time of one phase by what bounds it, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ByClass {
+    /// In the order of [`Class`].
+    pub seconds: [f64; 4],
+}
+
+impl ByClass {
+    /// The class that takes most.
+    pub fn largest(&self) -> Class {
+        let classes = [Class::Compute, Class::Memory, Class::Communication, Class::Overhead];
+        let most = classes.into_iter().max_by(|a, b| self.of(*a).total_cmp(&self.of(*b)));
+        most.expect("there are four")
+    }
+
+    /// Seconds of a class.
+    pub fn of(&self, class: Class) -> f64 {
+        self.seconds[class as usize]
+    }
+
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.seconds.iter().sum()
+    }
+}
+
+/// Collects lines while a candidate is evaluated.
+#[derive(Default)]
+struct Collect {
+    lines: Vec<Line>,
+}
+
+impl Collect {
+    fn line(&mut self, place: (Phase, &str, &str), layers: u64, class: Class, (time, floor): (f64, f64)) {
+        let all = |seconds: f64| seconds * layers as f64 * 1e3;
+        self.lines.push(Line {
+            phase: place.0,
+            block: place.1.to_string(),
+            module: place.2.to_string(),
+            layers,
+            class,
+            time_ms: all(time),
+            speed_of_light_ms: all(floor),
+        });
+    }
+}
+
+impl Watch<f64> for Collect {
+    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<f64>>) {
+        let class = match &step.task {
+            Task::Exchange(_) => Class::Communication,
+            Task::Compute { .. } if cost.computing.value() > cost.moving.value() => Class::Compute,
+            Task::Compute { .. } => Class::Memory,
+        };
+        let times = (cost.time.value(), cost.floor.value());
+        self.line((phase, block.name, step.name), block.layers.value, class, times);
+    }
+
+    fn wait(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<f64>) {
+        self.line((phase, "step", what), times, Class::Overhead, (time.value(), 0.0));
+    }
+}
+
+/// A deployment's steps laid open.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Breakdown {
+    /// Operators of the prefill of a prompt and of a decode step.
+    pub lines: Vec<Line>,
+}
+
+impl Breakdown {
+    /// Evaluates the candidate again, looking on; of pools side by side the first.
+    pub fn of(question: &Question, candidate: &Candidate) -> Breakdown {
+        let mut collect = Collect::default();
+        let together = candidate.pools[0].duty == Duty::Both;
+        let pools = if together { candidate.pools[..1].to_vec() } else { candidate.pools.clone() };
+        Candidate { pools, ..candidate.clone() }.evaluate(&Plain, question, &mut collect);
+        Breakdown { lines: collect.lines }
+    }
+
+    /// Time of a phase by what bounds it.
+    pub fn by_class(&self, phase: Phase) -> ByClass {
+        let mut by = ByClass::default();
+        for line in self.lines.iter().filter(|line| line.phase == phase) {
+            by.seconds[line.class as usize] += line.time_ms / 1e3;
+        }
+        by
+    }
+}

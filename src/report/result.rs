@@ -1,0 +1,239 @@
+//! The result as JSON: what leaves the house. Field names carry units; the schema is made from these types.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::quantity::datum::Grade;
+use crate::search::candidate::Duty;
+use crate::search::outcome::{Census, Status};
+use crate::spec::objective::{Aim, Limits};
+
+/// The answer to a question.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Answer {
+    /// How far it is proved: `optimal`, `feasible`, `infeasible`, `unknown`.
+    pub status: Status,
+    /// What was asked, every default filled in.
+    pub question: Asked,
+    /// The optimum, or the stated deployment; null when there is none.
+    pub best: Option<Reported>,
+    /// The best of other strategies, best first.
+    pub alternatives: Vec<Reported>,
+    /// The Pareto front over the question's axes.
+    pub front: Vec<Reported>,
+    /// What became of every candidate.
+    pub census: Census,
+    /// When infeasible: what came nearest, and what it misses.
+    pub nearest: Option<Nearest>,
+    /// What the next lower weight format would gain, and what is published about its quality.
+    pub lower_format: Option<LowerFormat>,
+    /// What the answer rests on that nobody measured or stated.
+    pub assumptions: Vec<Assumption>,
+}
+
+/// A question, in full.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Asked {
+    /// The model's name.
+    pub model: String,
+    /// The system's name.
+    pub hardware: String,
+    /// Devices of the system.
+    pub devices: u64,
+    /// The serving runtime.
+    pub runtime: String,
+    /// The traffic's name.
+    pub workload: String,
+    /// Prompt tokens.
+    pub isl: u64,
+    /// Output tokens.
+    pub osl: u64,
+    /// Prompt tokens that are cached already.
+    pub prefix: u64,
+    /// Requests in flight, where stated.
+    pub concurrency: Option<u64>,
+    /// Requests per second, where stated.
+    pub rate: Option<f64>,
+    /// Latency limits.
+    pub limits: Limits,
+    /// The objective's name.
+    pub objective: String,
+    /// What is optimised, most important first.
+    pub optimize: Vec<Aim>,
+    /// Axes of the front.
+    pub pareto: Vec<String>,
+    /// Weight formats that came into question, and why.
+    pub weight_formats: Vec<String>,
+    /// KV formats that came into question, and why.
+    pub kv_formats: Vec<String>,
+}
+
+/// A deployment and what comes of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Reported {
+    /// How the model lies on the devices.
+    pub plan: Plan,
+    /// Format of the weights.
+    pub weight_format: String,
+    /// Format of keys and values.
+    pub kv_format: String,
+    /// Requests in flight over the whole deployment.
+    pub concurrency: u64,
+    /// Devices in use.
+    pub devices: u64,
+    /// Devices of the system that it leaves idle.
+    pub idle_devices: u64,
+    /// Whether it fits, and where.
+    pub feasibility: Feasibility,
+    /// Limits and rules that it breaks; empty when it may run.
+    pub violations: Vec<String>,
+    /// What the fullest device holds.
+    pub memory: Memory,
+    /// What takes most of the time per output token.
+    pub bottleneck: String,
+    /// What it is judged by; null when it cannot run.
+    pub metrics: Option<Figures>,
+}
+
+/// How the model lies on the devices.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Plan {
+    /// `aggregated` or `disaggregated`.
+    pub mode: String,
+    /// In short, e.g. `2 x tp4`.
+    pub label: String,
+    /// Instances that work on prompts.
+    pub prefill: PoolReport,
+    /// Instances that work on answers; the same ones when aggregated.
+    pub decode: PoolReport,
+    /// Instances of other shapes beside them.
+    pub others: Vec<PoolReport>,
+}
+
+/// Like instances.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PoolReport {
+    /// What they do.
+    pub duty: Duty,
+    /// Tensor parallel.
+    pub tp: u64,
+    /// Pipeline parallel.
+    pub pp: u64,
+    /// Attention data parallel.
+    pub dp: u64,
+    /// Context parallel.
+    pub cp: u64,
+    /// Expert parallel.
+    pub ep: u64,
+    /// Tensor parallel inside experts.
+    pub moe_tp: u64,
+    /// Sequence parallel.
+    pub sp: bool,
+    /// Layers of each pipeline stage.
+    pub stages: Vec<u32>,
+    /// Instances.
+    pub replicas: u64,
+    /// Devices of all of them.
+    pub devices: u64,
+    /// Requests in flight of each.
+    pub concurrency_per_replica: u64,
+}
+
+/// Whether a deployment fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Feasibility {
+    /// In device memory.
+    InVram,
+    /// With something in host memory, paid for in time.
+    WithOffload,
+    /// Not at all.
+    InsufficientMemory,
+}
+
+/// Memory of the fullest device, in bytes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Memory {
+    /// Weights, all experts included.
+    pub weights_bytes: f64,
+    /// Keys and values.
+    pub kv_cache_bytes: f64,
+    /// Activations of the largest step.
+    pub activations_bytes: f64,
+    /// The runtime's own buffers.
+    pub buffers_bytes: f64,
+    /// All of it.
+    pub total_bytes: f64,
+    /// What the runtime may use of the device.
+    pub usable_bytes: f64,
+    /// What software sees of the device.
+    pub capacity_bytes: f64,
+    /// What is in host memory instead, per device.
+    pub offloaded_bytes: f64,
+}
+
+/// What a deployment is judged by.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Figures {
+    /// Time to first token.
+    pub ttft_ms: f64,
+    /// Time per output token after the first.
+    pub tpot_ms: f64,
+    /// Time of a whole request.
+    pub e2e_ms: f64,
+    /// Output tokens per second of the deployment.
+    pub output_tok_s: f64,
+    /// The same per device in use.
+    pub output_tok_s_per_device: f64,
+    /// What one user sees.
+    pub output_tok_s_per_user: f64,
+    /// US dollars per million output tokens, the prompts' work included; null where no price is known.
+    pub usd_per_mtok: Option<f64>,
+    /// The same money per million tokens of prompt and output.
+    pub usd_per_mtok_total: Option<f64>,
+    /// Power of the devices; null where none is known.
+    pub watts: Option<f64>,
+    /// Output tokens per joule.
+    pub tok_per_joule: Option<f64>,
+    /// Longest prompt plus answer that fits at this concurrency.
+    pub max_context_tokens: f64,
+}
+
+/// The deployment that came nearest, and what it misses.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Nearest {
+    /// The deployment.
+    pub candidate: Reported,
+    /// What it misses, in words.
+    pub misses: String,
+}
+
+/// What a lower weight format would gain.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct LowerFormat {
+    /// The format.
+    pub weight_format: String,
+    /// Bits of a weight, scales included.
+    pub bits_per_weight: f64,
+    /// The objective's first metric with it, as the result names it.
+    pub metric: String,
+    /// That metric now, if anything is feasible now.
+    pub now: Option<f64>,
+    /// That metric with it, if anything is feasible with it.
+    pub then: Option<f64>,
+    /// What is published about its quality.
+    pub quality: Option<crate::spec::format::Quality>,
+}
+
+/// A figure that the answer rests on and that was assumed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Assumption {
+    /// The figure's name.
+    pub symbol: String,
+    /// Its value.
+    pub value: String,
+    /// Why it was assumed.
+    pub why: String,
+    /// How far to trust it.
+    pub grade: Grade,
+}

@@ -1,0 +1,140 @@
+//! From a resolved problem to what the search is asked: machines in every format pair, prices, power, traffic.
+
+use super::problem::Problem;
+use crate::cost::drive::Drive;
+use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
+use crate::serving::economy::{Bill, Owned, PowerDraw};
+use crate::serving::terms::{Lengths, Stated};
+use crate::spec::error::Error;
+use crate::spec::scenario::Offload;
+
+impl Problem {
+    /// The question for the search.
+    ///
+    /// # Errors
+    /// The runtime states no constants, or the device computes none of the formats.
+    pub fn question(&self) -> Result<Question, Error> {
+        let mut formats = Vec::new();
+        for weights in &self.weight_formats {
+            for kv in &self.kv_formats {
+                let drive = Drive {
+                    cluster: &self.cluster,
+                    runtime: &self.runtime,
+                    weights: &weights.format,
+                    kv: &kv.format,
+                    native: &self.native.format,
+                };
+                formats.push(Formats::new(&weights.format, &kv.format, drive.machine()?));
+            }
+        }
+        let mut question = Question::new(
+            self.graph.clone(),
+            self.cluster.clone(),
+            &self.runtime,
+            formats,
+            self.stated(),
+            self.traffic(),
+            self.objective.limits,
+            (self.objective.optimize.clone(), self.objective.pareto.clone()),
+        );
+        question.offload = match self.offload {
+            Offload::Auto => OffloadPolicy::Auto,
+            Offload::Never => OffloadPolicy::Never,
+            Offload::Always => OffloadPolicy::Always,
+        };
+        Ok(question)
+    }
+
+    fn traffic(&self) -> Traffic {
+        match (self.workload.concurrency, self.workload.rate) {
+            (Some(concurrency), _) => Traffic::InFlight(concurrency),
+            (None, Some(rate)) => Traffic::Rate(rate),
+            (None, None) => Traffic::Free,
+        }
+    }
+
+    fn stated(&self) -> Stated {
+        let device = &self.cluster.device;
+        let economics = &self.economics;
+        let owned = |purchase| Owned {
+            purchase,
+            amortization: economics.amortization.datum("amortization"),
+            utilization: economics.utilization.datum("utilization"),
+            electricity: economics.electricity.datum("electricity"),
+            pue: economics.pue.datum("pue"),
+        };
+        let rented = economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent")));
+        let bought = || Some(Bill::Owned(owned(economics.purchase.as_ref()?.datum("purchase"))));
+        Stated {
+            lengths: Lengths { isl: self.workload.isl, osl: self.workload.osl, prefix: self.workload.prefix },
+            draw: device.power.as_ref().map(|power| PowerDraw {
+                tdp: power.tdp.datum("tdp"),
+                idle: economics.idle_power.datum("idle_power"),
+                compute_bound: economics.compute_bound_power.datum("compute_bound_power"),
+                memory_bound: economics.memory_bound_power.datum("memory_bound_power"),
+            }),
+            bill: rented.or_else(bought),
+            host_link: device.host_link.as_ref().map(|link| link.bandwidth.datum("host_bandwidth")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::outcome::Status;
+    use crate::search::run::{UNWATCHED, run};
+    use crate::spec::scenario::Scenario;
+    use crate::store::catalog::Catalog;
+
+    fn pose(scenario: Scenario) -> Question {
+        Problem::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap()
+    }
+
+    #[test]
+    fn a_posed_question_is_answered() {
+        let scenario = Scenario {
+            model: Some("Llama-3.1-8B".into()),
+            hardware: Some("1xh100".into()),
+            ..Scenario::default()
+        };
+        let question = pose(scenario);
+        let pairs: Vec<_> = question.formats.iter().map(|f| (f.weights.as_str(), f.kv.as_str())).collect();
+        assert_eq!(pairs, [("bf16", "bf16"), ("fp8", "bf16")]);
+        assert_eq!(run(&question, &UNWATCHED).status, Status::Optimal);
+    }
+
+    #[test]
+    fn a_device_is_rented_where_a_rent_is_known_and_else_bought() {
+        let rented = |hardware: &str, stated: Scenario| {
+            let question = pose(Scenario {
+                hardware: Some(hardware.into()),
+                model: Some("Llama-3.1-8B".into()),
+                ..stated
+            });
+            match question.stated.bill {
+                Some(Bill::Rented(_)) => Some(true),
+                Some(Bill::Owned(_)) => Some(false),
+                None => None,
+            }
+        };
+        assert_eq!(rented("8xh100", Scenario::default()), Some(true));
+        assert_eq!(rented("1xm4-max", Scenario::default()), Some(false));
+        assert_eq!(
+            rented("1xm4-max", Scenario { usd_per_device_hour: Some(1.0), ..Scenario::default() }),
+            Some(true)
+        );
+        assert_eq!(
+            rented("8xh100", Scenario { amortization_months: Some(48.0), ..Scenario::default() }),
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn traffic_is_what_the_scenario_states() {
+        let traffic = |concurrency, rate| pose(Scenario { concurrency, rate, ..Scenario::default() }).traffic;
+        assert_eq!(traffic(None, None), Traffic::Free);
+        assert_eq!(traffic(Some(7), None), Traffic::InFlight(7));
+        assert_eq!(traffic(None, Some(2.5)), Traffic::Rate(2.5));
+    }
+}
