@@ -98,7 +98,12 @@ fn follows(ledger: &Ledger) -> Result<(), TestCaseError> {
 }
 
 fn sound(explanation: &Explanation) -> Result<(), TestCaseError> {
-    prop_assert!(explanation.value.is_finite(), "`{}` at {} is not finite", explanation.symbol, explanation.path);
+    prop_assert!(
+        explanation.value.is_finite(),
+        "`{}` at {} is not finite",
+        explanation.symbol,
+        explanation.path
+    );
     let named = !explanation.symbol.is_empty();
     prop_assert!(
         !named || !explanation.source.is_empty(),
