@@ -37,13 +37,8 @@ fn never_falls(name: &str, load: u64, before: &mut f64, now: f64) -> Result<(), 
     Ok(())
 }
 
-/// With offload the wait for other prompts may shrink where the cache begins to spill: decoding slows
-/// down at once, and so prompts come less often. TPOT holds all the same.
 fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
-    let metrics: &[Metric] = match case.candidate.offload {
-        Offload::Nothing => &[Metric::Ttft, Metric::Tpot, Metric::E2e],
-        _ => &[Metric::Tpot],
-    };
+    let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     for pool in &case.candidate.pools {
         let shape = shape(&case.candidate, pool);
         let laid = Laid::new(&case.question, &shape);
