@@ -48,7 +48,9 @@ pub fn asked(problem: &Problem, question: &Question) -> Asked {
 pub fn lower_format(problem: &Problem, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
     let Some(lower) = problem.lower_formats.first() else { return Ok(None) };
     let with = Problem { weight_formats: vec![lower.clone()], ..problem.clone() };
-    let question = with.question()?;
+    // Only the optimum is asked for: without axes no front is kept.
+    let mut question = with.question()?;
+    question.axes.clear();
     let then = run(&question, &UNWATCHED);
     let Some(metric) = question.aims.first().map(|aim| aim.metric) else { return Ok(None) };
     let figure = |outcome: &Outcome| {

@@ -49,6 +49,12 @@ figures! {
         collective_bandwidth,
         /// How many times its own time a prefill delays the decodes beside it.
         prefill_interference,
+        /// What a request takes before its prompt is computed.
+        request_overhead,
+        /// Prompts ahead of a new one, per square root of the requests of a rank.
+        prompt_queue,
+        /// Decode steps that a new request waits for.
+        step_wait,
         /// What software sees of its memory.
         capacity,
         /// Fraction of it that the runtime uses.

@@ -16,6 +16,7 @@ use super::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::keys::Keys;
+use crate::spec::text::near;
 
 /// An architecture that is understood.
 pub struct Architecture {
@@ -116,8 +117,7 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
 fn unknown(key: &str, found: &str, name: fn(&Architecture) -> &'static str) -> Error {
     let mut names: Vec<&str> = ARCHITECTURES.iter().map(name).collect();
     names.dedup();
-    let near: Vec<&str> =
-        names.iter().copied().filter(|name| strsim::jaro_winkler(name, found) > 0.85).collect();
+    let near = near(found, names.iter().copied());
     let fix = if near.is_empty() {
         "the architecture needs a builder of its own".to_owned()
     } else {

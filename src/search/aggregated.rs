@@ -56,7 +56,7 @@ impl Survey {
     /// Nothing known yet.
     pub fn new(question: &Question) -> Survey {
         Survey {
-            front: ParetoFront::new(&question.axes),
+            front: ParetoFront::new(&question.distinct_axes()),
             best: BTreeMap::new(),
             strategies: BTreeMap::new(),
             census: Census::default(),

@@ -12,8 +12,8 @@ use crate::serving::evaluate::decode_pool;
 use crate::serving::residency::cache_per_sequence;
 use crate::serving::terms::{Load, Offload};
 
-/// Up to so many requests of a rank every load stands on the front; beyond, steps of 1/64.
-pub const EVERY_LOAD_UP_TO: u64 = 64;
+/// Up to so many requests of a rank every load stands on the front; beyond, steps of 1/32.
+pub const EVERY_LOAD_UP_TO: u64 = 32;
 
 /// An answering shape at one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -171,7 +171,7 @@ impl Answers {
     }
 }
 
-/// The loads that are looked at: every one at first, then in steps of 1/64, and the last.
+/// The loads that are looked at: every one at first, then in steps of 1/32, and the last.
 fn loads(within: u64) -> Vec<u64> {
     let next = |&load: &u64| Some(load + (load / EVERY_LOAD_UP_TO).max(1));
     let mut loads: Vec<u64> =
@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(loads(1), [1]);
         assert_eq!(loads(3), [1, 2, 3]);
         let many = loads(1000);
-        assert_eq!(many[..128], (1..=128).collect::<Vec<_>>());
+        assert_eq!(many[..64], (1..=64).collect::<Vec<_>>());
         assert_eq!(many.last(), Some(&1000));
-        assert!(many.windows(2).all(|pair| pair[1] - pair[0] <= pair[0].div_ceil(64).max(1)));
+        assert!(many.windows(2).all(|pair| pair[1] - pair[0] <= pair[0].div_ceil(32).max(1)));
     }
 }

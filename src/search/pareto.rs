@@ -58,8 +58,12 @@ impl<K: Clone + Ord> ParetoFront<K> {
         ranks
     }
 
-    /// Whether a member is at least as good on every axis and better on one.
+    /// Whether a member is at least as good on every axis and better on one. A front without axes
+    /// wants nothing.
     pub fn dominates(&self, point: &Point) -> bool {
+        if self.axes.is_empty() {
+            return true;
+        }
         let (ranks, width) = (self.ranks(point), self.axes.len());
         let near = self.blocks.iter().filter(|block| no_worse(&block.least, &ranks, width));
         near.flat_map(|block| &block.members).any(|(member, ..)| dominates(member, &ranks, width))
@@ -67,6 +71,9 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
     /// Adds a point unless a member dominates it, and drops the members that it dominates.
     pub fn insert(&mut self, point: Point, key: K) {
+        if self.axes.is_empty() {
+            return;
+        }
         let (ranks, width) = (self.ranks(&point), self.axes.len());
         for at in 0..self.blocks.len() {
             let block = &mut self.blocks[at];

@@ -199,6 +199,20 @@ impl Question {
         }
     }
 
+    /// The axes without those that order candidates as another does: rented devices cost the same an
+    /// hour whatever they do, so dollars per token and tokens per device are one axis.
+    pub fn distinct_axes(&self) -> Vec<Metric> {
+        use crate::serving::economy::Bill;
+        let rented = matches!(self.stated.bill, Some(Bill::Rented(_)));
+        let twin = rented && self.axes.contains(&Metric::OutputTokSPerDevice);
+        self.axes.iter().copied().filter(|axis| !(twin && *axis == Metric::UsdPerMtok)).collect()
+    }
+
+    /// Whether more tokens a second in all is what counts first.
+    pub fn wants_throughput(&self) -> bool {
+        self.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
+    }
+
     /// The limit that `metric` has, in seconds.
     pub fn limit(&self, metric: Metric) -> Option<f64> {
         match metric {

@@ -100,23 +100,41 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
         for answer in answers.lists().flatten() {
             laid[answer.shape].get_or_insert_with(|| Laid::new(question, &shapes[answer.shape]));
         }
-        let pairs: Vec<_> = fronts
-            .iter()
-            .flat_map(|front| {
-                let same = |list: &&Vec<_>| front.suits(list);
-                answers.lists().filter(same).map(move |answers| (front, answers))
-            })
-            .collect();
+        let leader = finish(question, &shapes, &together);
+        let leader = leader.iter().map(|found| &found.point);
+        let leader = leader.reduce(|a, b| if before(b, a, &question.aims) { b } else { a });
+        let pair = |front, answers| split::Pair {
+            question,
+            front,
+            answers,
+            laid: &laid,
+            rivals: &together.front,
+            leader,
+        };
+        // What promises most comes first, so that its deployments prune the rest.
+        let all = fronts.iter().flat_map(|front| {
+            let same = |list: &&Vec<_>| front.suits(list);
+            answers.lists().filter(same).map(move |answers| (front.promise(answers), front, answers))
+        });
+        let mut pairs: Vec<_> = all.filter(|(_, front, answers)| pair(front, answers).matters()).collect();
+        pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
         let surveys = (0..PARTS)
             .into_par_iter()
             .map(|part| {
                 let mut survey = split::Survey::new(question);
-                for (front, answers) in pairs.iter().skip(part).step_by(PARTS) {
+                for (_, front, answers) in pairs.iter().skip(part).step_by(PARTS) {
                     if (control.stop)() {
                         stopped.store(true, std::sync::atomic::Ordering::Relaxed);
                         break;
                     }
-                    let pair = split::Pair { question, front, answers, laid: &laid, rivals: &together.front };
+                    let pair = split::Pair {
+                        question,
+                        front,
+                        answers,
+                        laid: &laid,
+                        rivals: &together.front,
+                        leader,
+                    };
                     pair.survey(&mut survey);
                 }
                 survey

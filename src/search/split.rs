@@ -3,8 +3,10 @@
 //!
 //! The space: sizes that divide a domain or fill whole ones, both pools in the same formats, and the
 //! smallest prompt pool that keeps up or the largest that does not outrun the answers. Loads are every
-//! integer; the front, beyond [`super::answers::EVERY_LOAD_UP_TO`] requests a rank, shows them at steps of 1/64, the
-//! optimum considers all. An answering shape that another of its size outruns at a shorter TPOT is left
+//! integer; the front, beyond [`super::answers::EVERY_LOAD_UP_TO`] requests a rank, shows them at steps of 1/32, the
+//! optimum considers all. The front shows up to [`FRONT_BACKS`] answering instances, and on more
+//! than [`FRONT_DEVICES`] devices instances inside a domain; the optimum considers all that there is
+//! room for. An answering shape that another of its size outruns at a shorter TPOT is left
 //! out: with any prompt pool it would yield no more.
 
 use super::answers::{Answer, even};
@@ -13,13 +15,19 @@ use super::outcome::Census;
 use super::pareto::ParetoFront;
 use super::point::{Point, before, place, point};
 use super::question::{Question, Traffic};
-use super::shape::{Laid, Shape};
+use super::shape::{Laid, Shape, largest};
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
-use crate::serving::evaluate::{prefill_rate, split};
+use crate::serving::evaluate::{decode_pool, prefill_rate, split};
 use crate::serving::residency::cache_per_sequence;
-use crate::serving::terms::Offload;
+use crate::serving::terms::{Load, Offload};
 use crate::spec::objective::Metric;
+
+/// Answering instances of a deployment on the front, at most.
+pub const FRONT_BACKS: u64 = 4;
+
+/// On larger systems the front shows only pools whose instances lie inside a domain.
+pub const FRONT_DEVICES: u64 = 128;
 
 /// A split deployment, in short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +69,12 @@ impl Front<'_> {
     /// Whether `answers` are in its formats.
     pub fn suits(&self, answers: &[Answer]) -> bool {
         answers.first().is_some_and(|answer| answer.formats == self.laid.shape.formats)
+    }
+
+    /// Requests per second and device that it and `answers` come to at best, pools in proportion.
+    pub fn promise(&self, answers: &[Answer]) -> f64 {
+        let answer = answers.last().expect("a list of answers has one");
+        1.0 / (self.laid.shape.plan.devices() as f64 / self.rate + answer.devices as f64 / answer.rate)
     }
 }
 
@@ -107,7 +121,7 @@ pub struct Survey {
 impl Survey {
     /// Nothing known yet.
     pub fn new(question: &Question) -> Survey {
-        Survey { front: ParetoFront::new(&question.axes), best: None, census: Census::default() }
+        Survey { front: ParetoFront::new(&question.distinct_axes()), best: None, census: Census::default() }
     }
 
     /// Both surveys in one; which is taken into which does not matter.
@@ -144,11 +158,26 @@ pub struct Pair<'a, 'q> {
     pub answers: &'a [Answer],
     /// Their shapes, laid out.
     pub laid: &'a [Option<Laid<'q>>],
-    /// What the rest of the search found.
+    /// The front of what the rest of the search found.
     pub rivals: &'a ParetoFront<super::aggregated::Key>,
+    /// The best that the rest of the search found.
+    pub leader: Option<&'a Point>,
 }
 
 impl Pair<'_, '_> {
+    /// Whether there is room for the pair, and it is shown or may yield more than what is known.
+    pub fn matters(&self) -> bool {
+        let (front, back) = self.sizes();
+        let devices = self.question.cluster.devices();
+        let most =
+            self.front.promise(self.answers) * devices as f64 * self.question.stated.lengths.osl as f64;
+        let known = self.leader.map_or(0.0, |best| best[place(Metric::OutputTokS)]);
+        let beaten = self.question.wants_throughput()
+            && self.question.traffic == Traffic::Free
+            && most < known * (1.0 - 1e-9);
+        front + back <= devices && (self.shows() || !beaten)
+    }
+
     /// Looks at all deployments of the pair.
     pub fn survey(&self, survey: &mut Survey) {
         if self.sizes().0 + self.sizes().1 > self.question.cluster.devices() {
@@ -184,7 +213,7 @@ impl Pair<'_, '_> {
         }
         let concurrency = answer.concurrency;
         let key = Key { front: (self.front.index, fronts), back: (answer.shape, backs), concurrency };
-        if !self.rivals.dominates(&point) {
+        if self.shows() && !self.rivals.dominates(&point) {
             survey.front.insert(point, key);
         }
         survey.offer(self.question, (point, key));
@@ -209,6 +238,15 @@ impl Pair<'_, '_> {
 
     /// As much traffic as can be carried.
     fn free(&self, survey: &mut Survey) {
+        let end = self.answers.len() - 1;
+        let devices = self.question.cluster.devices() as f64;
+        let most = self.front.promise(self.answers) * devices * self.question.stated.lengths.osl as f64;
+        let beaten = self.question.wants_throughput() && most < self.record(survey) * (1.0 - 1e-9);
+        if (beaten && !self.shows()) || self.hopeless(survey, &self.ideal(0, end)) {
+            survey.census.candidates += self.answers.len() as u64;
+            survey.census.prune("dominated", self.answers.len() as u64);
+            return;
+        }
         if !self.see(survey, 1, 1, &self.answers[0]) {
             return;
         }
@@ -228,7 +266,7 @@ impl Pair<'_, '_> {
                 continue;
             }
             let bound = self.ideal(low, high - 1);
-            if self.rivals.dominates(&bound) || survey.front.dominates(&bound) {
+            if self.shown(survey, &bound) {
                 survey.census.candidates += (high - low - 1) as u64;
                 survey.census.prune("dominated", (high - low - 1) as u64);
                 continue;
@@ -240,17 +278,46 @@ impl Pair<'_, '_> {
         }
     }
 
+    /// Most output tokens per second known so far.
+    fn record(&self, survey: &Survey) -> f64 {
+        let known = survey.best.as_ref().map(|(best, _)| best).into_iter().chain(self.leader);
+        known.map(|best| best[place(Metric::OutputTokS)]).fold(0.0, f64::max)
+    }
+
+    /// Whether deployments of this pair are shown on the front.
+    fn shows(&self) -> bool {
+        let (front, back) = self.sizes();
+        let domain = self.question.cluster.domain();
+        self.question.cluster.devices() <= FRONT_DEVICES || front.max(back) <= domain
+    }
+
+    /// Whether something on the front is better than even this ideal, or the pair is not shown.
+    fn shown(&self, survey: &Survey, ideal: &Point) -> bool {
+        !self.shows() || survey.front.dominates(ideal) || self.rivals.dominates(ideal)
+    }
+
+    /// Whether even this ideal misses a limit, or neither wins nor shows.
+    fn hopeless(&self, survey: &Survey, ideal: &Point) -> bool {
+        let wins = survey
+            .best
+            .as_ref()
+            .map(|(best, _)| best)
+            .or(self.leader)
+            .is_none_or(|best| before(ideal, best, &self.question.aims));
+        self.question.missed(ideal).is_some() || (!wins && self.shown(survey, ideal))
+    }
+
     /// The most that the pair can yield: at the highest load that keeps the limits, for every number
     /// of answering instances; where the prompt pool is the narrower, at the least load that fills it.
     fn optimum(&self, survey: &mut Survey, last: usize) {
         let osl = self.question.stated.lengths.osl as f64;
-        let throughput = self.question.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS);
+        let throughput = self.question.wants_throughput();
         let rate = self.answers[last].rate;
         for backs in 1..=self.most_backs() {
             let need = rate * backs as f64;
             for fronts in self.counts(backs, need) {
                 let carried = fronts as f64 * self.front.rate;
-                let best = survey.best.as_ref().map_or(0.0, |(best, _)| best[place(Metric::OutputTokS)]);
+                let best = self.record(survey);
                 // Rounding may hide a tie: what comes within a hair is evaluated.
                 if throughput && need.min(carried) * osl < best * (1.0 - 1e-9) {
                     survey.census.candidates += 1;
@@ -259,9 +326,33 @@ impl Pair<'_, '_> {
                 }
                 let each = carried / backs as f64;
                 let enough = self.answers[..last].partition_point(|answer| answer.rate < each);
-                self.see(survey, fronts, backs, &self.answers[enough]);
+                self.see(survey, fronts, backs, &self.least(enough, each));
             }
         }
+    }
+
+    /// The lightest load of the same shape, not below the answer before, that still makes way for
+    /// `rate` requests per second.
+    fn least(&self, index: usize, rate: f64) -> Answer {
+        let answer = self.answers[index];
+        let Some(before) = index.checked_sub(1).map(|i| self.answers[i]).filter(|b| b.shape == answer.shape)
+        else {
+            return answer;
+        };
+        if answer.rate < rate {
+            return answer;
+        }
+        let machine = self.question.formats[answer.formats].plain();
+        let laid = self.laid[answer.shape].as_ref().expect("answers' shapes are laid out");
+        let at = |concurrency: u64| {
+            let load = Load { concurrency, offload: Offload::Nothing };
+            let (tpot, rate) = decode_pool(&Plain, &laid.instance, machine, self.question.terms(), &load);
+            Answer { concurrency, tpot: tpot.value(), rate: rate.value(), ..answer }
+        };
+        let dp = laid.shape.plan.dp;
+        let steps = (answer.concurrency - before.concurrency) / dp;
+        let short = largest(steps, |step| at(before.concurrency + step * dp).rate < rate);
+        if short >= steps { answer } else { at(before.concurrency + (short + 1) * dp) }
     }
 
     /// Every number of answering instances at one load, as long as more of them use their devices
@@ -269,13 +360,16 @@ impl Pair<'_, '_> {
     fn mixes(&self, survey: &mut Survey, index: usize) {
         let (front, back) = self.sizes();
         let answer = &self.answers[index];
+        let one = self.at(1, 1, answer);
         let mut best = 0.0;
-        for backs in 1..=self.most_backs() {
+        for backs in 1..=self.most_backs().min(FRONT_BACKS) {
             let need = answer.rate * backs as f64;
             for fronts in self.counts(backs, need) {
                 let flow = need.min(fronts as f64 * self.front.rate);
-                let yielded = flow / (fronts * front + backs * back) as f64;
-                if yielded > best * (1.0 + 1e-12) {
+                let devices = fronts * front + backs * back;
+                let yielded = flow / devices as f64;
+                let better = yielded > best * (1.0 + 1e-12);
+                if better && !self.shown(survey, &self.at_most(one, yielded, devices)) {
                     best = yielded;
                     self.see(survey, fronts, backs, answer);
                 } else {
@@ -289,22 +383,34 @@ impl Pair<'_, '_> {
     /// The best that any number of instances at any of the answers `low` to `high` could be: latencies
     /// of the first, rate of the last, pools in the ideal proportion, the fewest devices.
     fn ideal(&self, low: usize, high: usize) -> Point {
-        let mut best = self.at(1, 1, &self.answers[low]);
         let (front, back) = self.sizes();
-        let osl = self.question.stated.lengths.osl as f64;
         let per_request = front as f64 / self.front.rate + back as f64 / self.answers[high].rate;
-        let per_device = osl / per_request * (1.0 + 1e-12);
+        let one = self.at(1, 1, &self.answers[low]);
+        let best = self.at_most(one, 1.0 / per_request, front + back);
+        let mut most = best;
+        let all = self.question.cluster.devices() as f64 / (front + back) as f64;
+        most[place(Metric::OutputTokS)] *= all;
+        most
+    }
+
+    /// What a deployment of `devices` is at best that differs from `one` only in how many instances
+    /// there are, and comes to `rate` requests per second and device: a hair above, for rounding.
+    fn at_most(&self, one: Point, rate: f64, devices: u64) -> Point {
+        let mut best = one;
+        let osl = self.question.stated.lengths.osl as f64;
+        let per_device = osl * rate * (1.0 + 1e-12);
         let gain = per_device / best[place(Metric::OutputTokSPerDevice)];
-        let idle = self.question.idle(front + back);
-        let watts = best[place(Metric::Watts)];
+        let idle = self.question.idle(devices);
+        let watts = best[place(Metric::Watts)] / best[place(Metric::Devices)];
         best[place(Metric::UsdPerMtok)] /= gain;
         if idle.owned && !watts.is_nan() {
-            best[place(Metric::UsdPerMtok)] *= idle.watts / watts;
+            best[place(Metric::UsdPerMtok)] *= idle.watts / devices as f64 / watts;
         }
         best[place(Metric::OutputTokSPerDevice)] = per_device;
-        best[place(Metric::OutputTokS)] = per_device * self.question.cluster.devices() as f64;
+        best[place(Metric::OutputTokS)] = per_device * devices as f64;
+        best[place(Metric::Devices)] = devices as f64;
         best[place(Metric::Watts)] = idle.watts;
-        best[place(Metric::TokPerJoule)] = per_device * (front + back) as f64 / idle.watts;
+        best[place(Metric::TokPerJoule)] = per_device * devices as f64 / idle.watts;
         best
     }
 

@@ -79,9 +79,10 @@ fn share<R: Read>(
     let round = decode(read, instance, machine, terms, &load, spilled, watch);
     let turns = (machine.chip.prefill_interference * round.slots / terms.osl).is(&TURNS);
     let tpot = (round.cycle + turns * prompt.slowest).is(&TPOT).at(format_args!("tpot"));
-    let pressure = (turns * prompt.slowest / round.cycle).is(&PRESSURE);
-    let ahead = (round.slots - 1.0).min(pressure / 2.0).is(&AHEAD);
-    let ttft = (round.cycle / 2.0 + prompt.total + ahead * prompt.slowest).is(&TTFT).at(format_args!("ttft"));
+    let chip = &machine.chip;
+    let ahead = (chip.prompt_queue * round.slots.pow(Qty::from(0.5))).is(&AHEAD);
+    let waiting = chip.request_overhead + chip.step_wait * round.cycle;
+    let ttft = (waiting + prompt.total + ahead * prompt.slowest).is(&TTFT).at(format_args!("ttft"));
     let whole = e2e(ttft, tpot, terms.osl).at(format_args!("e2e"));
     let replicas = read.count(Count::plan("replicas", replicas));
     let output = match demand {
@@ -216,7 +217,8 @@ pub fn split<R: Read>(
     let link = machine.links.last().expect("two pools are joined by a link");
     let travel = sent.max(received) / (link.bandwidth * machine.chip.collective_bandwidth);
     let transfer = (link.latency + travel).is(&TRANSFER).at(format_args!("kv_transfer"));
-    let ttft = (prompt.slowest / 2.0 + prompt.total + transfer).is(&TTFT_SPLIT).at(format_args!("ttft"));
+    let waiting = machine.chip.request_overhead + prompt.slowest / 2.0;
+    let ttft = (waiting + prompt.total + transfer).is(&TTFT_SPLIT).at(format_args!("ttft"));
     let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
     let size =
         |pool: &Pool<Qty<R::N>>| read.count(Count::plan("devices_per_replica", pool.instance.plan.devices()));
@@ -273,23 +275,17 @@ crate::formulas! {
         why: "a decode cycle, and the prompts of newcomers that share it",
         cite: "mean-value analysis of continuous batching",
     }
-    PRESSURE {
-        symbol: "prefill_pressure",
-        unit: COUNT,
-        why: "time that prompts take over time that decoding takes: rho / (1 - rho)",
-        cite: "definition of utilisation",
-    }
     AHEAD {
         symbol: "prompts_ahead",
         unit: COUNT,
-        why: "prompts found waiting: rho / (2 (1 - rho)), and never more than the other requests",
-        cite: "Pollaczek-Khinchine, deterministic service",
+        why: "prompts found waiting grow with the square root of the requests in flight: their arrivals scatter like that",
+        cite: "fitted on published serving measurements, per runtime",
     }
     TTFT {
         symbol: "ttft",
         unit: SECOND,
-        why: "half a running step, the prompts ahead, and the prompt itself",
-        cite: "mean residual life; Pollaczek-Khinchine",
+        why: "what the server takes, the steps waited for, the prompts ahead, and the prompt itself",
+        cite: "mean-value analysis of continuous batching; constants fitted per runtime",
     }
     BUSY {
         symbol: "busy",
@@ -336,7 +332,7 @@ crate::formulas! {
     TTFT_SPLIT {
         symbol: "ttft_split",
         unit: SECOND,
-        why: "half a running prefill (a pool sized to its load is nearly always busy), the prompt, and its cache's way to the decode pool",
+        why: "what the server takes, half a running prefill (a pool sized to its load is nearly always busy), the prompt, and its cache's way to the decode pool",
         cite: "mean residual life; Zhong et al. 2024 (DistServe)",
     }
 }

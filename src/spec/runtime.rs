@@ -33,12 +33,26 @@ pub struct Runtime {
     pub max_batched_tokens: Figure<Ratio>,
     /// Sequences that it sets up for, whatever the traffic; absent where it follows the traffic.
     pub max_sequences: Option<Figure<Ratio>>,
+    /// How long requests wait for it.
+    pub scheduler: Scheduler,
     /// What it reserves.
     pub memory: Reserve,
     /// How near to the roofline it comes, per device.
     pub constants: Vec<Constants>,
     /// Remarks.
     pub notes: Option<String>,
+}
+
+/// How long a request waits before its prompt is through.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scheduler {
+    /// What a request takes before its prompt is computed.
+    pub request_overhead: Figure<Seconds>,
+    /// Prompts ahead of a new one, per square root of the requests of a rank.
+    pub prompt_queue: Figure<Ratio>,
+    /// Decode steps that a new request waits for.
+    pub step_wait: Figure<Ratio>,
 }
 
 /// Memory that is not for weights and cache.

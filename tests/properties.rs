@@ -1,0 +1,18 @@
+//! What must hold of every deployment, whatever the figures: tried on random ones.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/ask.rs"]
+mod ask;
+#[path = "properties/brute.rs"]
+mod brute;
+#[path = "support/cases.rs"]
+mod cases;
+#[path = "properties/load.rs"]
+mod load;
+#[path = "properties/machine.rs"]
+mod machine;
+#[path = "properties/search.rs"]
+mod search;
+#[path = "properties/shards.rs"]
+mod shards;

@@ -1,0 +1,265 @@
+//! Every deployment of a small question, one by one: what the search must agree with.
+
+use mantile::plan::legal::{check, has_experts};
+use mantile::plan::parallel::{ParallelPlan, Phase};
+use mantile::quantity::read::Plain;
+use mantile::search::candidate::{Candidate, Duty, PoolPlan};
+use mantile::search::point::{Point, cost, place, point};
+use mantile::search::question::{Question, Traffic};
+use mantile::search::shape::{Laid, Shape, cuts};
+use mantile::serving::evaluate::{decode_pool, prefill_rate, residency, split};
+use mantile::serving::terms::Offload;
+use mantile::spec::objective::Metric;
+
+/// A deployment that meets the limits.
+pub struct Known {
+    pub candidate: Candidate,
+    pub point: Point,
+    /// In the space that the search states: a prompt pool just keeps up with the answers, or just does not.
+    pub stated: bool,
+}
+
+/// Every legal plan, by trying all degrees.
+pub fn plans(question: &Question, formats: usize) -> Vec<ParallelPlan> {
+    let limits = question.legal_limits(&question.formats[formats]);
+    let (all, experts) = (question.cluster.devices(), has_experts(&question.graph));
+    let mut plans = Vec::new();
+    for_each_split(all, |[tp, pp, dp, cp]| {
+        for ep in 1..=tp * dp * cp {
+            for sp in [false, true] {
+                let stage = tp * dp * cp;
+                let moe_tp = if experts { stage / ep } else { tp };
+                let plan = ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp };
+                // Data parallelism of a dense model is another number of replicas.
+                let twice = (sp && tp == 1) || (!experts && dp > 1);
+                if !twice && check(&question.graph, &plan, &limits).is_ok() {
+                    plans.push(plan);
+                }
+            }
+        }
+    });
+    plans
+}
+
+fn for_each_split(all: u64, mut visit: impl FnMut([u64; 4])) {
+    for tp in 1..=all {
+        for pp in 1..=all / tp {
+            for dp in 1..=all / tp / pp {
+                for cp in 1..=all / tp / pp / dp {
+                    visit([tp, pp, dp, cp]);
+                }
+            }
+        }
+    }
+}
+
+/// Whether `load` requests of full length fit.
+fn holds(question: &Question, laid: &Laid, phase: Phase, load: u64) -> bool {
+    let machine = question.formats[laid.shape.formats].plain();
+    let held = residency(&Plain, &laid.instance, phase, machine, question.terms(), load);
+    held.total.value() <= held.usable.value()
+}
+
+/// The most requests of an instance that fit, found by trying one after another.
+pub fn fits(question: &Question, laid: &Laid) -> u64 {
+    let most = (1..).find(|&load| !holds(question, laid, Phase::Decode, load));
+    most.expect("memory ends") - 1
+}
+
+/// Every shape of the question; `fits` counts the requests of an instance here, not of a rank.
+pub fn shapes(question: &Question) -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    for formats in 0..question.formats.len() {
+        for plan in plans(question, formats) {
+            for stages in cuts(question, plan) {
+                let mut shape =
+                    Shape { formats, plan, stages, offload: Offload::Nothing, fits: 0, prefills: false };
+                let laid = Laid::new(question, &shape);
+                let (fits, prefills) =
+                    (fits(question, &laid), holds(question, &laid, Phase::Prefill, plan.dp));
+                (shape.fits, shape.prefills) = (fits, prefills);
+                shapes.push(shape);
+            }
+        }
+    }
+    shapes
+}
+
+fn pool(laid: &Laid, duty: Duty, replicas: u64, concurrency: u64) -> PoolPlan {
+    let Shape { plan, stages, .. } = laid.shape;
+    PoolPlan { duty, plan: *plan, stages: stages.clone(), replicas, concurrency }
+}
+
+fn candidate(laid: &Laid, pools: Vec<PoolPlan>) -> Candidate {
+    Candidate { formats: laid.shape.formats, pools, offload: Offload::Nothing }
+}
+
+/// Most instances of so many devices side by side.
+pub fn room(question: &Question, devices: u64) -> u64 {
+    let (domain, all) = (question.cluster.domain(), question.cluster.devices());
+    if devices > domain { all / devices } else { (domain / devices) * (all / domain) }
+}
+
+/// Every deployment of one shape that prefills and decodes, within the limits.
+pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
+    let mut known = Vec::new();
+    for laid in laid {
+        for replicas in 1..=room(question, laid.shape.plan.devices()) {
+            for load in 1..=laid.shape.fits {
+                let point = laid.at(replicas, load);
+                let asked = match question.traffic {
+                    Traffic::Free => true,
+                    Traffic::InFlight(requests) => {
+                        load == requests.div_ceil(replicas) && replicas <= requests
+                    }
+                    Traffic::Rate(rate) => replicas as f64 * load as f64 / point[place(Metric::E2e)] >= rate,
+                };
+                if asked && question.missed(&point).is_none() {
+                    let pools = vec![pool(laid, Duty::Both, replicas, load)];
+                    known.push(Known { candidate: candidate(laid, pools), point, stated: true });
+                }
+            }
+        }
+    }
+    known
+}
+
+/// Whether a size of instance may be in a split deployment: it fills domains without gaps.
+fn even(question: &Question, laid: &Laid) -> bool {
+    let (devices, domain) = (laid.shape.plan.devices(), question.cluster.domain());
+    domain.is_multiple_of(devices) || devices.is_multiple_of(domain)
+}
+
+/// Every deployment of a prompt pool and an answer pool, within the limits.
+pub fn apart(question: &Question, laid: &[Laid]) -> Vec<Known> {
+    let mut known = Vec::new();
+    if !question.split {
+        return known;
+    }
+    let all = question.cluster.devices();
+    let usable = |laid: &&Laid| even(question, laid);
+    for front in laid.iter().filter(|laid| laid.shape.prefills).filter(usable) {
+        for back in laid.iter().filter(|laid| !laid.shape.plan.sp && laid.shape.fits > 0).filter(usable) {
+            let (one, other) = (front.shape.plan.devices(), back.shape.plan.devices());
+            if front.shape.formats != back.shape.formats {
+                continue;
+            }
+            for backs in 1..=all.saturating_sub(one) / other {
+                let room = (all - backs * other) / one;
+                for load in 1..=back.shape.fits {
+                    for fronts in 1..=room {
+                        let pair = Pair { question, front, fronts, back, backs, load };
+                        known.extend(pair.known(room));
+                    }
+                }
+            }
+        }
+    }
+    known
+}
+
+/// A prompt pool and an answer pool at a load.
+struct Pair<'a, 'q> {
+    question: &'q Question,
+    front: &'a Laid<'q>,
+    fronts: u64,
+    back: &'a Laid<'q>,
+    backs: u64,
+    load: u64,
+}
+
+impl Pair<'_, '_> {
+    /// Requests per second of one prompt instance, and of all answers.
+    fn rates(&self) -> (f64, f64) {
+        let machine = self.question.formats[self.front.shape.formats].plain();
+        let load = self.back.pool(self.backs, self.load).load;
+        let (_, each) = decode_pool(&Plain, &self.back.instance, machine, self.question.terms(), &load);
+        let prompts = prefill_rate(&Plain, &self.front.instance, &self.front.prompt);
+        (prompts.value(), each.value() * self.backs as f64)
+    }
+
+    fn suits(&self, room: u64) -> bool {
+        let (prompts, answers) = self.rates();
+        let need = match self.question.traffic {
+            Traffic::Rate(rate) => rate,
+            _ => answers,
+        };
+        let just = [(need / prompts).ceil().max(1.0), (need / prompts).floor()];
+        just.iter().any(|just| (*just as u64).min(room) == self.fronts)
+    }
+
+    fn known(&self, room: u64) -> Option<Known> {
+        let Pair { question, front, fronts, back, backs, load } = *self;
+        let machine = question.formats[front.shape.formats].plain();
+        let demand = question.traffic.demand(&Plain);
+        let dp = front.shape.plan.dp;
+        let (first, second) = (front.pool(fronts, dp), back.pool(backs, load));
+        let evaluation = split(&Plain, &first, &second, machine, question.terms(), &demand, &mut ());
+        let point = point(&evaluation.metrics);
+        let asked = match question.traffic {
+            Traffic::Free => true,
+            Traffic::InFlight(requests) => load == requests.div_ceil(backs) && backs <= requests,
+            Traffic::Rate(rate) => {
+                let (prompts, answers) = self.rates();
+                answers >= rate && prompts * fronts as f64 >= rate
+            }
+        };
+        let pools = || vec![pool(front, Duty::Prefill, fronts, dp), pool(back, Duty::Decode, backs, load)];
+        let met = asked && question.missed(&point).is_none();
+        met.then(|| Known { candidate: candidate(front, pools()), point, stated: self.suits(room) })
+    }
+}
+
+/// Every mix of like sizes, each at its best: instances side by side that together yield the most.
+pub fn mixes(question: &Question, singles: &[Known]) -> Vec<Known> {
+    let mut known = Vec::new();
+    for formats in 0..question.formats.len() {
+        let mut best: Vec<&Known> = Vec::new();
+        for devices in 1..=question.cluster.domain() {
+            let same = singles.iter().filter(|known| {
+                let one = &known.candidate.pools[0];
+                known.candidate.formats == formats && one.replicas == 1 && one.plan.devices() == devices
+            });
+            let yielded = |known: &&Known| known.point[place(Metric::OutputTokS)];
+            best.extend(same.max_by(|a, b| yielded(a).total_cmp(&yielded(b))));
+        }
+        let mut counts = vec![0; best.len()];
+        fill(question, &best, 0, question.cluster.devices(), &mut counts, &mut known);
+    }
+    known
+}
+
+fn fill(
+    question: &Question,
+    best: &[&Known],
+    from: usize,
+    room: u64,
+    counts: &mut Vec<u64>,
+    known: &mut Vec<Known>,
+) {
+    if from == best.len() {
+        let pools = best.iter().zip(counts.iter()).filter(|(_, count)| **count > 0);
+        let pools: Vec<_> = pools
+            .map(|(known, &replicas)| PoolPlan { replicas, ..known.candidate.pools[0].clone() })
+            .collect();
+        if !pools.is_empty() {
+            let candidate = Candidate { pools, ..best[0].candidate.clone() };
+            let point = mantile::search::aggregated::measure(question, &candidate);
+            if question.missed(&point).is_none() {
+                known.push(Known { candidate, point, stated: true });
+            }
+        }
+        return;
+    }
+    let devices = best[from].candidate.devices();
+    for count in 0..=room / devices {
+        counts[from] = count;
+        fill(question, best, from + 1, room - count * devices, counts, known);
+    }
+    counts[from] = 0;
+}
+
+/// The figures along the axes of the front, less being better.
+pub fn ranks(question: &Question, point: &Point) -> Vec<f64> {
+    question.axes.iter().map(|metric| cost(point, *metric, metric.entry().direction)).collect()
+}

@@ -1,0 +1,142 @@
+//! Latencies and memory never fall as load grows: what the bounds of the search rest on.
+
+use mantile::plan::parallel::Phase;
+use mantile::quantity::read::Plain;
+use mantile::search::candidate::{Candidate, Duty, PoolPlan};
+use mantile::search::point::place;
+use mantile::search::question::Question;
+use mantile::search::shape::{Laid, Shape};
+use mantile::serving::evaluate::{decode_pool, residency};
+use mantile::serving::instance::Instance;
+use mantile::serving::terms::{Load, Offload};
+use mantile::spec::objective::Metric;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::cases::{Case, each_case};
+
+/// Loads that are tried: every one at first, where pipelines fill, then fewer.
+fn loads() -> impl Iterator<Item = u64> {
+    (1..=200).chain((201..20_000).step_by(37)).chain((20_000..=65_536).step_by(4_099))
+}
+
+pub fn shape(candidate: &Candidate, pool: &PoolPlan) -> Shape {
+    Shape {
+        formats: candidate.formats,
+        plan: pool.plan,
+        stages: pool.stages.clone(),
+        offload: candidate.offload,
+        fits: 1,
+        prefills: true,
+    }
+}
+
+fn never_falls(name: &str, load: u64, before: &mut f64, now: f64) -> Result<(), TestCaseError> {
+    prop_assert!(now >= *before, "{} falls from {} to {} at {} requests", name, before, now, load);
+    *before = now;
+    Ok(())
+}
+
+fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
+    let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
+    for pool in &case.candidate.pools {
+        let shape = shape(&case.candidate, pool);
+        let laid = Laid::new(&case.question, &shape);
+        let mut known = [0.0; 3];
+        for load in loads() {
+            let point = laid.at(1, load);
+            for (metric, known) in metrics.iter().zip(&mut known) {
+                never_falls(metric.entry().name, load, known, point[place(*metric)])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn latencies_never_fall_as_load_grows() {
+    each_case(150, of_an_instance);
+}
+
+fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
+    let question = &case.question;
+    let machine = question.formats[case.candidate.formats].plain();
+    for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
+        let dp = pool.plan.dp;
+        let (mut tpot, mut before) = (0.0, (1.0, f64::INFINITY));
+        for requests in loads() {
+            let load = Load { concurrency: requests * dp, offload: Offload::Nothing };
+            let (now, rate) = decode_pool(&Plain, &instance, machine, question.terms(), &load);
+            never_falls("tpot", requests, &mut tpot, now.value())?;
+            // What the answers' bound says: no load carries more than a lower one would at its own pace.
+            let most = before.1 * requests as f64 / before.0;
+            prop_assert!(
+                rate.value() <= most * (1.0 + 1e-12),
+                "{} of {} at {}",
+                rate.value(),
+                most,
+                requests
+            );
+            before = (requests as f64, rate.value());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_decode_pool_is_never_quicker_under_more_load() {
+    let several = |case: &Case| case.question.stated.lengths.osl > 1;
+    each_case(150, |case| if several(case) { of_a_decode_pool(case) } else { Ok(()) });
+}
+
+fn held(question: &Question, case: &Case, instance: &Instance, phase: Phase, load: u64) -> [f64; 5] {
+    let machine = question.formats[case.candidate.formats].plain();
+    let held = residency(&Plain, instance, phase, machine, question.terms(), load);
+    [held.weights, held.kv, held.activations, held.total, held.usable].map(|bytes| bytes.value())
+}
+
+fn memory(case: &Case) -> Result<(), TestCaseError> {
+    for instance in case.candidate.instances(&case.question) {
+        for phase in [Phase::Prefill, Phase::Decode] {
+            let mut known = 0.0;
+            for load in loads() {
+                let [weights, kv, activations, total, _] = held(&case.question, case, &instance, phase, load);
+                never_falls("memory", load, &mut known, total)?;
+                prop_assert!(total >= weights + kv + activations, "{} is less than its parts", total);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn memory_never_falls_as_load_grows() {
+    each_case(100, memory);
+}
+
+/// The prompt pool's latency is its own: numbers of instances and the answers' load leave it alone, so
+/// that one look at a pair tells its TTFT.
+fn of_a_pair(case: &Case) -> Result<(), TestCaseError> {
+    let question = &case.question;
+    if case.candidate.pools[0].duty != Duty::Prefill {
+        return Ok(());
+    }
+    let evaluate = |fronts, backs, load| {
+        let mut candidate = case.candidate.clone();
+        (candidate.pools[0].replicas, candidate.pools[1].replicas) = (fronts, backs);
+        candidate.pools[1].concurrency = load;
+        candidate.evaluate(&Plain, question, &mut ()).metrics
+    };
+    let one = evaluate(1, 1, 1);
+    for (fronts, backs, load) in [(2, 1, 1), (1, 3, 1), (3, 2, 64), (1, 1, 1000)] {
+        let other = evaluate(fronts, backs, load);
+        prop_assert_eq!(one.ttft.value().to_bits(), other.ttft.value().to_bits());
+        prop_assert!(other.tpot.value() >= one.tpot.value());
+    }
+    Ok(())
+}
+
+#[test]
+fn the_time_to_the_first_token_of_a_pair_is_its_prompt_pools() {
+    each_case(150, of_a_pair);
+}

@@ -1,0 +1,266 @@
+//! The pruned search finds what trying every deployment finds.
+
+use mantile::search::aggregated::mixes;
+use mantile::search::candidate::{Candidate, PoolPlan};
+use mantile::search::outcome::Outcome;
+use mantile::search::point::{Point, cost};
+use mantile::search::question::{OffloadPolicy, Question, Traffic};
+use mantile::search::run::{UNWATCHED, run};
+use mantile::search::shape::{Laid, cuts, shape};
+use mantile::serving::economy::Bill;
+use mantile::serving::terms::Offload::Nothing;
+use mantile::serving::terms::{Lengths, Stated};
+use mantile::spec::objective::{Limits, METRICS, Metric};
+use mantile::spec::scenario::{Offload, Scenario};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::ask::{ask, on};
+use super::brute::{self, Known, ranks};
+use super::cases::each;
+
+/// Rounding, and nothing more: sums of the same terms in another order.
+const HAIR: f64 = 1e-11;
+
+/// A small question.
+#[derive(Clone, Debug)]
+struct Small {
+    model: &'static str,
+    hardware: &'static str,
+    axes: Option<Vec<Metric>>,
+    runtime: &'static str,
+    objective: &'static str,
+    osl: u64,
+    most: u64,
+    traffic: Option<f64>,
+    rate: bool,
+    limits: [Option<f64>; 3],
+}
+
+const MODELS: [&str; 4] = ["Llama-3.1-8B", "gpt-oss-20b", "Qwen3-30B-A3B", "TinyLlama-1.1B-Chat-v1.0"];
+
+/// Up to four devices: in one domain or two, rented or bought.
+const HARDWARE: [&str; 8] = [
+    "1xh100-sxm",
+    "2xh100-sxm",
+    "3xh100-sxm",
+    "4xh100-sxm",
+    "2x2xh100-sxm",
+    "3xl40s",
+    "4xmi300x",
+    "2xrtx-4090",
+];
+
+fn small() -> impl Strategy<Value = Small> {
+    let objectives = prop_oneof![
+        4 => Just("throughput"),
+        1 => Just("latency"),
+        1 => Just("perf-per-dollar"),
+        1 => Just("perf-per-watt"),
+        1 => Just("min-chips"),
+        1 => Just("max-context"),
+    ];
+    let names = (
+        prop::sample::select(&MODELS),
+        prop::sample::select(&HARDWARE),
+        prop::sample::select(&["vllm", "sglang"][..]),
+        objectives,
+    );
+    // The front shows single instances where one is as good as many, which in all they are not.
+    let metrics = METRICS.iter().map(|entry| entry.metric).filter(|metric| *metric != Metric::OutputTokS);
+    let metrics: Vec<_> = metrics.collect();
+    let axes = prop_oneof![2 => Just(None), 1 => prop::sample::subsequence(metrics, 1..=5).prop_map(Some)];
+    let traffic = prop_oneof![3 => Just(None), 1 => (0.05..0.9).prop_map(Some)];
+    let limit = || prop_oneof![2 => Just(None), 1 => (0.3..3.0).prop_map(Some)];
+    let sizes = (axes, 2u64..2000, 3u64..=24);
+    (names, sizes, traffic, any::<bool>(), [limit(), limit(), limit()]).prop_map(
+        |((model, hardware, runtime, objective), (axes, osl, most), traffic, rate, limits)| Small {
+            model,
+            hardware,
+            axes,
+            runtime,
+            objective,
+            osl,
+            most,
+            traffic,
+            rate,
+            limits,
+        },
+    )
+}
+
+/// The question with other lengths, traffic and limits.
+fn with(question: &Question, lengths: Lengths, traffic: Traffic, limits: Limits, runtime: &str) -> Question {
+    let catalog = mantile::store::catalog::Catalog::default();
+    let runtime = catalog.load(runtime).unwrap();
+    let Question { graph, cluster, formats, stated, aims, axes, .. } = question.clone();
+    let graph = mantile::graph::model::ModelGraph { max_context: None, ..graph };
+    let stated = Stated { lengths, ..stated };
+    Question::new(graph, cluster, &runtime, formats, stated, traffic, limits, (aims, axes))
+}
+
+/// The most requests of a rank that any shape holds.
+fn most_requests(question: &Question) -> u64 {
+    let formats = 0..question.formats.len();
+    let plans = formats
+        .flat_map(|formats| brute::plans(question, formats).into_iter().map(move |plan| (formats, plan)));
+    let shapes = plans.flat_map(|(formats, plan)| {
+        let cuts = cuts(question, plan).into_iter();
+        cuts.filter_map(move |stages| shape(question, formats, plan, stages, Nothing).ok())
+    });
+    shapes.map(|shape| shape.fits).max().unwrap_or(0)
+}
+
+/// Whether the question is about pace alone: of answering shapes the search keeps those that none of the
+/// same size outruns, whatever they draw or hold.
+fn pairs_by_pace(question: &Question) -> bool {
+    let apart = |metric: Metric| [Metric::Watts, Metric::TokPerJoule, Metric::MaxContext].contains(&metric);
+    let aims = question.aims.iter().map(|aim| aim.metric);
+    let energy = matches!(question.stated.bill, Some(Bill::Owned(_)));
+    let apart = |metric| apart(metric) || (energy && metric == Metric::UsdPerMtok);
+    !aims.chain(question.axes.iter().copied()).any(apart)
+}
+
+impl Small {
+    /// The question with prompts so long that no instance holds more than `most` requests.
+    fn question(&self) -> Question {
+        let scenario = Scenario {
+            runtime: Some(self.runtime.into()),
+            objective: Some(self.objective.into()),
+            offload: Some(Offload::Never),
+            ..on(self.model, self.hardware)
+        };
+        let mut asked = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
+        if let Some(axes) = &self.axes {
+            asked.axes.clone_from(axes);
+        }
+        let none = Limits::default();
+        let mut lengths = Lengths { isl: 1 << 12, osl: self.osl, prefix: 0 };
+        let free = loop {
+            let question = with(&asked, lengths, Traffic::Free, none, self.runtime);
+            if most_requests(&question) <= self.most {
+                break question;
+            }
+            lengths.isl += lengths.isl / 2;
+        };
+        // Limits and traffic are set around what the unlimited question reaches.
+        let Some(best) = run(&free, &UNWATCHED).best else { return free };
+        let around = |which: usize| self.limits[which].map(|factor| best.point[which] * factor);
+        let limits = Limits { ttft: around(0), tpot: around(1), e2e: around(2) };
+        let traffic = match self.traffic {
+            None => Traffic::Free,
+            Some(part) if self.rate => Traffic::Rate(best.point[3] / self.osl as f64 * part),
+            Some(part) => {
+                Traffic::InFlight((self.most as f64 * asked.cluster.devices() as f64 * part).ceil() as u64)
+            }
+        };
+        let mut question = with(&asked, lengths, traffic, limits, self.runtime);
+        question.offload = OffloadPolicy::Never;
+        question.split &= pairs_by_pace(&question);
+        question
+    }
+}
+
+/// A candidate in one line.
+fn label(candidate: &Candidate) -> String {
+    let pool = |pool: &PoolPlan| {
+        let PoolPlan { duty, plan, stages, replicas, concurrency } = pool;
+        format!("{duty:?} {replicas} x {} {stages:?} at {concurrency}", plan.label())
+    };
+    let pools: Vec<_> = candidate.pools.iter().map(pool).collect();
+    format!("formats {}, {}", candidate.formats, pools.join(", "))
+}
+
+/// Whether `a` is at least as good as `b` on every axis, but for rounding.
+fn covers(a: &[f64], b: &[f64]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a <= b || (a - b).abs() <= HAIR * b.abs())
+}
+
+/// Whether `a` is at least as good as `b` on every axis and better on one by more than rounding.
+fn beats(a: &[f64], b: &[f64]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| b - a > HAIR * b.abs())
+}
+
+fn same_optimum(question: &Question, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(outcome.best.is_some(), !known.is_empty(), "{} deployments meet the limits", known.len());
+    let Some(best) = &outcome.best else { return Ok(()) };
+    prop_assert!(question.missed(&best.point).is_none(), "the optimum misses a limit: {:?}", best);
+    let mut equals: Vec<&Known> = known.iter().filter(|known| known.stated).collect();
+    for (rank, aim) in question.aims.iter().enumerate() {
+        let value = |point: &Point| cost(point, aim.metric, aim.direction);
+        let least = equals.iter().map(|known| value(&known.point)).fold(f64::INFINITY, f64::min);
+        let found = value(&best.point);
+        let first = equals.iter().find(|known| value(&known.point) == least);
+        prop_assert!(
+            found <= least || (found - least).abs() <= HAIR * least.abs(),
+            "aim {} {}: found {} with {:?}, but {} is {:?}",
+            rank,
+            aim.metric.entry().name,
+            found,
+            label(&best.candidate),
+            least,
+            first.map(|known| label(&known.candidate))
+        );
+        // Of equals to the last bit: rounding is not the next aim's business.
+        equals.retain(|known| value(&known.point) == found);
+    }
+    Ok(())
+}
+
+fn same_front(question: &Question, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
+    let front: Vec<_> = outcome.front.iter().map(|found| (ranks(question, &found.point), found)).collect();
+    let known: Vec<_> = known.iter().map(|known| (ranks(question, &known.point), known)).collect();
+    for (ranks, found) in &front {
+        prop_assert!(
+            known.iter().any(|(other, _)| other == ranks),
+            "nobody deploys {}",
+            label(&found.candidate)
+        );
+        let better = known.iter().filter(|(_, known)| known.stated).find(|(other, _)| beats(other, ranks));
+        let better = better.map(|(ranks, known)| (ranks, label(&known.candidate)));
+        prop_assert!(better.is_none(), "{:?} {} is beaten by {:?}", ranks, label(&found.candidate), better);
+    }
+    for (ranks, known) in known.iter().filter(|(_, known)| known.stated) {
+        let covered = front.iter().any(|(other, _)| covers(other, ranks));
+        let front = || front.iter().map(|(ranks, found)| format!("\n{ranks:?} {}", label(&found.candidate)));
+        prop_assert!(
+            covered,
+            "{:?} {} is missing on the front of {:?}:{}",
+            ranks,
+            label(&known.candidate),
+            question.axes,
+            front().collect::<String>()
+        );
+    }
+    Ok(())
+}
+
+fn agrees(small: &Small) -> Result<(), TestCaseError> {
+    let question = small.question();
+    answer(&question).map_err(|error| match error {
+        TestCaseError::Fail(why) => TestCaseError::fail(format!(
+            "{why}\n{small:?}\n{:?} {:?}",
+            question.stated.lengths, question.traffic
+        )),
+        reject => reject,
+    })
+}
+
+fn answer(question: &Question) -> Result<(), TestCaseError> {
+    let outcome = run(question, &UNWATCHED);
+    let shapes = brute::shapes(question);
+    let laid: Vec<_> = shapes.iter().map(|shape| Laid::new(question, shape)).collect();
+    let mut known = brute::together(question, &laid);
+    if mixes(question) {
+        let mixed = brute::mixes(question, &known);
+        known.extend(mixed);
+    }
+    known.extend(brute::apart(question, &laid));
+    same_optimum(question, &outcome, &known)?;
+    same_front(question, &outcome, &known)
+}
+
+#[test]
+fn the_pruned_search_finds_what_trying_everything_finds() {
+    each(40, small(), |small| agrees(&small));
+}

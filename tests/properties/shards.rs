@@ -1,0 +1,180 @@
+//! Shards add up to the whole, and nobody exchanges anything alone.
+
+use mantile::graph::model::{Block, ModelGraph};
+use mantile::graph::tensor::Role;
+use mantile::plan::parallel::{ParallelPlan, Phase};
+use mantile::plan::shard::{Elements, ROLES, ShardedBlock, ShardedModel, Task, shard};
+use mantile::quantity::num::Qty;
+use mantile::quantity::read::Plain;
+use mantile::serving::evaluate::residency;
+use mantile::serving::instance::Instance;
+use mantile::serving::residency::stage_footprint;
+use mantile::store::catalog::Catalog;
+use mantile::store::kind::Kind;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::cases::{Case, each_case};
+
+/// Elements of one layer of `block`, by role.
+fn whole(block: &Block) -> Elements {
+    let mut elements = [0; ROLES];
+    for weight in block.graph.node_weights().flat_map(|node| &node.weights) {
+        elements[weight.role as usize] += weight.elements();
+    }
+    elements
+}
+
+/// How many parts `plan` divides a role into at most: experts have biases too.
+fn parts(role: usize, plan: &ParallelPlan) -> u64 {
+    let experts = plan.ep * plan.moe_tp;
+    match role {
+        _ if role == Role::Expert as usize => experts,
+        _ if role == Role::Bias as usize => experts.max(plan.tp),
+        _ => plan.tp,
+    }
+}
+
+fn blocks<'a>(
+    graph: &'a ModelGraph,
+    sharded: &'a ShardedModel,
+) -> impl Iterator<Item = (&'a Block, &'a ShardedBlock)> {
+    let ends = [(&graph.embedding, &sharded.embedding), (&graph.head, &sharded.head)];
+    ends.into_iter().chain(graph.blocks.iter().zip(&sharded.blocks))
+}
+
+/// Roles whose tensors are divided without rest: matrices that `tp` or the experts' degrees divide.
+fn exact(role: usize, graph: &ModelGraph, plan: &ParallelPlan) -> bool {
+    let kv_heads = graph.blocks.iter().all(|block| match block.kv {
+        mantile::graph::model::KvLayout::Heads { kv_heads, .. } => kv_heads.value.is_multiple_of(plan.tp),
+        _ => false,
+    });
+    (role == Role::Expert as usize)
+        || (role == Role::Mlp as usize)
+        || (role == Role::Attention as usize && kv_heads)
+}
+
+fn add_up(case: &Case) -> Result<(), TestCaseError> {
+    let graph = &case.question.graph;
+    for pool in &case.candidate.pools {
+        let plan = pool.plan;
+        for phase in [Phase::Prefill, Phase::Decode] {
+            let sharded = shard(graph, plan, phase, case.question.tiers());
+            for (block, shards) in blocks(graph, &sharded) {
+                for (role, whole) in whole(block).into_iter().enumerate() {
+                    let parts = parts(role, &plan);
+                    let held = shards.weights[role] * parts;
+                    prop_assert!(
+                        held >= whole,
+                        "{}: {} of {} elements of role {}",
+                        block.name,
+                        held,
+                        whole,
+                        role
+                    );
+                    if exact(role, graph, &plan) {
+                        prop_assert_eq!(held, whole, "{}, role {}", block.name, role);
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_devices_hold_adds_up_to_the_whole() {
+    each_case(300, add_up);
+}
+
+fn stages(case: &Case) -> Result<(), TestCaseError> {
+    let graph = &case.question.graph;
+    for instance in case.candidate.instances(&case.question) {
+        prop_assert_eq!(instance.kinds.iter().map(|kind| kind.times).sum::<u64>(), instance.plan.pp);
+        prop_assert_eq!(instance.kinds.iter().filter(|kind| kind.first).count(), 1);
+        prop_assert_eq!(instance.kinds.iter().filter(|kind| kind.last).count(), 1);
+        for (number, block) in graph.blocks.iter().enumerate() {
+            let layers: u64 = instance.kinds.iter().map(|kind| kind.times * kind.layers[number]).sum();
+            prop_assert_eq!(layers, block.layers.len() as u64, "{}", block.name);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn pipeline_stages_hold_every_layer_once() {
+    each_case(300, stages);
+}
+
+/// All devices together hold all weights at their size, one device alone exactly those, and the fullest
+/// device no less than any other.
+fn weighty(case: &Case) -> Result<(), TestCaseError> {
+    let question = &case.question;
+    let machine = question.formats[case.candidate.formats].plain();
+    let bytes = |elements: &Elements| -> f64 {
+        let one = |(role, count): (usize, &u64)| {
+            *count as f64 * machine.chip.weight_bytes(machine.quantised[role]).value()
+        };
+        elements.iter().enumerate().map(one).sum()
+    };
+    let graph = &question.graph;
+    let layers = graph.blocks.iter().map(|block| bytes(&whole(block)) * block.layers.len() as f64);
+    let all = layers.sum::<f64>() + bytes(&whole(&graph.embedding)) + bytes(&whole(&graph.head));
+    for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
+        let held = residency(&Plain, &instance, Phase::Decode, machine, question.terms(), pool.concurrency);
+        let load = (Qty(1.0), Qty(1.0));
+        let stage = |kind| stage_footprint(&Plain, &instance, Phase::Decode, kind, load, machine);
+        let stages: Vec<_> = instance.kinds.iter().map(|kind| (kind.times, stage(kind))).collect();
+        let weights: f64 = stages.iter().map(|(times, stage)| *times as f64 * stage.weights.value()).sum();
+        let held_by_all = weights * pool.plan.stage_devices() as f64;
+        prop_assert!(held_by_all >= all * (1.0 - 1e-12), "{} of {}", held_by_all, all);
+        if pool.plan.devices() == 1 {
+            prop_assert!((held_by_all / all - 1.0).abs() < 1e-12, "{} of {}", held_by_all, all);
+        }
+        for (_, stage) in &stages {
+            prop_assert!(held.total.value() >= stage.weights.value());
+            prop_assert!(held.total.value() >= stage.total.value());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn memory_is_never_below_the_weights() {
+    each_case(300, weighty);
+}
+
+fn exchanges(model: &ShardedModel) -> usize {
+    let ends = [&model.embedding, &model.head];
+    let steps = ends.into_iter().chain(&model.blocks).flat_map(|block| &block.steps);
+    steps.filter(|step| matches!(step.task, Task::Exchange(_))).count()
+        + usize::from(model.handover.is_some())
+}
+
+#[test]
+fn one_device_exchanges_nothing() {
+    for file in Catalog::default().shelf(Kind::Models).into_keys() {
+        let question = super::ask::ask(&super::ask::on(&file, "dgx-h200")).unwrap();
+        let layers = question.graph.layers.value as u32;
+        let lay = |plan| Instance::new(&question.graph, plan, vec![layers], question.tiers());
+        let alone = lay(ParallelPlan::SINGLE);
+        assert_eq!(exchanges(&alone.prefill) + exchanges(&alone.decode), 0, "{file}");
+        let two = lay(ParallelPlan { tp: 2, moe_tp: 2, ..ParallelPlan::SINGLE });
+        assert!(exchanges(&two.prefill) > 0 && exchanges(&two.decode) > 0, "{file}");
+    }
+}
+
+/// Every degree above one brings an exchange, in the phase that it divides.
+fn divided(case: &Case) -> Result<(), TestCaseError> {
+    for instance in case.candidate.instances(&case.question) {
+        let ParallelPlan { tp, pp, cp, ep, .. } = instance.plan;
+        let together = exchanges(&instance.prefill) + exchanges(&instance.decode);
+        prop_assert_eq!(together > 0, tp > 1 || pp > 1 || cp > 1 || ep > 1 || instance.plan.moe_tp > 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_divided_is_exchanged() {
+    each_case(300, divided);
+}

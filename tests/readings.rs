@@ -1,0 +1,162 @@
+//! One formula, many readings: the plain and the traced one agree bit for bit, and the traced one
+//! knows where everything comes from.
+
+#![allow(clippy::unwrap_used)]
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use mantile::cost::roofline::Cost;
+use mantile::plan::parallel::Phase;
+use mantile::plan::shard::{ShardedBlock, Step};
+use mantile::quantity::formula::Formula;
+use mantile::quantity::ledger::{Explanation, Ledger, Op};
+use mantile::quantity::num::{Num, Qty};
+use mantile::quantity::read::{Plain, Read};
+use mantile::serving::evaluate::Evaluation;
+use mantile::serving::step::Watch;
+use mantile::spec::objective::METRICS;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+#[path = "support/ask.rs"]
+mod ask;
+#[path = "support/cases.rs"]
+mod cases;
+
+use cases::{Case, each_case};
+
+/// Every number of every kernel and exchange.
+#[derive(Default)]
+struct Kernels(Vec<(String, f64)>);
+
+impl<N: Num> Watch<N> for Kernels {
+    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<N>>) {
+        let numbers = [cost.flops, cost.bytes, cost.computing, cost.moving, cost.time, cost.floor];
+        let name = format!("{}/{}/{}", phase.name(), block.name, step.name);
+        self.0.extend(numbers.map(|number| (name.clone(), number.value())));
+    }
+
+    fn wait(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<N>) {
+        self.0.push((format!("{} {times} {what}", phase.name()), time.value()));
+    }
+}
+
+/// Every number that leaves an evaluation.
+fn figures<N: Num>(evaluation: &Evaluation<Qty<N>>) -> Vec<(String, Qty<N>)> {
+    let metrics = &evaluation.metrics;
+    let named = METRICS.iter().filter_map(|entry| Some((entry.name.to_owned(), metrics.get(entry.metric)?)));
+    let mut figures: Vec<_> = named.collect();
+    figures.extend(metrics.usd_per_token_total.map(|usd| ("usd_per_token_total".to_owned(), usd)));
+    figures.extend(evaluation.spilled.map(|bytes| ("spilled".to_owned(), bytes)));
+    let held = &evaluation.memory;
+    let memory = [held.weights, held.kv, held.activations, held.buffers, held.total, held.usable];
+    figures.extend(memory.map(|bytes| ("memory".to_owned(), bytes)));
+    for (name, step) in [("decode", &evaluation.decode), ("prefill", &evaluation.prefill)] {
+        let times = [step.total, step.slowest, step.computing, step.moving];
+        figures.extend(times.map(|time| (name.to_owned(), time)));
+    }
+    figures
+}
+
+fn evaluate<R: Read>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(String, f64)>) {
+    let mut kernels = Kernels::default();
+    let evaluation = case.candidate.evaluate(read, &case.question, &mut kernels);
+    (evaluation, kernels.0)
+}
+
+fn same_bits(plain: &[(String, f64)], traced: &[(String, f64)]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(plain.len(), traced.len());
+    for ((name, plain), (_, traced)) in plain.iter().zip(traced) {
+        prop_assert_eq!(plain.to_bits(), traced.to_bits(), "{}: {} is not {}", name, plain, traced);
+    }
+    Ok(())
+}
+
+/// Every entry follows from the entries it names, which came before it.
+fn follows(ledger: &Ledger) -> Result<(), TestCaseError> {
+    let entries = ledger.entries();
+    for (id, entry) in entries.iter().enumerate() {
+        prop_assert!(entry.op.operands().iter().all(|&part| (part as usize) < id), "{:?}", entry);
+        let at = |id: u32| entries[id as usize].value;
+        let value = match entry.op {
+            Op::Input(_) | Op::Literal => continue,
+            Op::Add(a, b) => at(a) + at(b),
+            Op::Sub(a, b) => at(a) - at(b),
+            Op::Mul(a, b) => at(a) * at(b),
+            Op::Div(a, b) => at(a) / at(b),
+            Op::Max(a, b) => at(a).max(at(b)),
+            Op::Min(a, b) => at(a).min(at(b)),
+            Op::Smax(a, b) => ((at(a) * at(a)).powi(2) + (at(b) * at(b)).powi(2)).sqrt().sqrt(),
+            Op::Pow(a, b) => at(a).powf(at(b)),
+            Op::Ceil(a) => at(a).ceil(),
+            Op::Same(a) => at(a),
+        };
+        prop_assert_eq!(value.to_bits(), entry.value.to_bits(), "{:?}", entry);
+    }
+    Ok(())
+}
+
+fn sound(explanation: &Explanation) -> Result<(), TestCaseError> {
+    prop_assert!(
+        explanation.value.is_finite(),
+        "`{}` at {} is not finite",
+        explanation.symbol,
+        explanation.path
+    );
+    let named = !explanation.symbol.is_empty();
+    prop_assert!(
+        !named || !explanation.source.is_empty(),
+        "`{}` at {} has no source",
+        explanation.symbol,
+        explanation.path
+    );
+    explanation.parts.iter().try_for_each(sound)
+}
+
+/// What the traced reading promises of one case.
+fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCaseError> {
+    let ledger = Ledger::new();
+    let (plain, plain_kernels) = evaluate(case, &Plain);
+    let (traced, traced_kernels) = evaluate(case, &&ledger);
+    let plain: Vec<_> = figures(&plain).into_iter().map(|(name, number)| (name, number.value())).collect();
+    let traced = figures(&traced);
+    let read: Vec<_> = traced.iter().map(|(name, number)| (name.clone(), number.value())).collect();
+    same_bits(&plain, &read)?;
+    same_bits(&plain_kernels, &traced_kernels)?;
+    prop_assert_eq!(ledger.unit_errors(), Vec::<String>::new());
+    follows(&ledger)?;
+    for (name, number) in &traced {
+        for leaf in ledger.leaves(*number) {
+            prop_assert!(!leaf.source.trim().is_empty(), "{} of {} has no source", leaf.symbol, name);
+        }
+    }
+    for (name, number) in traced.iter().filter(|(name, _)| EXPLAINED.contains(&name.as_str())) {
+        let explanation = ledger.explain(*number, 4);
+        prop_assert_eq!(explanation.value.to_bits(), number.value().to_bits(), "{}", name);
+        sound(&explanation)?;
+    }
+    let named = ledger.entries();
+    let named =
+        named.iter().filter_map(|entry| entry.formula).map(|formula| std::ptr::from_ref(formula) as usize);
+    seen.borrow_mut().extend(named);
+    Ok(())
+}
+
+/// Numbers that users have explained.
+const EXPLAINED: [&str; 5] = ["tpot", "ttft", "output_tok_s", "memory", "usd_per_mtok"];
+
+fn formulas() -> Vec<&'static Formula> {
+    [mantile::cost::formulas(), mantile::serving::formulas()].concat()
+}
+
+#[test]
+fn readings_agree_and_every_formula_is_read() {
+    let seen = RefCell::new(BTreeSet::new());
+    each_case(300, |case| promises(case, &seen));
+    let seen = seen.into_inner();
+    let unread =
+        formulas().into_iter().filter(|formula| !seen.contains(&(std::ptr::from_ref(*formula) as usize)));
+    let unread: Vec<_> = unread.map(|formula| formula.symbol).collect();
+    assert!(unread.is_empty(), "no case reads {unread:?}");
+}

@@ -1,0 +1,17 @@
+//! Scenarios put to the built-in catalogues.
+
+use mantile::search::question::Question;
+use mantile::spec::error::Error;
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::problem::Problem;
+
+/// The question that a scenario puts.
+pub fn ask(scenario: &Scenario) -> Result<Question, Error> {
+    Problem::resolve(&Catalog::default(), scenario)?.question()
+}
+
+/// A model on some hardware, nothing else stated.
+pub fn on(model: &str, hardware: &str) -> Scenario {
+    Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
+}

@@ -1,0 +1,220 @@
+//! Random deployments of shipped models on shipped systems: what the properties are tried on.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use mantile::plan::enumerate::enumerate;
+use mantile::plan::legal::{Limits, check, has_experts};
+use mantile::plan::parallel::ParallelPlan;
+use mantile::search::candidate::{Candidate, Duty, PoolPlan};
+use mantile::search::question::Question;
+use mantile::search::shape::cuts;
+use mantile::serving::terms::Offload;
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::kind::Kind;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use super::ask::{ask, on};
+
+/// A deployment and the question it answers.
+pub struct Case {
+    /// What is asked.
+    pub question: Question,
+    /// What is deployed.
+    pub candidate: Candidate,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Question { graph, cluster, runtime, stated, traffic, .. } = &self.question;
+        let formats = &self.question.formats[self.candidate.formats];
+        writeln!(
+            f,
+            "{} with {} layers on {} by {}",
+            graph.model_type, graph.layers.value, cluster.id, runtime.0
+        )?;
+        writeln!(f, "{} weights, {} cache, {:?}, {traffic:?}", formats.weights, formats.kv, stated.lengths)?;
+        write!(f, "offload {:?}, {:#?}", self.candidate.offload, self.candidate.pools)
+    }
+}
+
+/// How pools share the work.
+#[derive(Clone, Copy, Debug)]
+enum Pools {
+    One,
+    Mixed,
+    Split,
+}
+
+/// What is stated of the traffic.
+#[derive(Clone, Copy, Debug)]
+enum Traffic {
+    Free,
+    InFlight(u64),
+    Rate(f64),
+}
+
+/// What a case is drawn from.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    names: [Index; 5],
+    plans: [Index; 2],
+    cut: Index,
+    lengths: (u64, u64),
+    prefix: f64,
+    concurrency: [u64; 2],
+    replicas: [u64; 2],
+    traffic: Traffic,
+    offload: Offload,
+    pools: Pools,
+}
+
+/// Whole numbers of every size up to `2^bits`.
+fn sizes(bits: u32) -> impl Strategy<Value = u64> {
+    (0..bits).prop_flat_map(|bit| (1u64 << bit)..(2u64 << bit))
+}
+
+/// Every kind of case.
+pub fn draws() -> impl Strategy<Value = Draw> {
+    let traffic = prop_oneof![
+        2 => Just(Traffic::Free),
+        1 => sizes(10).prop_map(Traffic::InFlight),
+        1 => (0.01..100.0).prop_map(Traffic::Rate),
+    ];
+    let offload = prop_oneof![
+        3 => Just(Offload::Nothing),
+        1 => Just(Offload::Layers),
+        1 => Just(Offload::Experts),
+        1 => Just(Offload::Kv),
+    ];
+    let pools = prop_oneof![4 => Just(Pools::One), 1 => Just(Pools::Mixed), 2 => Just(Pools::Split)];
+    let prefix = prop_oneof![Just(0.0), 0.0..1.0];
+    let names = any::<[Index; 5]>();
+    let choices = (names, any::<[Index; 2]>(), any::<Index>());
+    let load = ((sizes(17), sizes(13)), prefix, [sizes(11), sizes(11)], [1u64..5, 1u64..5]);
+    (choices, load, traffic, offload, pools).prop_map(|(choices, load, traffic, offload, pools)| Draw {
+        names: choices.0,
+        plans: choices.1,
+        cut: choices.2,
+        lengths: load.0,
+        prefix: load.1,
+        concurrency: load.2,
+        replicas: load.3,
+        traffic,
+        offload,
+        pools,
+    })
+}
+
+static NAMES: LazyLock<[Vec<String>; 3]> = LazyLock::new(|| {
+    let catalog = Catalog::default();
+    [Kind::Models, Kind::Systems, Kind::Runtimes].map(|kind| catalog.shelf(kind).into_keys().collect())
+});
+
+/// Devices of an instance at most: more of the same kind would only take longer.
+const MOST_DEVICES: u64 = 64;
+
+impl Draw {
+    /// The question: the first model from the one drawn that the system's runtimes run at all.
+    fn question(&self) -> Question {
+        let [models, systems, runtimes] = &*NAMES;
+        let system = &systems[self.names[1].index(systems.len())];
+        let (isl, osl) = (self.lengths.0, self.lengths.1.max(if self.split() { 2 } else { 1 }));
+        let (concurrency, rate) = match self.traffic {
+            Traffic::Free => (None, None),
+            Traffic::InFlight(requests) => (Some(requests), None),
+            Traffic::Rate(rate) => (None, Some(rate)),
+        };
+        let from = |names: &Vec<String>, drawn: Index| {
+            let first = drawn.index(names.len());
+            names.iter().cycle().skip(first).take(names.len()).cloned().collect::<Vec<_>>()
+        };
+        for model in from(models, self.names[0]) {
+            for runtime in from(runtimes, self.names[2]) {
+                let scenario = Scenario {
+                    runtime: Some(runtime),
+                    weight_format: Some("any".into()),
+                    kv_format: Some("any".into()),
+                    isl: Some(isl),
+                    osl: Some(osl),
+                    prefix: Some(((isl - 1) as f64 * self.prefix) as u64),
+                    concurrency,
+                    rate,
+                    ..on(&model, system)
+                };
+                if let Ok(question) = ask(&scenario) {
+                    return question;
+                }
+            }
+        }
+        panic!("no shipped model runs on {system}");
+    }
+
+    fn split(&self) -> bool {
+        matches!(self.pools, Pools::Split)
+    }
+
+    /// The case itself.
+    pub fn case(&self) -> Case {
+        let question = self.question();
+        let formats = self.names[3].index(question.formats.len());
+        let plans = plans(&question, formats);
+        let pool = |which: usize, duty| {
+            let plan = plans[self.plans[which].index(plans.len())];
+            let cuts = cuts(&question, plan);
+            let stages = cuts[self.cut.index(cuts.len())].clone();
+            let (replicas, concurrency) = (self.replicas[which], self.concurrency[which]);
+            PoolPlan { duty, plan, stages, replicas, concurrency }
+        };
+        let linked = !question.cluster.tiers.is_empty();
+        let (pools, offload) = match self.pools {
+            Pools::Split if linked => (vec![pool(0, Duty::Prefill), pool(1, Duty::Decode)], Offload::Nothing),
+            Pools::Mixed => (vec![pool(0, Duty::Both), pool(1, Duty::Both)], self.offload),
+            _ => (vec![pool(0, Duty::Both)], self.offload),
+        };
+        Case { candidate: Candidate { formats, pools, offload }, question }
+    }
+}
+
+/// Every legal plan, whatever the runtime has of degrees; for dense models also with data parallelism.
+pub fn plans(question: &Question, formats: usize) -> Vec<ParallelPlan> {
+    let limits = question.legal_limits(&question.formats[formats]);
+    let limits = Limits { devices: limits.devices.min(MOST_DEVICES), runtime: None, ..limits };
+    let mut plans = enumerate(&question.graph, &limits).legal;
+    if !has_experts(&question.graph) {
+        let shared =
+            plans.iter().filter(|plan| plan.cp > 1).map(|plan| ParallelPlan { dp: plan.cp, cp: 1, ..*plan });
+        let shared: Vec<_> = shared.collect();
+        plans.extend(shared);
+    }
+    for plan in &plans {
+        check(&question.graph, plan, &limits).unwrap_or_else(|reason| panic!("{plan:?}: {reason}"));
+    }
+    plans
+}
+
+/// Tries `property` on `cases` deployments.
+pub fn each_case(cases: u32, property: impl Fn(&Case) -> Result<(), TestCaseError>) {
+    each(cases, draws(), |draw| {
+        let case = draw.case();
+        property(&case).map_err(|error| match error {
+            TestCaseError::Fail(why) => TestCaseError::fail(format!("{why}\n{case}")),
+            reject => reject,
+        })
+    });
+}
+
+/// Tries `property` on `cases` draws, always the same ones; `PROPTEST_CASES` sets another number.
+pub fn each<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { cases };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    match runner.run(&strategy, property) {
+        Ok(()) => {}
+        Err(TestError::Fail(why, _)) => panic!("{why}"),
+        Err(TestError::Abort(why)) => panic!("{why}"),
+    }
+}
