@@ -14,7 +14,7 @@ fn tpot(asked: &Scenario, depth: usize) -> (Explanation, String) {
     let ledger = Ledger::new();
     let number = candidate.evaluate(&&ledger, &question, &mut ()).metrics.tpot;
     let explanation = ledger.explain(number, depth);
-    let text = plain(&explained(&candidate, &question, &explanation, depth));
+    let text = plain(&explained(&candidate, &question, &explanation, depth, &[]));
     (explanation, text)
 }
 

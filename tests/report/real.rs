@@ -263,3 +263,27 @@ fn a_stated_deployment_that_breaks_a_limit_says_so_first() {
     }
     assert_eq!(text.matches("MISSED").count(), 2, "{text}");
 }
+
+#[test]
+fn a_rate_beyond_what_is_carried_has_no_metrics() {
+    let asked = |rate| Scenario {
+        deployment: Some(Deployment {
+            both: Degrees { tp: Some(1), ..Degrees::default() },
+            ..Deployment::default()
+        }),
+        rate: Some(rate),
+        ..scenario("Llama-3.1-8B", "1xh100")
+    };
+    let carried = estimate(&asked(1.0));
+    assert!(carried.candidate.violations.is_empty(), "{:?}", carried.candidate.violations);
+    let metrics = carried.candidate.metrics.as_ref().unwrap();
+    let in_flight = metrics.e2e_ms / 1e3;
+    assert!(
+        (in_flight - carried.candidate.concurrency as f64).abs() <= 1.0,
+        "the least load that carries it"
+    );
+    let swamped = estimate(&asked(1000.0));
+    let text = plain(&text::estimate(&swamped));
+    assert!(swamped.candidate.metrics.is_none() && text.starts_with("THIS CANNOT RUN"), "{text}");
+    assert!(text.contains("1000.00 asked") && !text.contains("tok/s"), "{text}");
+}
