@@ -71,11 +71,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A change as signed percent: `-60 %`, `+8 %`, `same`.
+/// A change as signed percent: `-60 %`, `+8 %`, `x 12.0`.
 pub fn change(from: f64, to: f64) -> String {
     let percent = ((to / from - 1.0) * 100.0).round();
     match percent {
-        _ if from == to => "same".to_string(),
+        _ if from == to => "0 %".to_string(),
         p if !p.is_finite() => "unknown".to_string(),
         p if p > 999.0 => format!("x {}", digits(to / from)),
         0.0 => (if to < from { "-0 %" } else { "+0 %" }).to_string(),
@@ -189,7 +189,7 @@ mod tests {
     fn changes_have_a_sign() {
         assert_eq!(change(100.0, 40.0), "-60 %");
         assert_eq!(change(100.0, 108.0), "+8 %");
-        assert_eq!(change(100.0, 100.0), "same");
         assert_eq!(change(1.0, 60.0), "x 60.0");
+        assert_eq!((change(0.0, 0.0).as_str(), change(1000.0, 1000.1).as_str()), ("0 %", "+0 %"));
     }
 }

@@ -10,7 +10,7 @@ use crate::spec::objective::{Direction, Metric};
 const TOLD: usize = 5;
 
 /// Columns of a plan.
-const PLAN: usize = 34;
+const PLAN: usize = 32;
 
 /// What is compared.
 const COMPARED: [Metric; 7] = [
@@ -26,7 +26,10 @@ const COMPARED: [Metric; 7] = [
 /// Against the best: the objective's metric, then what is better, then what is as good.
 fn trade(best: &Reported, other: &Reported, aim: Option<Metric>) -> String {
     let both = |metric: Metric| Some((best.figure(metric)?, other.figure(metric)?));
-    let spell = |metric: Metric, from: f64, to: f64| format!("{} {}", word(metric), change(from, to));
+    let spell = |metric: Metric, from: f64, to: f64| {
+        let change = if from == to { "the same".to_string() } else { change(from, to) };
+        format!("{} {change}", word(metric))
+    };
     let loss = aim.and_then(|aim| both(aim).map(|(from, to)| spell(aim, from, to)));
     let better = COMPARED.into_iter().filter(|metric| Some(*metric) != aim).filter_map(|metric| {
         let (from, to) = both(metric)?;

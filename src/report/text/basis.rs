@@ -25,7 +25,7 @@ pub fn lower_format(answer: &Answer) -> String {
                 Direction::Maximize => then > now,
             });
             let verdict = if better { "" } else { ": no gain" };
-            format!("{} instead of {} ({}){verdict}", told(then), told(now), change(now, then))
+            format!("{} instead of {} ({}){verdict}", told(then), digits(now), change(now, then))
         }
         (None, Some(then)) => format!("feasible, with {}", told(then)),
         (_, None) => "infeasible all the same".to_string(),

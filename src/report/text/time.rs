@@ -17,31 +17,41 @@ const NAME: usize = 34;
 /// Shares of a phase under which an operator is not told apart.
 const SMALL: f64 = 0.02;
 
-/// An operator, wherever in the model it stands under one name.
+/// An operator, wherever in its block it stands under one name.
 struct Row {
-    name: String,
+    place: String,
+    layers: u64,
     class: Class,
     time: f64,
     light: f64,
 }
 
+impl Row {
+    fn name(&self) -> String {
+        if self.layers > 1 { format!("{} x {}", self.place, self.layers) } else { self.place.clone() }
+    }
+}
+
 /// Operators of a phase by module, both with the longest first.
 fn modules(times: &PhaseTime) -> Vec<(Module, Vec<Row>)> {
     let mut by: BTreeMap<Module, Vec<Row>> = BTreeMap::new();
-    for line in &times.operators {
-        let Line { block, module, class, time_ms, speed_of_light_ms, .. } = line;
-        let name = if line.layers > 1 || block == "step" {
-            format!("{block}/{module} x {}", line.layers)
-        } else {
-            format!("{block}/{module}")
-        };
+    for line in times.operators.iter().filter(|line| line.time_ms > 0.0) {
+        let Line { block, module, layers, class, time_ms, speed_of_light_ms, .. } = line;
+        let place = format!("{block}/{module}");
         let rows = by.entry(line.part_of).or_default();
-        match rows.iter_mut().find(|row| row.name == name && row.class == *class) {
+        match rows.iter_mut().find(|row| row.place == place && row.class == *class) {
             Some(row) => {
+                row.layers += layers;
                 row.time += time_ms;
                 row.light += speed_of_light_ms;
             }
-            None => rows.push(Row { name, class: *class, time: *time_ms, light: *speed_of_light_ms }),
+            None => rows.push(Row {
+                place,
+                layers: *layers,
+                class: *class,
+                time: *time_ms,
+                light: *speed_of_light_ms,
+            }),
         }
     }
     let all = |rows: &[Row]| rows.iter().map(|row| row.time).sum::<f64>();
@@ -74,7 +84,7 @@ fn phase(times: &PhaseTime, title: &str) -> String {
     let mut text = paragraph(&format!("{title}: {} = {}", spell(times.time_ms), shares.join(" + ")));
     let header = format!(
         "    {:<NAME$} {:<13} {:>9} {:>9} {:>7}  {:>5}",
-        "operator x layers", "bound by", "time", "light", "% light", "share"
+        "operator x times", "bound by", "time", "light", "% light", "share"
     );
     text.push_str(&format!("{header}\n"));
     for (module, rows) in modules(times) {
@@ -90,7 +100,7 @@ fn phase(times: &PhaseTime, title: &str) -> String {
         }
         for one in told {
             let line =
-                row(&format!("  {}", one.name), one.class.name(), (one.time, one.light), share(one.time));
+                row(&format!("  {}", one.name()), one.class.name(), (one.time, one.light), share(one.time));
             text.push_str(&format!("    {}\n", line.trim_end()));
         }
         if !small.is_empty() {
