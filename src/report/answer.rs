@@ -1,5 +1,7 @@
 //! From the search's outcome to the result that leaves the house.
 
+use rayon::prelude::*;
+
 use super::breakdown::Breakdown;
 use super::detail::detail;
 use super::number::{gib, limit as spell, time, word};
@@ -45,7 +47,7 @@ pub fn answer(
         best: best.map(|best| reported(question, best)),
         detail: best.map(|best| detail(question, best, &leaves)),
         alternatives: all(&outcome.alternatives),
-        front: all(&outcome.front),
+        front: outcome.front.par_iter().map(|found| reported(question, &found.candidate)).collect(),
         census: outcome.census.clone(),
         nearest,
         weights_need: if full { weights_need(question) } else { vec![] },
