@@ -3,11 +3,16 @@
 pub mod answer;
 pub mod breakdown;
 pub mod catalog;
+pub mod constraint;
+pub mod detail;
 pub mod explain;
 pub mod help;
 pub mod inspect;
+pub mod number;
+pub mod plot;
 pub mod result;
 pub mod rows;
 pub mod schema;
+pub mod shortage;
 pub mod table;
 pub mod text;

@@ -9,6 +9,7 @@ pub mod outcome;
 pub mod packing;
 pub mod pareto;
 pub mod point;
+pub mod prompts;
 pub mod question;
 pub mod run;
 pub mod shape;

@@ -2,6 +2,7 @@
 
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::read::Plain;
+use crate::report::answer::forbidden;
 use crate::report::result::{Asked, LowerFormat};
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::outcome::Outcome;
@@ -69,13 +70,24 @@ pub fn lower_format(problem: &Problem, outcome: &Outcome) -> Result<Option<Lower
 /// A stated deployment as a candidate: the pipeline cut where stages hold alike, the concurrency as
 /// stated, or the largest that fits.
 pub fn candidate(question: &Question, pools: &[(Duty, ParallelPlan, u64)]) -> Candidate {
-    let pool = |&(duty, plan, replicas): &(Duty, ParallelPlan, u64)| {
-        let stages = cuts(question, plan).swap_remove(0);
-        PoolPlan { duty, plan, stages, replicas, concurrency: plan.dp }
+    let pool = |&(duty, plan, replicas): &(Duty, ParallelPlan, u64)| PoolPlan {
+        duty,
+        plan,
+        stages: vec![],
+        replicas,
+        concurrency: plan.dp,
     };
     let mut candidate =
         Candidate { formats: 0, pools: pools.iter().map(pool).collect(), offload: Offload::Nothing };
-    let answering: u64 = candidate.pools.iter().filter(|p| p.duty != Duty::Prefill).map(|p| p.replicas).sum();
+    if let Traffic::InFlight(requests) = question.traffic {
+        let answering = candidate.pools.iter_mut().filter(|p| p.duty != Duty::Prefill);
+        answering.for_each(|p| p.concurrency = requests.div_ceil(p.replicas.max(1)));
+    }
+    // What no rule allows cannot be laid out.
+    if !forbidden(question, &candidate).is_empty() {
+        return candidate;
+    }
+    candidate.pools.iter_mut().for_each(|pool| pool.stages = cuts(question, pool.plan).swap_remove(0));
     let load = |candidate: &mut Candidate, concurrency: u64| {
         candidate
             .pools
@@ -87,17 +99,14 @@ pub fn candidate(question: &Question, pools: &[(Duty, ParallelPlan, u64)]) -> Ca
         let held = candidate.evaluate(&Plain, question, &mut ()).memory;
         held.total.value() <= held.usable.value()
     };
-    match question.traffic {
-        Traffic::InFlight(requests) => load(&mut candidate, requests.div_ceil(answering.max(1))),
-        _ => {
-            let dp = candidate.pools.last().map_or(1, |pool| pool.plan.dp);
-            let mut probe = candidate.clone();
-            let most = largest(MOST_REQUESTS_PER_RANK, |requests| {
-                load(&mut probe, requests * dp);
-                fits(&probe)
-            });
-            load(&mut candidate, most.max(1) * dp);
-        }
+    if !matches!(question.traffic, Traffic::InFlight(_)) {
+        let dp = candidate.pools.last().map_or(1, |pool| pool.plan.dp);
+        let mut probe = candidate.clone();
+        let most = largest(MOST_REQUESTS_PER_RANK, |requests| {
+            load(&mut probe, requests * dp);
+            fits(&probe)
+        });
+        load(&mut candidate, most.max(1) * dp);
     }
     candidate
 }

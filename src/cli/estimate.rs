@@ -6,7 +6,7 @@ use super::{Fault, Verdict, ask};
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::has_experts;
 use crate::plan::parallel::ParallelPlan;
-use crate::report::answer::reported;
+use crate::report::answer::estimated;
 use crate::report::rows::csv;
 use crate::report::text::estimate;
 use crate::search::candidate::Duty;
@@ -66,14 +66,14 @@ impl Estimate {
     fn answer(&self, problem: &Problem, deployment: &Stated) -> Result<Verdict, Fault> {
         let question = problem.question()?;
         let candidate = ask::candidate(&question, &deployment.pools());
-        let reported = reported(&question, &candidate);
+        let estimated = estimated(&question, ask::asked(problem, &question), &candidate);
         let text = match self.output.format {
-            Format::Table => estimate(&question, &candidate, &reported, &ask::asked(problem, &question)),
-            Format::Json => json(&reported),
-            Format::Csv => csv(std::slice::from_ref(&reported)),
+            Format::Table => estimate(&estimated),
+            Format::Json => json(&estimated),
+            Format::Csv => csv(std::slice::from_ref(&estimated.candidate)),
         };
         self.output.write(&text)?;
-        Ok(if reported.metrics.is_some() { Verdict::Found } else { Verdict::Infeasible })
+        Ok(if estimated.candidate.metrics.is_some() { Verdict::Found } else { Verdict::Infeasible })
     }
 }
 

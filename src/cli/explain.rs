@@ -5,6 +5,7 @@ use super::output::{Format, Output, json};
 use super::question::Question;
 use super::{Fault, Verdict, ask};
 use crate::quantity::ledger::Ledger;
+use crate::report::answer::forbidden;
 use crate::report::explain::{explained, leaves};
 use crate::search::run::{UNWATCHED, run};
 use crate::spec::deployment::Deployment;
@@ -83,6 +84,13 @@ impl Explain {
             self.output.write(text)?;
             return Ok(Verdict::Infeasible);
         };
+        let broken = forbidden(&question, &candidate);
+        if !broken.is_empty() {
+            let broken: Vec<String> = broken.iter().map(ToString::to_string).collect();
+            let text = format!("this cannot run, so there is no number to explain: {}\n", broken.join("; "));
+            self.output.write(&text)?;
+            return Ok(Verdict::Infeasible);
+        }
         let ledger = Ledger::new();
         let evaluation = candidate.evaluate(&&ledger, &question, &mut ());
         let metrics = &evaluation.metrics;
@@ -114,7 +122,7 @@ impl Explain {
         let depth = self.depth.unwrap_or(DEPTH) as usize;
         let explanation = ledger.explain(number, depth);
         let text = match self.output.format {
-            Format::Table => explained(&candidate, &question, &explanation),
+            Format::Table => explained(&candidate, &question, &explanation, depth),
             Format::Json => json(&explanation),
             Format::Csv => leaves(&ledger.leaves(number)),
         };

@@ -55,7 +55,7 @@ impl Optimize {
             file::write(path, &text)?;
         }
         let text = match self.output.format {
-            Format::Table => table(&question, &outcome, &answer),
+            Format::Table => table(&answer),
             Format::Json => json(&answer),
             Format::Csv => csv(&answer.front),
         };

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use anstream::adapter::strip_str;
 use serde::Serialize;
 
 use super::{Fault, Verdict};
@@ -54,7 +55,7 @@ impl Output {
     /// The file or the pipe takes no more.
     pub fn write(&self, text: &str) -> Result<(), Fault> {
         match &self.out {
-            Some(path) if path.as_os_str() != "-" => Ok(file::write(path, text)?),
+            Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(text).to_string())?),
             _ => {
                 let mut out = anstream::stdout().lock();
                 out.write_all(text.as_bytes())?;

@@ -41,7 +41,7 @@ pub fn quantised(format: &Format) -> [bool; ROLES] {
 ///
 /// # Errors
 /// The device has none of those that the format can be computed in.
-pub fn arithmetic<'a>(device: &'a Device, format: &Format) -> Result<(Arithmetic, Datum, bool), Error> {
+pub fn arithmetic(device: &Device, format: &Format) -> Result<(Arithmetic, Datum, bool), Error> {
     let native = format.computes_in.first();
     let found = format.computes_in.iter().find_map(|a| device.peak.get(a).map(|peak| (*a, peak)));
     let (arithmetic, peak) = found.ok_or_else(|| {
@@ -66,8 +66,8 @@ fn constants<'a>(
 ) -> Option<(&'a Constants, Option<String>)> {
     let serves = |c: &&Constants| c.weight_formats.iter().any(|f| f == format);
     let any = |c: &&Constants| c.weight_formats.iter().any(|f| f == "*");
-    let exact = |c: &&Constants| c.devices.iter().any(|id| *id == device.id);
-    let family = |c: &&Constants| c.families.iter().any(|f| *f == device.family);
+    let exact = |c: &&Constants| c.devices.contains(&device.id);
+    let family = |c: &&Constants| c.families.contains(&device.family);
     let all = || runtime.constants.iter();
     let near = |c: &'a Constants, why: &str| Some((c, Some(format!("{why} of {}", runtime.name))));
     if let Some(c) = all().find(|c| exact(c) && serves(c)).or(all().find(|c| exact(c) && any(c))) {

@@ -49,8 +49,9 @@ impl Group {
         let outer_tier =
             tiers.iter().position(|tier| tier.devices >= reach).unwrap_or(tiers.len().checked_sub(1)?);
         let within = |tier: &TierShape| tier.devices.div_ceil(stride).min(size);
-        let inside =
-            tiers[..outer_tier].iter().rposition(|tier| within(tier) > 1 && size % within(tier) == 0);
+        let inside = tiers[..outer_tier]
+            .iter()
+            .rposition(|tier| within(tier) > 1 && size.is_multiple_of(within(tier)));
         Some(match inside {
             Some(inner_tier) => Group { size, inner: within(&tiers[inner_tier]), inner_tier, outer_tier },
             None => Group { size, inner: size, inner_tier: outer_tier, outer_tier },

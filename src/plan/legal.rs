@@ -37,7 +37,7 @@ pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &Limits) -> Result<(
             Operator::Attention { heads, kv_heads, .. } => {
                 divides("num_attention_heads", heads.value, "tp", tp)?;
                 let kv_heads = kv_heads.value;
-                if kv_heads % tp != 0 && tp % kv_heads != 0 {
+                if kv_heads % tp != 0 && !tp.is_multiple_of(kv_heads) {
                     return Err(Infeasible::KvHeads { kv_heads, tp });
                 }
             }

@@ -1,19 +1,28 @@
 //! From the search's outcome to the result that leaves the house.
 
 use super::breakdown::Breakdown;
+use super::detail::detail;
+use super::number::{gib, limit as spell, time, word};
 use super::result::{
-    Answer, Asked, Assumption, Feasibility, Figures, LowerFormat, Memory, Nearest, Plan, PoolReport, Reported,
+    Answer, Asked, Assumption, Estimated, Feasibility, Figures, LowerFormat, Memory, Nearest, Plan,
+    PoolReport, Reported,
 };
+use super::shortage::{OUT_OF_MEMORY, weights_need};
+use crate::cost::memory::Footprint;
+use crate::plan::infeasible::Infeasible;
+use crate::plan::legal::check;
 use crate::plan::parallel::Phase;
 use crate::quantity::datum::Grade;
-use crate::quantity::ledger::Ledger;
+use crate::quantity::ledger::{Leaf, Ledger};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::outcome::{Found, Outcome};
+use crate::search::point::{place, point};
 use crate::search::question::Question;
-use crate::search::shape::short;
+use crate::search::shape::largest_part;
 use crate::serving::evaluate::{Evaluation, residency};
+use crate::serving::instance::Instance;
 
 /// The whole result.
 pub fn answer(
@@ -27,78 +36,151 @@ pub fn answer(
         candidate: reported(question, &found.candidate),
         misses: reason.to_string(),
     });
+    let best = outcome.best.as_ref().map(|found| &found.candidate);
+    let leaves = best.map_or_else(Vec::new, |best| leaves(question, best));
+    let full = best.is_none() && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
     Answer {
         status: outcome.status,
         question: asked,
-        best: outcome.best.as_ref().map(|found| reported(question, &found.candidate)),
+        best: best.map(|best| reported(question, best)),
+        detail: best.map(|best| detail(question, best, &leaves)),
         alternatives: all(&outcome.alternatives),
         front: all(&outcome.front),
         census: outcome.census.clone(),
         nearest,
+        weights_need: if full { weights_need(question) } else { vec![] },
         lower_format,
-        assumptions: outcome.best.as_ref().map_or_else(Vec::new, |f| assumptions(question, &f.candidate)),
+        assumptions: assumptions(&leaves),
     }
+}
+
+/// A stated deployment, and what comes of it.
+pub fn estimated(question: &Question, asked: Asked, candidate: &Candidate) -> Estimated {
+    let reported = reported(question, candidate);
+    let legal = reported.feasibility != Feasibility::Illegal;
+    let leaves = if legal { leaves(question, candidate) } else { vec![] };
+    Estimated {
+        detail: legal.then(|| detail(question, candidate, &leaves)),
+        assumptions: assumptions(&leaves),
+        candidate: reported,
+        question: asked,
+    }
+}
+
+/// Rules that a candidate breaks whatever its load and memory: it cannot even be laid out.
+pub fn forbidden(question: &Question, candidate: &Candidate) -> Vec<Infeasible> {
+    let limits = question.legal_limits(&question.formats[candidate.formats]);
+    let plans = candidate.pools.iter().map(|pool| check(&question.graph, &pool.plan, &limits));
+    let mut broken: Vec<Infeasible> = Vec::new();
+    for reason in plans.chain([question.context_fits()]).filter_map(Result::err) {
+        if !broken.contains(&reason) {
+            broken.push(reason);
+        }
+    }
+    broken
 }
 
 /// A candidate with everything that is told of it. One that cannot run has no metrics.
 pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
-    let evaluation = candidate.evaluate(&Plain, question, &mut ());
-    let violations = violations(question, candidate, &evaluation);
-    let fits = evaluation.memory.total.value() <= evaluation.memory.usable.value();
-    let feasibility = match evaluation.spilled {
-        Some(_) => Feasibility::WithOffload,
-        None if fits && prompts_fit(question, candidate) => Feasibility::InVram,
-        None => Feasibility::InsufficientMemory,
-    };
-    let runs = feasibility != Feasibility::InsufficientMemory;
-    let devices = candidate.devices();
     let formats = &question.formats[candidate.formats];
-    Reported {
+    let devices = candidate.devices();
+    let bare = Reported {
         plan: plan(candidate),
         weight_format: formats.weights.clone(),
         kv_format: formats.kv.clone(),
         concurrency: candidate.concurrency(&question.traffic),
         devices,
         idle_devices: question.cluster.devices().saturating_sub(devices),
+        feasibility: Feasibility::Illegal,
+        violations: forbidden(question, candidate).iter().map(Infeasible::to_string).collect(),
+        memory: None,
+        bottleneck: None,
+        metrics: None,
+    };
+    if !bare.violations.is_empty() {
+        return bare;
+    }
+    let evaluation = candidate.evaluate(&Plain, question, &mut ());
+    let short = shortages(question, candidate, &evaluation);
+    let feasibility = match evaluation.spilled {
+        _ if !short.is_empty() => Feasibility::InsufficientMemory,
+        Some(_) => Feasibility::WithOffload,
+        None => Feasibility::InVram,
+    };
+    let runs = short.is_empty();
+    let bound = || Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string();
+    Reported {
         feasibility,
-        violations,
-        memory: memory(&evaluation, question, candidate),
-        bottleneck: Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string(),
+        violations: if runs { missed(question, &evaluation) } else { short },
+        memory: Some(memory(&evaluation.memory, evaluation.spilled, question, candidate)),
+        bottleneck: runs.then(bound),
         metrics: runs.then(|| figures(&evaluation)),
+        ..bare
     }
 }
 
-/// Limits and rules that a candidate breaks.
-fn violations(question: &Question, candidate: &Candidate, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
+/// What the fullest device of each pool holds, in order.
+pub fn holdings(question: &Question, candidate: &Candidate) -> Vec<Footprint<Qty<f64>>> {
+    let machine = question.formats[candidate.formats].plain();
+    let instances = candidate.instances(question);
+    let held = |(pool, instance): (&PoolPlan, &Instance)| {
+        let phase = if pool.duty == Duty::Prefill { Phase::Prefill } else { Phase::Decode };
+        residency(&Plain, instance, phase, machine, question.terms(), pool.concurrency)
+    };
+    candidate.pools.iter().zip(&instances).map(held).collect()
+}
+
+/// Whether a device can give what it is asked to hold.
+pub fn fits(held: &Footprint<Qty<f64>>) -> bool {
+    held.total.value() <= held.usable.value()
+}
+
+fn shortages(question: &Question, candidate: &Candidate, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
+    if evaluation.spilled.is_some() {
+        return vec![];
+    }
+    let pools = candidate.pools.iter().zip(holdings(question, candidate));
+    let told = |(pool, held): (&PoolPlan, Footprint<Qty<f64>>)| {
+        let whose = match pool.duty {
+            Duty::Both => "",
+            Duty::Prefill => "prefill pool: ",
+            Duty::Decode => "decode pool: ",
+        };
+        let (needed, usable) = (held.total.value(), held.usable.value());
+        (!fits(&held)).then(|| {
+            format!(
+                "{whose}{} needed on the fullest device, {} usable: {} short (mostly {})",
+                gib(needed),
+                gib(usable),
+                gib(needed - usable),
+                largest_part(&held)
+            )
+        })
+    };
+    pools.filter_map(told).collect()
+}
+
+/// Every latency limit that is missed.
+fn missed(question: &Question, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
+    let mut point = point(&evaluation.metrics);
     let mut broken = Vec::new();
-    for pool in &candidate.pools {
-        let limits = question.legal_limits(&question.formats[candidate.formats]);
-        if let Err(reason) = crate::plan::legal::check(&question.graph, &pool.plan, &limits) {
-            broken.push(reason.to_string());
-        }
+    while let Some(Infeasible::LimitMissed { metric, value, limit }) = question.missed(&point) {
+        let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
+        broken.push(format!("{} is {value}, the limit is {limit}", word(metric)));
+        // Told; the next one.
+        point[place(metric)] = 0.0;
     }
-    broken.extend(question.context_fits().err().map(|reason| reason.to_string()));
-    if evaluation.spilled.is_none() && evaluation.memory.total.value() > evaluation.memory.usable.value() {
-        broken.push(short(&evaluation.memory).to_string());
-    }
-    let point = crate::search::point::point(&evaluation.metrics);
-    broken.extend(question.missed(&point).map(|reason| reason.to_string()));
     broken
 }
 
-/// Whether a pool of prompts has room for one.
-fn prompts_fit(question: &Question, candidate: &Candidate) -> bool {
-    let machine = question.formats[candidate.formats].plain();
-    let instances = candidate.instances(question);
-    let mut prompts = candidate.pools.iter().zip(&instances).filter(|(pool, _)| pool.duty == Duty::Prefill);
-    prompts.all(|(pool, instance)| {
-        let held = residency(&Plain, instance, Phase::Prefill, machine, question.terms(), pool.concurrency);
-        held.total.value() <= held.usable.value()
-    })
-}
-
-fn memory(evaluation: &Evaluation<Qty<f64>>, question: &Question, candidate: &Candidate) -> Memory {
-    let held = &evaluation.memory;
+/// A footprint as it is reported.
+pub fn memory(
+    held: &Footprint<Qty<f64>>,
+    spilled: Option<Qty<f64>>,
+    question: &Question,
+    candidate: &Candidate,
+) -> Memory {
+    let chip = &question.formats[candidate.formats].plain().chip;
     Memory {
         weights_bytes: held.weights.value(),
         kv_cache_bytes: held.kv.value(),
@@ -106,8 +188,9 @@ fn memory(evaluation: &Evaluation<Qty<f64>>, question: &Question, candidate: &Ca
         buffers_bytes: held.buffers.value(),
         total_bytes: held.total.value(),
         usable_bytes: held.usable.value(),
-        capacity_bytes: question.formats[candidate.formats].plain().chip.capacity.value(),
-        offloaded_bytes: evaluation.spilled.map_or(0.0, Qty::value),
+        capacity_bytes: chip.capacity.value(),
+        utilization: chip.utilization.value(),
+        offloaded_bytes: spilled.map_or(0.0, Qty::value),
     }
 }
 
@@ -133,6 +216,7 @@ fn pool(pool: &PoolPlan) -> PoolReport {
     let plan = pool.plan;
     PoolReport {
         duty: pool.duty,
+        label: plan.label(),
         tp: plan.tp,
         pp: plan.pp,
         dp: plan.dp,
@@ -167,17 +251,29 @@ pub fn plan(candidate: &Candidate) -> Plan {
     }
 }
 
-/// What the metrics of a candidate rest on that nobody measured or stated.
-pub fn assumptions(question: &Question, candidate: &Candidate) -> Vec<Assumption> {
+/// Every datum that the metrics of a candidate rest on, once.
+pub fn leaves(question: &Question, candidate: &Candidate) -> Vec<Leaf> {
     let ledger = Ledger::new();
     let m = candidate.evaluate(&&ledger, question, &mut ()).metrics;
-    let numbers = [Some(m.ttft), Some(m.tpot), Some(m.output_tok_s), m.usd_per_token, m.watts];
-    let mut assumptions: Vec<Assumption> = Vec::new();
+    let numbers =
+        [Some(m.ttft), Some(m.tpot), Some(m.output_tok_s), m.usd_per_token, m.watts, Some(m.max_context)];
+    let mut leaves: Vec<Leaf> = Vec::new();
     for leaf in numbers.into_iter().flatten().flat_map(|number| ledger.leaves(number)) {
-        let found = Assumption { symbol: leaf.symbol, value: leaf.text, why: leaf.source, grade: leaf.grade };
-        if found.grade == Grade::Assumed && !assumptions.contains(&found) {
-            assumptions.push(found);
+        if !leaves.contains(&leaf) {
+            leaves.push(leaf);
         }
     }
-    assumptions
+    leaves
+}
+
+/// Those of them that nobody measured or stated.
+fn assumptions(leaves: &[Leaf]) -> Vec<Assumption> {
+    let assumed = leaves.iter().filter(|leaf| leaf.grade == Grade::Assumed);
+    let told = |leaf: &Leaf| Assumption {
+        symbol: leaf.symbol.clone(),
+        value: leaf.text.clone(),
+        why: leaf.source.clone(),
+        grade: leaf.grade,
+    };
+    assumed.map(told).collect()
 }

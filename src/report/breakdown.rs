@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cost::roofline::Cost;
+use crate::graph::operator::Operator;
+use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{ShardedBlock, Step, Task};
 use crate::quantity::num::Qty;
@@ -38,6 +40,58 @@ impl Class {
     }
 }
 
+/// What an operator is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Module {
+    /// Attention and its projections.
+    Attention,
+    /// Dense feed-forward networks.
+    FeedForward,
+    /// Routed and shared experts, and the router.
+    Experts,
+    /// Norms and the residual stream.
+    Residual,
+    /// Embedding, vocabulary projection, sampling.
+    Vocabulary,
+    /// Exchanges between devices.
+    Communication,
+    /// Launches and the host.
+    Overhead,
+}
+
+impl Module {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Module::Attention => "attention",
+            Module::FeedForward => "feed-forward",
+            Module::Experts => "experts",
+            Module::Residual => "norms, residual",
+            Module::Vocabulary => "vocabulary",
+            Module::Communication => "communication",
+            Module::Overhead => "overhead",
+        }
+    }
+
+    fn of(task: &Task) -> Module {
+        let Task::Compute { operator, role, .. } = task else { return Module::Communication };
+        match operator {
+            Operator::Attention { .. } | Operator::LatentAttention { .. } => Module::Attention,
+            Operator::Activation { .. } => Module::FeedForward,
+            Operator::Router { .. } | Operator::Experts { .. } => Module::Experts,
+            Operator::Embedding { .. } | Operator::Sampling { .. } => Module::Vocabulary,
+            Operator::Input { .. } | Operator::Norm { .. } | Operator::Add { .. } => Module::Residual,
+            Operator::Linear { .. } => match role {
+                Role::Attention => Module::Attention,
+                Role::Expert | Role::SharedExpert | Role::Router => Module::Experts,
+                Role::Embedding | Role::LmHead => Module::Vocabulary,
+                Role::Mlp | Role::Norm | Role::Bias | Role::Sink => Module::FeedForward,
+            },
+        }
+    }
+}
+
 /// One operator of a step, over all its layers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Line {
@@ -47,6 +101,8 @@ pub struct Line {
     pub block: String,
     /// Its place in the block.
     pub module: String,
+    /// What it is part of.
+    pub part_of: Module,
     /// Layers of that block.
     pub layers: u64,
     /// What bounds it.
@@ -56,6 +112,9 @@ pub struct Line {
     /// Speed of light: operations at the dense peak, bytes at full bandwidth, wire bytes at link rate.
     pub speed_of_light_ms: f64,
 }
+
+/// Every class, in the order in which they are told.
+pub const CLASSES: [Class; 4] = [Class::Compute, Class::Memory, Class::Communication, Class::Overhead];
 
 /// Time of one phase by what bounds it, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -67,8 +126,7 @@ pub struct ByClass {
 impl ByClass {
     /// The class that takes most.
     pub fn largest(&self) -> Class {
-        let classes = [Class::Compute, Class::Memory, Class::Communication, Class::Overhead];
-        let most = classes.into_iter().max_by(|a, b| self.of(*a).total_cmp(&self.of(*b)));
+        let most = CLASSES.into_iter().max_by(|a, b| self.of(*a).total_cmp(&self.of(*b)));
         most.expect("there are four")
     }
 
@@ -90,12 +148,19 @@ struct Collect {
 }
 
 impl Collect {
-    fn line(&mut self, place: (Phase, &str, &str), layers: u64, class: Class, (time, floor): (f64, f64)) {
+    fn line(
+        &mut self,
+        place: (Phase, &str, &str),
+        layers: u64,
+        (part_of, class): (Module, Class),
+        (time, floor): (f64, f64),
+    ) {
         let all = |seconds: f64| seconds * layers as f64 * 1e3;
         self.lines.push(Line {
             phase: place.0,
             block: place.1.to_string(),
             module: place.2.to_string(),
+            part_of,
             layers,
             class,
             time_ms: all(time),
@@ -112,11 +177,13 @@ impl Watch<f64> for Collect {
             Task::Compute { .. } => Class::Memory,
         };
         let times = (cost.time.value(), cost.floor.value());
-        self.line((phase, block.name, step.name), block.layers.value, class, times);
+        let kind = (Module::of(&step.task), class);
+        self.line((phase, block.name, step.name), block.layers.value, kind, times);
     }
 
     fn wait(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<f64>) {
-        self.line((phase, "step", what), times, Class::Overhead, (time.value(), 0.0));
+        let kind = (Module::Overhead, Class::Overhead);
+        self.line((phase, "step", what), times, kind, (time.value(), 0.0));
     }
 }
 

@@ -1,51 +1,126 @@
-//! The drill-down as text: formula in symbols, with numbers, the result, which side decided, the source.
+//! The drill-down as text: formula in symbols, with numbers, the result, which side decided, the source. Each is
+//! told once.
 
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::plan;
+use super::number::count;
+use super::text::page::{BOLD, styled, wrap};
+use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Explanation, Leaf};
 use crate::search::candidate::Candidate;
 use crate::search::question::Question;
 
-/// The explanation of a number of a candidate.
-pub fn explained(candidate: &Candidate, question: &Question, explanation: &Explanation) -> String {
-    let formats = &question.formats[candidate.formats];
-    let mut text = format!(
-        "{} of {}, {} weights, {} KV, {} in flight\n\n",
-        explanation.symbol,
-        plan(candidate).label,
-        formats.weights,
-        formats.kv,
-        candidate.concurrency(&question.traffic),
-    );
-    tell(&mut text, explanation, 0);
-    text
+/// No line is longer.
+const WIDTH: usize = 110;
+/// Columns that the parts of a number are indented by.
+const STEP: usize = 2;
+/// Sources shorter than this are told again.
+const SHORT: usize = 40;
+
+/// What has been told already.
+struct Told {
+    /// Numbers: where, what they are called, how they come about, what they are.
+    numbers: BTreeSet<[String; 4]>,
+    /// Long sources, and for which datum they were told first.
+    sources: BTreeMap<String, String>,
+    /// Why formulas hold.
+    reasons: BTreeSet<String>,
+    /// Numbers whose formula is told and whose parts are not.
+    cut: u64,
+    text: String,
 }
 
-fn tell(text: &mut String, explanation: &Explanation, level: usize) {
-    let pad = "  ".repeat(level);
-    let Explanation {
-        symbol, path, formula, substituted, text: value, bound, why, source, grade, parts, ..
-    } = explanation;
-    // Writing to a String does not fail.
-    let Some(formula) = formula else {
-        let _ = writeln!(text, "{pad}{symbol} = {value}    <- {grade}: {source}");
-        return;
+/// The explanation of a number of a candidate, told `depth` levels deep.
+pub fn explained(
+    candidate: &Candidate,
+    question: &Question,
+    explanation: &Explanation,
+    depth: usize,
+) -> String {
+    let formats = &question.formats[candidate.formats];
+    let requests = count(candidate.concurrency(&question.traffic), "request");
+    let (plan, Explanation { symbol, text, grade, .. }) = (plan(candidate).label, explanation);
+    let head = styled(BOLD, &format!("{symbol} = {text}"));
+    let of = format!("of {plan}, {} weights, {} KV, {requests} in flight", formats.weights, formats.kv);
+    let rests = format!(
+        "rests on figures that are {grade} at worst; told again only where a part rests on better ones"
+    );
+    let mut told = Told {
+        numbers: BTreeSet::new(),
+        sources: BTreeMap::new(),
+        reasons: BTreeSet::new(),
+        cut: 0,
+        text: format!("{head}\n{}{}\n", wrap(&of, WIDTH, 2, 2), wrap(&rests, WIDTH, 2, 2)),
     };
-    let place = if path.is_empty() { String::new() } else { format!(" [{path}]") };
-    let _ = writeln!(text, "{pad}{symbol}{place} = {formula}");
-    if let Some(substituted) = substituted {
-        let _ = writeln!(text, "{pad}  = {substituted}");
+    told.number(explanation, 0, *grade);
+    if told.cut > 0 {
+        let more = format!(
+            "{} go deeper: --depth {}, or --path with what stands in brackets",
+            count(told.cut, "number"),
+            depth + 1
+        );
+        told.text.push('\n');
+        told.text.push_str(&wrap(&more, WIDTH, 0, 2));
     }
-    let _ = writeln!(text, "{pad}  = {value}");
-    bound.iter().for_each(|bound| {
-        let _ = writeln!(text, "{pad}  | {bound}");
-    });
-    if !why.is_empty() {
-        let _ = writeln!(text, "{pad}  | {why} ({source})");
+    told.text
+}
+
+impl Told {
+    fn line(&mut self, text: &str, level: usize) {
+        // Deep down there is still room for words.
+        let indent = (level * STEP).min(WIDTH / 2);
+        self.text.push_str(&wrap(text, WIDTH, indent, indent + 2 * STEP));
     }
-    let _ = writeln!(text, "{pad}  | rests on what is {grade} at worst");
-    parts.iter().for_each(|part| tell(text, part, level + 1));
+
+    fn number(&mut self, number: &Explanation, level: usize, above: Grade) {
+        let Explanation {
+            symbol, path, formula, substituted, text, bound, why, source, grade, parts, ..
+        } = number;
+        let Some(formula) = formula else { return self.datum(number, level) };
+        let place = if path.is_empty() { String::new() } else { format!(" [{path}]") };
+        let key = [path.clone(), symbol.clone(), formula.clone(), text.clone()];
+        if !self.numbers.insert(key) {
+            return self.line(&format!("{symbol}{place} = {text}, as above"), level);
+        }
+        let better =
+            if *grade < above { format!("  (rests on what is {grade} at worst)") } else { String::new() };
+        let inserted = substituted.as_ref().filter(|inserted| *inserted != text);
+        match inserted {
+            // `x = y = 3 ms` says all there is.
+            None => self.line(&format!("{symbol}{place} = {formula} = {text}{better}"), level),
+            Some(inserted) => {
+                self.line(&format!("{symbol}{place} = {formula}"), level);
+                self.line(&format!("= {inserted}"), level + 1);
+                self.line(&format!("= {text}{better}"), level + 1);
+            }
+        }
+        bound.iter().for_each(|bound| self.line(&format!("| {bound}"), level + 1));
+        if !why.is_empty() && self.reasons.insert(format!("{why} {source}")) {
+            self.line(&format!("| {why} ({source})"), level + 1);
+        }
+        if parts.is_empty() && formula.contains(char::is_alphabetic) {
+            self.cut += 1;
+        }
+        parts.iter().for_each(|part| self.number(part, level + 1, *grade));
+    }
+
+    fn datum(&mut self, datum: &Explanation, level: usize) {
+        let Explanation { symbol, text, source, grade, .. } = datum;
+        let key = [String::new(), symbol.clone(), source.clone(), text.clone()];
+        if !self.numbers.insert(key) {
+            return self.line(&format!("{symbol} = {text}"), level);
+        }
+        // `plan: pp` of pp is `plan`.
+        let brief = source.strip_suffix(symbol.as_str()).and_then(|start| start.strip_suffix(": "));
+        let source = brief.unwrap_or(source);
+        let from = match self.sources.get(source) {
+            Some(first) if source.chars().count() >= SHORT => format!("source as of {first}"),
+            _ => source.to_string(),
+        };
+        self.sources.entry(source.to_string()).or_insert_with(|| symbol.clone());
+        self.line(&format!("{symbol} = {text}  <- {grade}: {from}"), level);
+    }
 }
 
 /// Every datum that a number rests on, as CSV.

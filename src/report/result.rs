@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::detail::Detail;
 use crate::quantity::datum::Grade;
 use crate::search::candidate::Duty;
 use crate::search::outcome::{Census, Status};
-use crate::spec::objective::{Aim, Limits};
+use crate::spec::objective::{Aim, Limits, Metric};
 
 /// The answer to a question.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -17,6 +18,8 @@ pub struct Answer {
     pub question: Asked,
     /// The optimum, or the stated deployment; null when there is none.
     pub best: Option<Reported>,
+    /// The optimum laid open; null when there is none.
+    pub detail: Option<Detail>,
     /// The best of other strategies, best first.
     pub alternatives: Vec<Reported>,
     /// The Pareto front over the question's axes.
@@ -25,9 +28,25 @@ pub struct Answer {
     pub census: Census,
     /// When infeasible: what came nearest, and what it misses.
     pub nearest: Option<Nearest>,
+    /// When infeasible: what the weights alone take.
+    pub weights_need: Vec<WeightsNeed>,
     /// What the next lower weight format would gain, and what is published about its quality.
     pub lower_format: Option<LowerFormat>,
     /// What the answer rests on that nobody measured or stated.
+    pub assumptions: Vec<Assumption>,
+}
+
+/// A stated deployment, and what comes of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Estimated {
+    /// The deployment.
+    #[serde(flatten)]
+    pub candidate: Reported,
+    /// What was asked, every default filled in.
+    pub question: Asked,
+    /// The deployment laid open; null when no rule lets it be.
+    pub detail: Option<Detail>,
+    /// What it rests on that nobody measured or stated.
     pub assumptions: Vec<Assumption>,
 }
 
@@ -87,10 +106,10 @@ pub struct Reported {
     pub feasibility: Feasibility,
     /// Limits and rules that it breaks; empty when it may run.
     pub violations: Vec<String>,
-    /// What the fullest device holds.
-    pub memory: Memory,
-    /// What takes most of the time per output token.
-    pub bottleneck: String,
+    /// What the fullest device holds; null when a rule forbids the plan.
+    pub memory: Option<Memory>,
+    /// What takes most of the time per output token; null when it cannot run.
+    pub bottleneck: Option<String>,
     /// What it is judged by; null when it cannot run.
     pub metrics: Option<Figures>,
 }
@@ -115,6 +134,8 @@ pub struct Plan {
 pub struct PoolReport {
     /// What they do.
     pub duty: Duty,
+    /// The degrees above 1, e.g. `tp4 pp2`.
+    pub label: String,
     /// Tensor parallel.
     pub tp: u64,
     /// Pipeline parallel.
@@ -149,6 +170,8 @@ pub enum Feasibility {
     WithOffload,
     /// Not at all.
     InsufficientMemory,
+    /// A rule forbids the plan or the lengths, whatever the memory.
+    Illegal,
 }
 
 /// Memory of the fullest device, in bytes.
@@ -168,6 +191,8 @@ pub struct Memory {
     pub usable_bytes: f64,
     /// What software sees of the device.
     pub capacity_bytes: f64,
+    /// Share of the capacity that the runtime may use.
+    pub utilization: f64,
     /// What is in host memory instead, per device.
     pub offloaded_bytes: f64,
 }
@@ -197,6 +222,39 @@ pub struct Figures {
     pub tok_per_joule: Option<f64>,
     /// Longest prompt plus answer that fits at this concurrency.
     pub max_context_tokens: f64,
+}
+
+impl Reported {
+    /// The figure of `metric` as the results give it; none where it is unknown or nothing runs.
+    pub fn figure(&self, metric: Metric) -> Option<f64> {
+        let figures = self.metrics.as_ref()?;
+        match metric {
+            Metric::Ttft => Some(figures.ttft_ms),
+            Metric::Tpot => Some(figures.tpot_ms),
+            Metric::E2e => Some(figures.e2e_ms),
+            Metric::OutputTokS => Some(figures.output_tok_s),
+            Metric::OutputTokSPerDevice => Some(figures.output_tok_s_per_device),
+            Metric::OutputTokSPerUser => Some(figures.output_tok_s_per_user),
+            Metric::UsdPerMtok => figures.usd_per_mtok,
+            Metric::Watts => figures.watts,
+            Metric::TokPerJoule => figures.tok_per_joule,
+            Metric::Devices => Some(self.devices as f64),
+            Metric::MaxContext => Some(figures.max_context_tokens),
+        }
+    }
+}
+
+/// What the weights take, whatever else must lie beside them.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WeightsNeed {
+    /// The format.
+    pub weight_format: String,
+    /// The whole model in it.
+    pub weights_bytes: f64,
+    /// What the runtime may use of one device.
+    pub usable_bytes_per_device: f64,
+    /// Devices under which the weights alone do not fit.
+    pub least_devices: u64,
 }
 
 /// The deployment that came nearest, and what it misses.

@@ -36,9 +36,9 @@ static COLUMNS: &[Column] = &[
     figure!(watts?),
     figure!(tok_per_joule?),
     figure!(max_context_tokens),
-    ("memory_total_bytes", |row| row.memory.total_bytes.to_string()),
-    ("memory_usable_bytes", |row| row.memory.usable_bytes.to_string()),
-    ("bottleneck", |row| row.bottleneck.clone()),
+    ("memory_total_bytes", |row| number(row.memory.as_ref().map(|memory| memory.total_bytes))),
+    ("memory_usable_bytes", |row| number(row.memory.as_ref().map(|memory| memory.usable_bytes))),
+    ("bottleneck", |row| row.bottleneck.clone().unwrap_or_default()),
 ];
 
 /// One row a deployment, under a header.

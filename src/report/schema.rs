@@ -3,7 +3,7 @@
 use schemars::{Schema, schema_for};
 
 use super::inspect::Inspected;
-use super::result::Answer;
+use super::result::{Answer, Estimated};
 use crate::spec::cluster::System;
 use crate::spec::defaults::Defaults;
 use crate::spec::device::Device;
@@ -30,6 +30,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("workload", || schema_for!(Workload)),
     ("scenario", || schema_for!(Scenario)),
     ("result", || schema_for!(Answer)),
+    ("estimate", || schema_for!(Estimated)),
     ("inspect", || schema_for!(Inspected)),
 ];
 

@@ -1,31 +1,62 @@
-//! Answers as text for people: the answer first, then what it rests on.
+//! Answers as text for people: the answer first, then what it rests on. Knows no formula and no search.
 
-use super::result::{Answer, Asked, Reported};
-use crate::search::candidate::Candidate;
-use crate::search::outcome::Outcome;
-use crate::search::question::Question;
+pub mod alternatives;
+pub mod basis;
+pub mod binding;
+pub mod devices;
+pub mod front;
+pub mod head;
+pub mod infeasible;
+pub mod memory;
+pub mod metrics;
+pub mod page;
+pub mod time;
+
+use super::result::{Answer, Estimated};
 
 /// A search's answer.
-pub fn table(question: &Question, outcome: &Outcome, answer: &Answer) -> String {
-    let _ = (question, outcome);
-    match &answer.best {
-        Some(best) => line(best),
-        None => "infeasible\n".to_string(),
-    }
+pub fn table(answer: &Answer) -> String {
+    let Some((best, detail)) = answer.best.as_ref().zip(answer.detail.as_ref()) else {
+        return page::join([
+            infeasible::head(answer),
+            infeasible::reasons(&answer.census),
+            infeasible::nearest(answer),
+            infeasible::remedies(answer),
+            basis::lower_format(answer),
+            basis::census(&answer.census),
+        ]);
+    };
+    page::join([
+        head::answer(answer, best),
+        metrics::metrics(best, &answer.question),
+        devices::devices(best, &answer.question, &detail.constraints),
+        memory::memory(&detail.pools),
+        time::time(detail, &answer.question, best),
+        binding::binding(&detail.constraints),
+        alternatives::alternatives(answer, best),
+        front::front(answer, best),
+        basis::lower_format(answer),
+        basis::assumptions(&detail.evidence, &answer.assumptions),
+        basis::census(&answer.census),
+    ])
 }
 
 /// A stated deployment.
-pub fn estimate(question: &Question, candidate: &Candidate, reported: &Reported, asked: &Asked) -> String {
-    let _ = (question, candidate, asked);
-    line(reported)
-}
-
-fn line(best: &Reported) -> String {
-    match &best.metrics {
-        Some(m) => format!(
-            "{}: {:.0} output tokens/s on {} devices, TTFT {:.0} ms, TPOT {:.1} ms\n",
-            best.plan.label, m.output_tok_s, best.devices, m.ttft_ms, m.tpot_ms
-        ),
-        None => format!("{}: does not fit\n", best.plan.label),
+pub fn estimate(estimated: &Estimated) -> String {
+    let Estimated { candidate, question, detail, assumptions } = estimated;
+    let head = head::estimate(candidate, question);
+    let Some(detail) = detail else { return head };
+    let memory = memory::memory(&detail.pools);
+    if candidate.metrics.is_none() {
+        return page::join([head, devices::devices(candidate, question, &[]), memory]);
     }
+    page::join([
+        head,
+        metrics::metrics(candidate, question),
+        devices::devices(candidate, question, &detail.constraints),
+        memory,
+        time::time(detail, question, candidate),
+        binding::binding(&detail.constraints),
+        basis::assumptions(&detail.evidence, assumptions),
+    ])
 }

@@ -8,7 +8,7 @@ use super::outcome::{Census, Found, Outcome, Status};
 use super::point::before;
 use super::question::{OffloadPolicy, Question};
 use super::shape::{Laid, Refused, Shape, cuts, refuse, same_plans, shape};
-use super::split;
+use super::{prompts, split};
 use crate::plan::enumerate::enumerate;
 use crate::plan::parallel::ParallelPlan;
 use crate::serving::terms::Offload;
@@ -84,7 +84,7 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
     let mut together = surveys.unwrap_or_else(|| aggregated::Survey::new(question));
     let mut apart = split::Survey::new(question);
     if question.split {
-        let fronts = split::fronts(question, &shapes);
+        let fronts = prompts::fronts(question, &shapes);
         let surveys: Vec<_> = parts
             .par_iter()
             .map(|part| {

@@ -1,0 +1,291 @@
+//! What binds: each limit, and what happens to it one step further. Found by evaluating that step, not by rule.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::answer::{fits, holdings};
+use super::breakdown::CLASSES;
+use super::detail::PhaseTime;
+use super::number::{count, digits, gib, limit as spell, percent, plain, time, told, word};
+use super::table::grouped;
+use crate::plan::parallel::Phase;
+use crate::quantity::read::Plain;
+use crate::search::aggregated::room;
+use crate::search::candidate::{Candidate, Duty, PoolPlan};
+use crate::search::point::{Point, before, place, point};
+use crate::search::question::{Question, Traffic};
+use crate::spec::objective::Metric;
+
+/// What there may be too little of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// The limit on time to first token.
+    Ttft,
+    /// The limit on time per output token.
+    Tpot,
+    /// The limit on a whole request's time.
+    E2e,
+    /// Device memory.
+    Memory,
+    /// Instances that prefill.
+    PrefillPool,
+    /// Instances that decode.
+    DecodePool,
+    /// Devices of the system.
+    Devices,
+    /// The traffic that is asked for.
+    Traffic,
+    /// Tokens that the model was made for.
+    Context,
+    /// The time of a step itself.
+    Step,
+}
+
+/// Something that may stand in the way of a better deployment.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Constraint {
+    /// What there may be too little of.
+    pub resource: Resource,
+    /// A step further it breaks, or more of it would serve the objective.
+    pub binds: bool,
+    /// How much of it is in use, of 1; null where that has no measure.
+    pub used: Option<f64>,
+    /// With the numbers.
+    pub why: String,
+}
+
+/// A deployment as it would be.
+struct Probe {
+    candidate: Candidate,
+    point: Point,
+    /// The fullest device over all pools: held, usable.
+    held: (f64, f64),
+    fits: bool,
+}
+
+impl Probe {
+    fn of(question: &Question, candidate: Candidate) -> Probe {
+        let evaluation = candidate.evaluate(&Plain, question, &mut ());
+        let all = holdings(question, &candidate);
+        let held = all.iter().map(|held| (held.total.value(), held.usable.value()));
+        let held = held.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1))).unwrap_or((0.0, f64::INFINITY));
+        let fits = evaluation.spilled.is_some() || all.iter().all(fits);
+        Probe { point: point(&evaluation.metrics), candidate, held, fits }
+    }
+
+    fn output(&self) -> f64 {
+        self.point[place(Metric::OutputTokS)]
+    }
+}
+
+/// The candidate with its pools changed; stated requests spread over those that answer.
+fn changed(question: &Question, candidate: &Candidate, change: impl Fn(&mut PoolPlan)) -> Candidate {
+    let mut other = candidate.clone();
+    other.pools.iter_mut().for_each(change);
+    if let Traffic::InFlight(requests) = question.traffic {
+        let answers = |pool: &PoolPlan| pool.duty != Duty::Prefill;
+        let instances: u64 = other.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
+        for pool in other.pools.iter_mut().filter(|pool| answers(pool)) {
+            pool.concurrency = requests.div_ceil(instances.max(1));
+        }
+    }
+    other
+}
+
+/// Everything that may bind `candidate`, and whether it does.
+pub fn constraints(question: &Question, candidate: &Candidate, phases: &[PhaseTime]) -> Vec<Constraint> {
+    let now = Probe::of(question, candidate.clone());
+    let more = (question.traffic == Traffic::Free).then(|| {
+        let grow = |pool: &mut PoolPlan| {
+            if pool.duty != Duty::Prefill {
+                pool.concurrency += pool.plan.dp;
+            }
+        };
+        Probe::of(question, changed(question, candidate, grow))
+    });
+    let mut found: Vec<Constraint> = [Metric::Ttft, Metric::Tpot, Metric::E2e]
+        .into_iter()
+        .filter_map(|metric| latency(question, metric, &now, more.as_ref()))
+        .collect();
+    found.push(memory(question, &now, more.as_ref()));
+    if candidate.pools[0].duty == Duty::Prefill && !matches!(question.traffic, Traffic::Rate(_)) {
+        found.extend([Duty::Prefill, Duty::Decode].map(|duty| pool(question, &now, duty)));
+    }
+    found.push(devices(question, &now));
+    found.extend(traffic(question, &now));
+    found.extend(context(question, &now));
+    let alone = !found.iter().any(|constraint| constraint.binds);
+    found.extend(step(question, phases, alone));
+    found
+}
+
+fn at(question: &Question, probe: &Probe) -> String {
+    format!("at {}", count(probe.candidate.concurrency(&question.traffic), "request"))
+}
+
+fn latency(question: &Question, metric: Metric, now: &Probe, more: Option<&Probe>) -> Option<Constraint> {
+    let limit = question.limit(metric)?;
+    let resource = match metric {
+        Metric::Ttft => Resource::Ttft,
+        Metric::Tpot => Resource::Tpot,
+        _ => Resource::E2e,
+    };
+    let value = now.point[place(metric)];
+    let breaks = more.filter(|more| more.point[place(metric)] > limit);
+    let further = breaks.map_or_else(String::new, |more| {
+        format!("; {} {}", time(more.point[place(metric)] * 1e3), at(question, more))
+    });
+    Some(Constraint {
+        resource,
+        binds: breaks.is_some() || value > limit,
+        used: Some(value / limit),
+        why: format!("{} {} of {}{further}", word(metric), time(value * 1e3), spell(limit * 1e3)),
+    })
+}
+
+fn memory(question: &Question, now: &Probe, more: Option<&Probe>) -> Constraint {
+    let breaks = more.filter(|more| !more.fits);
+    let (held, usable) = now.held;
+    let further =
+        breaks.map_or_else(String::new, |more| format!("; {} {}", gib(more.held.0), at(question, more)));
+    let longest = question.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
+    let context = longest && !at_models_limit(question, now);
+    Constraint {
+        resource: Resource::Memory,
+        binds: breaks.is_some() || !now.fits || context,
+        used: Some(held / usable),
+        why: format!("memory {} of {} usable{further}", gib(held), gib(usable)),
+    }
+}
+
+/// Output gained under this share is no gain.
+const GAIN: f64 = 0.01;
+
+fn pool(question: &Question, now: &Probe, duty: Duty) -> Constraint {
+    let (resource, name) = match duty {
+        Duty::Prefill => (Resource::PrefillPool, "prefill"),
+        _ => (Resource::DecodePool, "decode"),
+    };
+    let has =
+        now.candidate.pools.iter().filter(|pool| pool.duty == duty).map(|pool| pool.replicas).sum::<u64>();
+    let one_more = |loaded: bool| {
+        let grow = |pool: &mut PoolPlan| {
+            if pool.duty == duty {
+                pool.replicas += 1;
+            } else if loaded && pool.duty == Duty::Decode {
+                // The more prompts that come in are answered too.
+                let ranks = (pool.concurrency * (has + 1)).div_ceil(has * pool.plan.dp);
+                pool.concurrency = ranks * pool.plan.dp;
+            }
+        };
+        Probe::of(question, changed(question, &now.candidate, grow))
+    };
+    let keeps = |probe: &Probe| probe.fits && question.missed(&probe.point).is_none();
+    let tries = [one_more(false), one_more(true)].into_iter().filter(keeps);
+    let then = tries.max_by(|a, b| a.output().total_cmp(&b.output()));
+    let gain = then.as_ref().map_or(0.0, |then| then.output() / now.output() - 1.0);
+    let why = match &then {
+        Some(then) if gain >= GAIN => format!(
+            "one more {name} instance would give {} instead of {}, {}",
+            told(Metric::OutputTokS, then.output()),
+            digits(now.output()),
+            at(question, then)
+        ),
+        _ => format!("one more {name} instance alone would give no more"),
+    };
+    let better = then.is_some_and(|then| before(&then.point, &now.point, &question.aims));
+    Constraint { resource, binds: better && gain >= GAIN, used: None, why }
+}
+
+fn devices(question: &Question, now: &Probe) -> Constraint {
+    let pools = &now.candidate.pools;
+    let (used, all) = (now.candidate.devices(), question.cluster.devices());
+    let least = pools.iter().map(|pool| pool.plan.devices()).min().unwrap_or(1);
+    let idle = all.saturating_sub(used);
+    let alike = pools.len() == 1;
+    let placed = !alike || pools[0].replicas < room(question, pools[0].plan.devices());
+    let fits_one_more = idle >= least && placed;
+    let doubled = Probe::of(question, changed(question, &now.candidate, |pool| pool.replicas *= 2));
+    let wanted = before(&doubled.point, &now.point, &question.aims);
+    let why = match idle {
+        0 if all == 1 => "the only device is in use".to_string(),
+        0 => format!("all {} in use", count(all, "device")),
+        _ if fits_one_more => {
+            let better = pools.iter().enumerate().any(|(index, pool)| {
+                let one = |other: &mut PoolPlan| other.replicas += u64::from(other == pool);
+                let more = Probe::of(question, changed(question, &now.candidate, one));
+                pools[index].plan.devices() <= idle && before(&more.point, &now.point, &question.aims)
+            });
+            let verdict = if better { "would be better" } else { "would be no better" };
+            format!("{used} of {all} devices in use; for the objective, another instance {verdict}")
+        }
+        _ if idle < least => {
+            format!("{used} of {all} devices in use; an instance takes {least}, {idle} are left")
+        }
+        _ => {
+            let domain = question.cluster.domain();
+            format!(
+                "{used} of {all} devices in use; what is left in each domain of {domain} is less than an instance"
+            )
+        }
+    };
+    Constraint {
+        resource: Resource::Devices,
+        binds: wanted && !fits_one_more,
+        used: Some(used as f64 / all as f64),
+        why,
+    }
+}
+
+fn traffic(question: &Question, now: &Probe) -> Option<Constraint> {
+    let (more, why) = match question.traffic {
+        Traffic::Free => return None,
+        Traffic::InFlight(requests) => {
+            let why = format!("{} in flight, as stated", count(requests, "request"));
+            (Traffic::InFlight(requests + 1), why)
+        }
+        Traffic::Rate(rate) => (Traffic::Rate(rate * 1.01), format!("{} requests/s, as stated", plain(rate))),
+    };
+    let mut busier = question.clone();
+    busier.traffic = more;
+    let then = Probe::of(&busier, changed(&busier, &now.candidate, |_| {}));
+    let binds = then.fits && busier.missed(&then.point).is_none();
+    let binds = binds && before(&then.point, &now.point, &question.aims);
+    Some(Constraint { resource: Resource::Traffic, binds, used: None, why })
+}
+
+fn at_models_limit(question: &Question, now: &Probe) -> bool {
+    let most = question.graph.max_context.map_or(f64::INFINITY, |most| most as f64);
+    now.point[place(Metric::MaxContext)] >= most
+}
+
+fn context(question: &Question, now: &Probe) -> Option<Constraint> {
+    let most = question.graph.max_context?;
+    let value = now.point[place(Metric::MaxContext)];
+    let aimed = question.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
+    let why = format!("{} of the {} that the model states", told(Metric::MaxContext, value), grouped(most));
+    aimed.then(|| Constraint {
+        resource: Resource::Context,
+        binds: at_models_limit(question, now),
+        used: Some(value / most as f64),
+        why,
+    })
+}
+
+/// What takes most of the step that the objective waits for.
+fn step(question: &Question, phases: &[PhaseTime], alone: bool) -> Option<Constraint> {
+    let aim = question.aims.first()?.metric;
+    let waits = matches!(aim, Metric::Ttft | Metric::Tpot | Metric::E2e | Metric::OutputTokSPerUser);
+    let phase = if aim == Metric::Ttft { Phase::Prefill } else { Phase::Decode };
+    let times = phases.iter().find(|times| times.phase == phase)?;
+    let most = CLASSES.into_iter().max_by(|a, b| times.of(*a).total_cmp(&times.of(*b)))?;
+    let share = times.of(most) / times.operators_ms;
+    let what = if phase == Phase::Prefill { "a prompt's prefill" } else { "a decode step" };
+    Some(Constraint {
+        resource: Resource::Step,
+        binds: waits || alone,
+        used: Some(share),
+        why: format!("{} takes {} of {what}", most.name(), percent(share)),
+    })
+}

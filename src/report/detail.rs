@@ -1,0 +1,113 @@
+//! A deployment laid open: where its time goes, what its devices hold, what binds. Knows no text.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::answer::{holdings, memory};
+use super::breakdown::{Breakdown, Class, Line};
+use super::constraint::{Constraint, constraints};
+use super::result::Memory;
+use crate::plan::parallel::Phase;
+use crate::quantity::datum::Grade;
+use crate::quantity::ledger::Leaf;
+use crate::quantity::read::Plain;
+use crate::search::candidate::{Candidate, Duty};
+use crate::search::question::Question;
+
+/// A deployment laid open.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Detail {
+    /// Where the time goes: of a prompt's prefill, and of a decode step. Of pools side by side the first's.
+    pub phases: Vec<PhaseTime>,
+    /// What the fullest device of each pool holds.
+    pub pools: Vec<PoolMemory>,
+    /// What could stand in the way of more, and whether it does.
+    pub constraints: Vec<Constraint>,
+    /// How many data the metrics rest on, by how far each may be trusted.
+    pub evidence: BTreeMap<Grade, u64>,
+}
+
+/// Where the time of a phase goes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PhaseTime {
+    /// Which.
+    pub phase: Phase,
+    /// The whole: a prompt through all stages, or a decode step through them.
+    pub time_ms: f64,
+    /// What its operators take one after another, each in full; hand-overs between stages, offloading and
+    /// further chunks of a prompt come on top, what overlaps comes off.
+    pub operators_ms: f64,
+    /// Of that, what is bound by arithmetic.
+    pub compute_ms: f64,
+    /// By device memory.
+    pub memory_ms: f64,
+    /// By the interconnect.
+    pub communication_ms: f64,
+    /// Launches and the host.
+    pub overhead_ms: f64,
+    /// Every operator, in the order in which they run.
+    pub operators: Vec<Line>,
+}
+
+impl PhaseTime {
+    /// Time of a class.
+    pub fn of(&self, class: Class) -> f64 {
+        match class {
+            Class::Compute => self.compute_ms,
+            Class::Memory => self.memory_ms,
+            Class::Communication => self.communication_ms,
+            Class::Overhead => self.overhead_ms,
+        }
+    }
+}
+
+/// What the fullest device of a pool holds.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PoolMemory {
+    /// What the pool does.
+    pub duty: Duty,
+    /// How an instance is split.
+    pub label: String,
+    /// What is held.
+    pub memory: Memory,
+}
+
+/// Lays a candidate open that some rule allows; `leaves` are what its metrics rest on.
+pub fn detail(question: &Question, candidate: &Candidate, leaves: &[Leaf]) -> Detail {
+    let evaluation = candidate.evaluate(&Plain, question, &mut ());
+    let breakdown = Breakdown::of(question, candidate);
+    let phases = [(Phase::Prefill, evaluation.prefill), (Phase::Decode, evaluation.decode)];
+    let phases: Vec<PhaseTime> = phases
+        .into_iter()
+        .map(|(phase, whole)| {
+            let by = breakdown.by_class(phase);
+            PhaseTime {
+                phase,
+                time_ms: whole.total.value() * 1e3,
+                operators_ms: by.total() * 1e3,
+                compute_ms: by.of(Class::Compute) * 1e3,
+                memory_ms: by.of(Class::Memory) * 1e3,
+                communication_ms: by.of(Class::Communication) * 1e3,
+                overhead_ms: by.of(Class::Overhead) * 1e3,
+                operators: breakdown.lines.iter().filter(|line| line.phase == phase).cloned().collect(),
+            }
+        })
+        .collect();
+    let pools = candidate.pools.iter().zip(holdings(question, candidate));
+    let mut evidence = BTreeMap::new();
+    leaves.iter().for_each(|leaf| *evidence.entry(leaf.grade).or_default() += 1);
+    Detail {
+        pools: pools
+            .map(|(pool, held)| PoolMemory {
+                duty: pool.duty,
+                label: pool.plan.label(),
+                memory: memory(&held, evaluation.spilled, question, candidate),
+            })
+            .collect(),
+        constraints: constraints(question, candidate, &phases),
+        phases,
+        evidence,
+    }
+}

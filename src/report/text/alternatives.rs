@@ -1,0 +1,112 @@
+//! The next-best strategies, and what each gives up and gains against the best.
+
+use super::page::{WIDTH, heading, indent, shorten, wrap};
+use crate::report::number::{change, digits, word};
+use crate::report::result::{Answer, Reported};
+use crate::report::table::{grouped, table};
+use crate::spec::objective::{Direction, Metric};
+
+/// So many are told; the others are in the JSON.
+const TOLD: usize = 5;
+
+/// Columns of a plan.
+const PLAN: usize = 32;
+
+/// What is compared.
+const COMPARED: [Metric; 7] = [
+    Metric::OutputTokS,
+    Metric::Ttft,
+    Metric::Tpot,
+    Metric::E2e,
+    Metric::UsdPerMtok,
+    Metric::TokPerJoule,
+    Metric::Devices,
+];
+
+/// Against the best: the objective's metric, then what is better, then what is as good.
+fn trade(best: &Reported, other: &Reported, aim: Option<Metric>) -> String {
+    let both = |metric: Metric| Some((best.figure(metric)?, other.figure(metric)?));
+    let spell = |metric: Metric, from: f64, to: f64| {
+        let change = if from == to { "the same".to_string() } else { change(from, to) };
+        format!("{} {change}", word(metric))
+    };
+    let loss = aim.and_then(|aim| both(aim).map(|(from, to)| spell(aim, from, to)));
+    let better = COMPARED.into_iter().filter(|metric| Some(*metric) != aim).filter_map(|metric| {
+        let (from, to) = both(metric)?;
+        let gain = match metric.entry().direction {
+            Direction::Minimize => from - to,
+            Direction::Maximize => to - from,
+        };
+        // Less than a percent is no reason to choose otherwise.
+        (gain / from.abs() >= 0.01).then(|| spell(metric, from, to))
+    });
+    let better: Vec<String> = better.collect();
+    let gains = if better.is_empty() {
+        "nothing is better".to_string()
+    } else {
+        format!("for {}", better.join(", "))
+    };
+    format!("{}; {gains}", loss.unwrap_or_else(|| "the objective's metric is unknown".to_string()))
+}
+
+fn column(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Ttft => "TTFT ms",
+        Metric::Tpot => "TPOT ms",
+        Metric::E2e => "E2E ms",
+        Metric::OutputTokS => "tok/s",
+        Metric::OutputTokSPerDevice => "per device",
+        Metric::OutputTokSPerUser => "per user",
+        Metric::UsdPerMtok => "USD/Mtok",
+        Metric::Watts => "W",
+        Metric::TokPerJoule => "tok/J",
+        Metric::Devices => "devices",
+        Metric::MaxContext => "context",
+    }
+}
+
+/// The alternatives, two lines each.
+pub fn alternatives(answer: &Answer, best: &Reported) -> String {
+    let others = &answer.alternatives;
+    if others.is_empty() {
+        return String::new();
+    }
+    let aim = answer.question.optimize.first().map(|aim| aim.metric);
+    // The objective's own metric stands last, unless it has a column already.
+    let last = match aim {
+        None | Some(Metric::OutputTokS | Metric::Ttft | Metric::Tpot | Metric::Devices) => Metric::UsdPerMtok,
+        Some(aim) => aim,
+    };
+    let header = ["plan", "weights", "requests", "devices", "tok/s", "TTFT ms", "TPOT ms", column(last)];
+    let figure = |other: &Reported, metric| other.figure(metric).map_or_else(String::new, digits);
+    let row = |other: &Reported| {
+        vec![
+            shorten(&other.plan.label, PLAN),
+            other.weight_format.clone(),
+            grouped(other.concurrency),
+            grouped(other.devices),
+            figure(other, Metric::OutputTokS),
+            figure(other, Metric::Ttft),
+            figure(other, Metric::Tpot),
+            figure(other, last),
+        ]
+    };
+    let told = &others[..others.len().min(TOLD)];
+    let rows: Vec<Vec<String>> = std::iter::once(best).chain(told).map(row).collect();
+    let lines = table(&header, &rows);
+    let more = if others.len() > TOLD {
+        format!("{} more in --format json", others.len() - TOLD)
+    } else {
+        String::new()
+    };
+    let mut text = heading("Next best", &more);
+    for (place, line) in lines.lines().enumerate() {
+        text.push_str(&indent(line, 2));
+        if let Some(other) = place.checked_sub(2).and_then(|place| told.get(place)) {
+            let long = other.plan.label.chars().count() > PLAN;
+            let plan = if long { format!("{}: ", other.plan.label) } else { String::new() };
+            text.push_str(&wrap(&format!("{plan}{}", trade(best, other, aim)), WIDTH, 6, 6));
+        }
+    }
+    text
+}

@@ -1,0 +1,54 @@
+//! The arithmetic of the device count, idle devices named.
+
+use super::head::pools;
+use super::page::{heading, paragraph};
+use crate::report::constraint::{Constraint, Resource};
+use crate::report::result::{Asked, PoolReport, Reported};
+use crate::search::candidate::Duty;
+
+/// One instance: `tp4 x pp2 = 8`; what experts use is told beside it.
+fn instance(pool: &PoolReport) -> String {
+    let degrees = [("tp", pool.tp), ("pp", pool.pp), ("dp", pool.dp), ("cp", pool.cp)];
+    let used: Vec<String> =
+        degrees.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name}{n}")).collect();
+    let used = if used.is_empty() { "tp1".to_string() } else { used.join(" x ") };
+    format!("({used} = {})", pool.tp * pool.pp * pool.dp * pool.cp)
+}
+
+/// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and what else the plan says.
+pub fn devices(best: &Reported, asked: &Asked, constraints: &[Constraint]) -> String {
+    let pools = pools(best);
+    let told = |pool: &&PoolReport| {
+        let duty = match pool.duty {
+            Duty::Both => "",
+            Duty::Prefill => "prefill ",
+            Duty::Decode => "decode ",
+        };
+        format!("{duty}{} x {}", pool.replicas, instance(pool))
+    };
+    let sum: Vec<String> = pools.iter().map(told).collect();
+    let sum = format!("{} = {} + {} idle", asked.devices, sum.join(" + "), best.idle_devices);
+    let mut text = heading("Devices", "") + &paragraph(&sum);
+    if best.idle_devices > 0
+        && let Some(why) = constraints.iter().find(|constraint| constraint.resource == Resource::Devices)
+    {
+        text.push_str(&paragraph(&format!("idle: {}", why.why)));
+    }
+    for pool in
+        pools.iter().filter(|pool| pool.ep * pool.moe_tp > 1 && (pool.ep > 1 || pool.moe_tp != pool.tp))
+    {
+        let experts = format!(
+            "experts of {}: ep{} x moe_tp{} = the same {} devices of a stage",
+            pool.label,
+            pool.ep,
+            pool.moe_tp,
+            pool.ep * pool.moe_tp
+        );
+        text.push_str(&paragraph(&experts));
+    }
+    for pool in pools.iter().filter(|pool| pool.stages.len() > 1) {
+        let stages: Vec<String> = pool.stages.iter().map(u32::to_string).collect();
+        text.push_str(&paragraph(&format!("layers per stage of {}: {}", pool.label, stages.join(" + "))));
+    }
+    text
+}

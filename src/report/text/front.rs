@@ -1,0 +1,74 @@
+//! The Pareto front as a small plot, and how to have it whole.
+
+use super::page::{heading, indent, paragraph};
+use crate::report::number::{count, word};
+use crate::report::plot::{Mark, plot};
+use crate::report::result::{Answer, Reported};
+use crate::search::candidate::Duty;
+use crate::spec::objective::Metric;
+
+/// What may stand across, the most telling first.
+const ACROSS: [Metric; 4] = [Metric::Tpot, Metric::OutputTokSPerUser, Metric::Ttft, Metric::E2e];
+/// What may stand upwards.
+const UP: [Metric; 7] = [
+    Metric::OutputTokSPerDevice,
+    Metric::OutputTokS,
+    Metric::UsdPerMtok,
+    Metric::TokPerJoule,
+    Metric::Watts,
+    Metric::MaxContext,
+    Metric::Devices,
+];
+
+fn axes(names: &[String]) -> Option<(Metric, Metric)> {
+    let known: Vec<Metric> = names.iter().filter_map(|name| Metric::parse(name).ok()).collect();
+    let first = |wanted: &[Metric]| wanted.iter().copied().find(|metric| known.contains(metric));
+    let (across, up) = (first(&ACROSS), first(&UP));
+    match (across, up) {
+        (Some(across), Some(up)) => Some((across, up)),
+        // Two latencies, or two yields.
+        _ if known.len() > 1 => Some((known[0], known[1])),
+        _ => None,
+    }
+}
+
+fn label(metric: Metric) -> String {
+    match metric {
+        Metric::Ttft | Metric::Tpot | Metric::E2e => format!("{} ms", word(metric)),
+        _ => word(metric).to_string(),
+    }
+}
+
+const TOGETHER: char = 'o';
+const APART: char = 'x';
+const BEST: char = '#';
+
+fn apart(point: &Reported) -> bool {
+    point.plan.prefill.duty == Duty::Prefill
+}
+
+/// The front: how many points on which axes, drawn on two of them.
+pub fn front(answer: &Answer, best: &Reported) -> String {
+    let names = &answer.question.pareto;
+    let points = &answer.front;
+    let all = count(points.len() as u64, "point");
+    let title = format!("{all} over {}", names.join(", "));
+    let mut text =
+        heading("Pareto front", "") + &paragraph(&format!("{title}; write it with --pareto-out front.csv"));
+    let Some((across, up)) = axes(names) else { return text };
+    let mark = |point: &Reported, sign| Some(Mark { x: point.figure(across)?, y: point.figure(up)?, sign });
+    let mut marks: Vec<Mark> =
+        points.iter().filter_map(|point| mark(point, if apart(point) { APART } else { TOGETHER })).collect();
+    marks.extend(mark(best, BEST));
+    let drawn = plot(&marks, (&label(across), &label(up)));
+    if drawn.is_empty() {
+        return text;
+    }
+    text.push_str(&indent(&drawn, 2));
+    let split = points.iter().filter(|point| apart(point)).count();
+    let legend = format!(
+        "{BEST} the answer   {TOGETHER} aggregated ({})   {APART} disaggregated ({split})",
+        points.len() - split
+    );
+    text + &indent(&legend, 13)
+}

@@ -1,0 +1,114 @@
+//! The head of an answer: what to run, on what, what it yields, how far it is proved.
+
+use super::page::{BAD, BOLD, GOOD, WIDTH, bullet, styled, wrap};
+use crate::report::number::{count, told};
+use crate::report::result::{Answer, Asked, Feasibility, PoolReport, Reported};
+use crate::report::table::grouped;
+use crate::search::candidate::Duty;
+use crate::search::outcome::{Census, Status};
+
+/// The pools of a deployment, those that prefill first.
+pub fn pools(best: &Reported) -> Vec<&PoolReport> {
+    let plan = &best.plan;
+    let apart = (plan.prefill.duty == Duty::Prefill).then_some(&plan.prefill);
+    apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect()
+}
+
+/// The plan in words: `2 prefill (pp2) + 1 decode (tp4) instances`.
+pub fn plan(best: &Reported) -> String {
+    let pools = pools(best);
+    let told = |pool: &&PoolReport| {
+        let duty = match pool.duty {
+            Duty::Both => "",
+            Duty::Prefill => " prefill",
+            Duty::Decode => " decode",
+        };
+        format!("{}{duty} ({})", grouped(pool.replicas), pool.label)
+    };
+    match pools[..] {
+        [one] => format!("{} ({})", count(one.replicas, "instance"), one.label),
+        _ => format!("{} instances", pools.iter().map(told).collect::<Vec<_>>().join(" + ")),
+    }
+}
+
+/// What the question is: model, hardware, traffic, limits.
+pub fn asked(asked: &Asked) -> String {
+    let Asked { model, hardware, devices, workload, isl, osl, prefix, .. } = asked;
+    let cached = if *prefix > 0 { format!(" ({} cached)", grouped(*prefix)) } else { String::new() };
+    let flow = match (asked.concurrency, asked.rate) {
+        (Some(requests), _) => format!(", {} in flight", count(requests, "request")),
+        (None, Some(rate)) => format!(", {} requests/s", crate::report::number::plain(rate)),
+        (None, None) => String::new(),
+    };
+    let limits = super::metrics::limits(asked);
+    let limits = if limits.is_empty() { "no latency limit".to_string() } else { limits.join(", ") };
+    format!(
+        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}, {} out{flow}; {limits}; objective {}",
+        count(*devices, "device"),
+        grouped(*isl),
+        grouped(*osl),
+        asked.objective
+    )
+}
+
+fn proof(status: Status, census: &Census) -> (&'static str, String) {
+    let among = format!("among {}", count(census.candidates, "candidate"));
+    match status {
+        Status::Optimal => ("proved optimal", among),
+        Status::Feasible => ("the best seen before it was stopped", among),
+        Status::Infeasible | Status::Unknown => ("not proved", String::new()),
+    }
+}
+
+/// What is yielded, in the objective's first metric.
+fn yielded(best: &Reported, asked: &Asked) -> Option<String> {
+    let aim = asked.optimize.first()?;
+    Some(told(aim.metric, best.figure(aim.metric)?))
+}
+
+fn offloaded(best: &Reported) -> String {
+    let offload = best.feasibility == Feasibility::WithOffload;
+    let bytes = best.memory.as_ref().map_or(0.0, |memory| memory.offloaded_bytes);
+    if !offload {
+        return String::new();
+    }
+    format!(", with {} per device in host memory", crate::report::number::gib(bytes))
+}
+
+/// The answer in one line, what it answers in the next.
+pub fn answer(answer: &Answer, best: &Reported) -> String {
+    let yielded = yielded(best, &answer.question).map_or_else(String::new, |text| format!(": {text}"));
+    let Reported { weight_format, .. } = best;
+    let runtime = &answer.question.runtime;
+    let line = format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best));
+    let (proof, among) = proof(answer.status, &answer.census);
+    let short = format!("{line}, {proof}");
+    let full = format!("{short} {among}");
+    // The number of candidates is told at the end too.
+    let line = wrap(if full.chars().count() <= WIDTH { &full } else { &short }, WIDTH, 0, 2);
+    let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
+    let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
+    format!("{}\n{rest}{}", styled(style, first), wrap(&self::asked(&answer.question), WIDTH, 0, 2))
+}
+
+/// A stated deployment: what it breaks first and loud.
+pub fn estimate(candidate: &Reported, question: &Asked) -> String {
+    let Reported { weight_format, kv_format, .. } = candidate;
+    let mut text = String::new();
+    let broken = &candidate.violations;
+    if !broken.is_empty() {
+        let verdict = match candidate.feasibility {
+            Feasibility::Illegal => "THIS CANNOT RUN: a rule forbids it",
+            Feasibility::InsufficientMemory => "THIS CANNOT RUN: it does not fit",
+            Feasibility::InVram | Feasibility::WithOffload => "THIS BREAKS A LIMIT",
+        };
+        text.push_str(&format!("{}\n", styled(BAD, verdict)));
+        text.extend(broken.iter().map(|reason| bullet(reason)));
+    }
+    let yielded = yielded(candidate, question).map_or_else(String::new, |text| format!(": {text}"));
+    let formats = format!("{weight_format} weights, {kv_format} KV, {}", question.runtime);
+    let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate));
+    let line = wrap(&line, WIDTH, 0, 2);
+    let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
+    text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&asked(question), WIDTH, 0, 2))
+}

@@ -1,0 +1,59 @@
+//! What the fullest device of each pool holds, as bars.
+
+use super::page::{BAD, heading, styled};
+use crate::report::detail::PoolMemory;
+use crate::report::number::{bar, gib, gib_number, percent};
+use crate::report::result::Memory;
+use crate::search::candidate::Duty;
+
+/// Cells of a bar.
+const CELLS: usize = 30;
+
+fn rows(memory: &Memory) -> String {
+    let over = memory.total_bytes - memory.usable_bytes;
+    let parts = [
+        ("weights", memory.weights_bytes),
+        ("KV cache", memory.kv_cache_bytes),
+        ("activations", memory.activations_bytes),
+        ("buffers", memory.buffers_bytes),
+        ("free", (-over).max(0.0)),
+    ];
+    let mut text = String::new();
+    for (name, bytes) in parts {
+        let share = bytes / memory.capacity_bytes;
+        let (number, bar) = (gib_number(bytes), bar(share, CELLS));
+        text.push_str(&format!("  {name:<12} {number:>9} GiB  {bar}  {:>5}\n", percent(share)));
+    }
+    let (number, usable) = (gib_number(memory.total_bytes), gib(memory.usable_bytes));
+    let (seen, share) = (gib(memory.capacity_bytes), memory.utilization);
+    let of = format!("of {usable} usable = {seen} seen by software x {share} utilisation");
+    text.push_str(&format!("  {:<12} {number:>9} GiB  {of}\n", "in all"));
+    if memory.offloaded_bytes > 0.0 {
+        let number = gib_number(memory.offloaded_bytes);
+        text.push_str(&format!(
+            "  {:<12} {number:>9} GiB  in host memory, of what is told above\n",
+            "offloaded"
+        ));
+    } else if over > 0.0 {
+        text.push_str(&format!("  {}\n", styled(BAD, &format!("SHORT OF {}", gib(over)))));
+    }
+    text
+}
+
+/// Memory per device, of every pool.
+pub fn memory(pools: &[PoolMemory]) -> String {
+    let mut text = String::new();
+    for pool in pools {
+        let duty = match pool.duty {
+            Duty::Both => "",
+            Duty::Prefill => ", prefill",
+            Duty::Decode => ", decode",
+        };
+        text.push_str(&heading(
+            &format!("Memory per device{duty} ({})", pool.label),
+            "shares of what software sees",
+        ));
+        text.push_str(&rows(&pool.memory));
+    }
+    text
+}

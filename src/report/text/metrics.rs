@@ -1,0 +1,74 @@
+//! What a deployment is judged by, each figure with its unit and its limit.
+
+use super::page::heading;
+use crate::report::number::{digits, limit as spell, percent, time};
+use crate::report::result::{Asked, Reported};
+use crate::report::table::grouped;
+use crate::search::candidate::Duty;
+
+/// The latency limits: `TTFT at most 2 s`.
+pub fn limits(asked: &Asked) -> Vec<String> {
+    let limits = [("TTFT", asked.limits.ttft), ("TPOT", asked.limits.tpot), ("E2E", asked.limits.e2e)];
+    let told = |(name, limit): (&str, Option<f64>)| Some(format!("{name} ≤ {}", spell(limit? * 1e3)));
+    limits.into_iter().filter_map(told).collect()
+}
+
+fn against(value: f64, limit: Option<f64>) -> String {
+    let Some(limit) = limit else { return "no limit".to_string() };
+    let limit = limit * 1e3;
+    let mark = if value > limit { ": MISSED" } else { "" };
+    format!("{} of the limit of {}{mark}", percent(value / limit), spell(limit))
+}
+
+/// The table of metrics; empty where nothing runs.
+pub fn metrics(best: &Reported, asked: &Asked) -> String {
+    let Some(m) = &best.metrics else { return String::new() };
+    let limits = &asked.limits;
+    let answering = if best.plan.decode.duty == Duty::Decode { "decode instance" } else { "instance" };
+    let each = best.plan.decode.concurrency_per_replica;
+    let unknown = || ("unknown".to_string(), String::new());
+    let (cost, cost_note) = m.usd_per_mtok.map_or_else(unknown, |usd| {
+        let total = m.usd_per_mtok_total.map_or_else(|| "unknown".to_string(), digits);
+        (
+            format!("{} USD", digits(usd)),
+            format!("per million output tokens; {total} USD per million in and out"),
+        )
+    });
+    let (power, power_note) = m.watts.map_or_else(unknown, |watts| {
+        let joule = m.tok_per_joule.map_or_else(|| "unknown".to_string(), digits);
+        (format!("{} W", digits(watts)), format!("{joule} output tok/J"))
+    });
+    let rows = [
+        ("TTFT", time(m.ttft_ms), against(m.ttft_ms, limits.ttft)),
+        ("TPOT", time(m.tpot_ms), against(m.tpot_ms, limits.tpot)),
+        ("E2E", time(m.e2e_ms), against(m.e2e_ms, limits.e2e)),
+        (
+            "output",
+            format!("{} tok/s", digits(m.output_tok_s)),
+            format!(
+                "{} tok/s per device, {} tok/s per user",
+                digits(m.output_tok_s_per_device),
+                digits(m.output_tok_s_per_user)
+            ),
+        ),
+        ("cost", cost, cost_note),
+        ("power", power, power_note),
+        (
+            "concurrency",
+            grouped(best.concurrency),
+            format!("requests in flight, {} per {answering}", grouped(each)),
+        ),
+        (
+            "max context",
+            format!("{} tokens", grouped(m.max_context_tokens as u64)),
+            "prompt and answer, at this concurrency".to_string(),
+        ),
+        ("formats", best.weight_format.clone(), format!("weights; KV cache {}", best.kv_format)),
+    ];
+    let mut text = heading("Metrics", "");
+    for (name, value, note) in rows {
+        text.push_str(format!("  {name:<12} {value:<14}  {note}").trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,131 @@
+//! How text is laid out: headings, wrapped paragraphs, columns. Knows nothing of what it says.
+
+use anstyle::{AnsiColor, Style};
+
+/// No line is longer.
+pub const WIDTH: usize = 100;
+
+/// What stands out.
+pub const BOLD: Style = Style::new().bold();
+/// What went well.
+pub const GOOD: Style = AnsiColor::Green.on_default().bold();
+/// What is wrong.
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// Sections one after another, an empty line between them; empty ones are left out.
+pub fn join<const N: usize>(sections: [String; N]) -> String {
+    let told: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
+    told.join("\n")
+}
+
+/// Text in a style.
+pub fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// A section: its title, and the rest of that line.
+pub fn heading(title: &str, rest: &str) -> String {
+    let gap = if rest.is_empty() { "" } else { "  " };
+    format!("{}{gap}{rest}\n", styled(BOLD, title))
+}
+
+/// What stays on the line of the number before it.
+const UNITS: [&str; 15] = [
+    "%", "ms", "s", "µs", "GiB", "GB", "W", "USD", "tok/s", "tok/J", "requests", "request", "devices",
+    "tokens", "bits",
+];
+
+/// Words that no line end may part: numbers with their units, comparisons with both sides.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let number = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
+    for word in text.split_whitespace() {
+        let unit = UNITS.contains(&word.trim_end_matches([',', ';', '.', ')', ':']));
+        match words.last_mut() {
+            Some(last) if (unit && number(last)) || word == "≤" || last.ends_with('≤') => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_string()),
+        }
+    }
+    words
+}
+
+/// `text` in lines of at most `width` characters, the first indented by `first`, the others by `rest`.
+/// A word that is longer is cut where it must be.
+pub fn wrap(text: &str, width: usize, first: usize, rest: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let (mut line, mut length, mut empty) = (" ".repeat(first), first, true);
+    for word in words(text) {
+        let mut word: Vec<char> = word.chars().collect();
+        if !empty && length + 1 + word.len() > width {
+            lines.push(std::mem::replace(&mut line, " ".repeat(rest)));
+            (length, empty) = (rest, true);
+        }
+        while length + word.len() > width && length < width {
+            let tail = word.split_off(width - length);
+            line.extend(word);
+            lines.push(std::mem::replace(&mut line, " ".repeat(rest)));
+            (length, word) = (rest, tail);
+        }
+        if !empty {
+            line.push(' ');
+            length += 1;
+        }
+        length += word.len();
+        line.extend(word);
+        empty = false;
+    }
+    if !empty {
+        lines.push(line);
+    }
+    lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// A paragraph, indented by two.
+pub fn paragraph(text: &str) -> String {
+    wrap(text, WIDTH, 2, 2)
+}
+
+/// A point of a list.
+pub fn bullet(text: &str) -> String {
+    let text = wrap(text, WIDTH, 4, 4);
+    format!("  - {}", text.trim_start())
+}
+
+/// Every line indented by `by`.
+pub fn indent(text: &str, by: usize) -> String {
+    text.lines().map(|line| format!("{}{line}\n", " ".repeat(by))).collect()
+}
+
+/// The first `most` characters, cut between words.
+pub fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_string();
+    }
+    let cut: String = text.chars().take(most).collect();
+    let end = cut.rfind(' ').unwrap_or(cut.len());
+    format!("{} …", cut[..end].trim_end_matches([',', ';', ':', ' ']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_wrap_between_words_and_hang() {
+        assert_eq!(wrap("one two three", 9, 2, 4), "  one two\n    three\n");
+        assert_eq!(wrap("abcdefghij", 6, 2, 2), "  abcd\n  efgh\n  ij\n");
+        assert_eq!(wrap("", 9, 2, 4), "");
+        assert_eq!(wrap("it takes 12 ms, or x ≤ 3", 11, 0, 0), "it takes\n12 ms, or\nx ≤ 3\n");
+        let long = wrap(&"word ".repeat(100), 40, 3, 6);
+        assert!(long.lines().all(|line| line.chars().count() <= 40));
+    }
+
+    #[test]
+    fn what_is_shortened_says_so() {
+        assert_eq!(shorten("one two three", 9), "one two …");
+        assert_eq!(shorten("one", 9), "one");
+    }
+}

@@ -1,0 +1,145 @@
+//! Where the time goes: by what bounds it, by module, and how near each comes to the speed of light.
+
+use std::collections::BTreeMap;
+
+use super::page::{BOLD, heading, paragraph, styled};
+use crate::plan::parallel::Phase;
+use crate::report::breakdown::{CLASSES, Class, Line, Module};
+use crate::report::detail::{Detail, PhaseTime};
+use crate::report::number::{bar, count, percent, percents, time as spell};
+use crate::report::result::{Asked, Reported};
+use crate::report::table::grouped;
+
+/// Cells of a bar.
+const CELLS: usize = 10;
+/// Columns of a name.
+const NAME: usize = 34;
+/// Shares of a phase under which an operator is not told apart.
+const SMALL: f64 = 0.02;
+
+/// An operator, wherever in its block it stands under one name.
+struct Row {
+    place: String,
+    layers: u64,
+    class: Class,
+    time: f64,
+    light: f64,
+}
+
+impl Row {
+    fn name(&self) -> String {
+        if self.layers > 1 { format!("{} x {}", self.place, self.layers) } else { self.place.clone() }
+    }
+}
+
+/// Operators of a phase by module, both with the longest first.
+fn modules(times: &PhaseTime) -> Vec<(Module, Vec<Row>)> {
+    let mut by: BTreeMap<Module, Vec<Row>> = BTreeMap::new();
+    for line in times.operators.iter().filter(|line| line.time_ms > 0.0) {
+        let Line { block, module, layers, class, time_ms, speed_of_light_ms, .. } = line;
+        let place = format!("{block}/{module}");
+        let rows = by.entry(line.part_of).or_default();
+        match rows.iter_mut().find(|row| row.place == place && row.class == *class) {
+            Some(row) => {
+                row.layers += layers;
+                row.time += time_ms;
+                row.light += speed_of_light_ms;
+            }
+            None => rows.push(Row {
+                place,
+                layers: *layers,
+                class: *class,
+                time: *time_ms,
+                light: *speed_of_light_ms,
+            }),
+        }
+    }
+    let all = |rows: &[Row]| rows.iter().map(|row| row.time).sum::<f64>();
+    let mut by: Vec<(Module, Vec<Row>)> = by.into_iter().collect();
+    by.iter_mut().for_each(|(_, rows)| rows.sort_by(|a, b| b.time.total_cmp(&a.time)));
+    by.sort_by(|a, b| all(&b.1).total_cmp(&all(&a.1)));
+    by
+}
+
+fn row(name: &str, class: &str, (time, light): (f64, f64), share: f64) -> String {
+    let near = if light > 0.0 { percent(light / time) } else { String::new() };
+    let light = if light > 0.0 { spell(light) } else { String::new() };
+    let bar = bar(share, CELLS);
+    let name = if name.chars().count() > NAME {
+        name.chars().take(NAME - 1).chain(['…']).collect()
+    } else {
+        name.to_string()
+    };
+    format!("{name:<NAME$} {class:<13} {:>9} {light:>9} {near:>7}  {:>5} {bar}", spell(time), percent(share))
+}
+
+fn phase(times: &PhaseTime, title: &str) -> String {
+    let parts = CLASSES.map(|class| times.of(class));
+    let shares: Vec<String> = CLASSES
+        .iter()
+        .zip(percents(&parts))
+        .filter(|(class, _)| times.of(**class) > 0.0)
+        .map(|(class, share)| format!("{} {share} %", class.name()))
+        .collect();
+    let mut text = paragraph(&format!("{title}: {} = {}", spell(times.time_ms), shares.join(" + ")));
+    let header = format!(
+        "    {:<NAME$} {:<13} {:>9} {:>9} {:>7}  {:>5}",
+        "operator x times", "bound by", "time", "light", "% light", "share"
+    );
+    text.push_str(&format!("{header}\n"));
+    for (module, rows) in modules(times) {
+        let sum = |pick: fn(&Row) -> f64| rows.iter().map(pick).sum::<f64>();
+        let (time, light) = (sum(|row| row.time), sum(|row| row.light));
+        let share = |time: f64| time / times.operators_ms;
+        let line = row(module.name(), "", (time, light), share(time));
+        text.push_str(&format!("    {}\n", styled(BOLD, line.trim_end())));
+        let (mut told, mut small): (Vec<&Row>, Vec<&Row>) =
+            rows.iter().partition(|row| share(row.time) >= SMALL);
+        if small.len() == 1 {
+            told.append(&mut small);
+        }
+        for one in told {
+            let line =
+                row(&format!("  {}", one.name()), one.class.name(), (one.time, one.light), share(one.time));
+            text.push_str(&format!("    {}\n", line.trim_end()));
+        }
+        if !small.is_empty() {
+            let sum = |pick: fn(&Row) -> f64| small.iter().map(|row| pick(row)).sum::<f64>();
+            let (time, light) = (sum(|row| row.time), sum(|row| row.light));
+            let name = format!("  {}", count(small.len() as u64, "smaller one"));
+            text.push_str(&format!("    {}\n", row(&name, "", (time, light), share(time)).trim_end()));
+        }
+    }
+    let apart = times.time_ms - times.operators_ms;
+    if apart.abs() > times.time_ms * 5e-3 {
+        let all = spell(times.operators_ms);
+        let why = if apart > 0.0 {
+            "the rest is hand-overs between stages, reads from host memory, waits between chunks"
+        } else {
+            "exchanges that overlap with them are told in full; stages share what is told"
+        };
+        text.push_str(&paragraph(&format!("operators take {all} one after another; {why}")));
+    }
+    text
+}
+
+/// Where the time goes in both phases.
+pub fn time(detail: &Detail, asked: &Asked, best: &Reported) -> String {
+    let mut text = heading("Where the time goes", "light: FLOPs at dense peak, bytes at full bandwidth");
+    for times in &detail.phases {
+        let title = match times.phase {
+            Phase::Prefill => {
+                let tokens = asked.isl - asked.prefix;
+                let plan = &best.plan.prefill;
+                let each = if plan.dp > 1 { ", one prompt a dp rank" } else { "" };
+                format!("Prefill of {} tokens{each} ({})", grouped(tokens), plan.label)
+            }
+            Phase::Decode => {
+                let each = best.plan.decode.concurrency_per_replica;
+                format!("Decode step, {} per instance ({})", count(each, "request"), best.plan.decode.label)
+            }
+        };
+        text.push_str(&phase(times, &title));
+    }
+    text
+}

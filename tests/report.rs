@@ -1,0 +1,62 @@
+//! What leaves the house: text that says what the JSON says, JSON that its schema describes.
+
+#![allow(clippy::unwrap_used)]
+
+use anstream::adapter::strip_str;
+use mantile::cli::ask;
+use mantile::report::answer::{answer, estimated};
+use mantile::report::result::{Answer, Estimated};
+use mantile::search::question::Question;
+use mantile::search::run::{UNWATCHED, run};
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::problem::Problem;
+
+#[path = "report/explain.rs"]
+mod explain;
+#[path = "report/fixture.rs"]
+mod fixture;
+#[path = "report/real.rs"]
+mod real;
+#[path = "report/schema.rs"]
+mod schema;
+
+/// A question about `model` on `hardware`.
+fn scenario(model: &str, hardware: &str) -> Scenario {
+    Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
+}
+
+fn pose(scenario: &Scenario) -> (Problem, Question) {
+    let problem = Problem::resolve(&Catalog::default(), scenario).unwrap_or_else(|error| panic!("{error}"));
+    let question = problem.question().unwrap();
+    (problem, question)
+}
+
+/// The answer to a question, as `optimize` gives it.
+fn optimize(scenario: &Scenario) -> Answer {
+    let (problem, question) = pose(scenario);
+    let outcome = run(&question, &UNWATCHED);
+    let lower = ask::lower_format(&problem, &outcome).unwrap();
+    answer(&question, ask::asked(&problem, &question), &outcome, lower)
+}
+
+/// A stated deployment, as `estimate` gives it.
+fn estimate(scenario: &Scenario) -> Estimated {
+    let (problem, question) = pose(scenario);
+    let stated = mantile::cli::estimate::deployment(&problem).unwrap();
+    let candidate = ask::candidate(&question, &stated.pools());
+    estimated(&question, ask::asked(&problem, &question), &candidate)
+}
+
+/// Text without colours.
+fn plain(text: &str) -> String {
+    strip_str(text).to_string()
+}
+
+/// Fails where a line is too long for a terminal, or ends in blanks.
+fn reads_well(text: &str, width: usize) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= width, "{} columns: {line}", line.chars().count());
+        assert_eq!(line, line.trim_end());
+    }
+}

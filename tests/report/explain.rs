@@ -1,0 +1,67 @@
+//! The drill-down as text: narrow, each thing told once, formula and numbers and source for each number.
+
+use mantile::quantity::ledger::{Explanation, Ledger};
+use mantile::report::explain::explained;
+use mantile::search::run::{UNWATCHED, run};
+use mantile::spec::scenario::Scenario;
+
+use super::{plain, pose, reads_well, scenario};
+
+/// TPOT of the best deployment, `depth` levels deep: as data and as text.
+fn tpot(asked: &Scenario, depth: usize) -> (Explanation, String) {
+    let (_, question) = pose(asked);
+    let candidate = run(&question, &UNWATCHED).best.unwrap().candidate;
+    let ledger = Ledger::new();
+    let number = candidate.evaluate(&&ledger, &question, &mut ()).metrics.tpot;
+    let explanation = ledger.explain(number, depth);
+    let text = plain(&explained(&candidate, &question, &explanation, depth));
+    (explanation, text)
+}
+
+fn visit<'a>(explanation: &'a Explanation, see: &mut impl FnMut(&'a Explanation)) {
+    see(explanation);
+    explanation.parts.iter().for_each(|part| visit(part, see));
+}
+
+#[test]
+fn everything_is_told_and_long_sources_once() {
+    let (explanation, text) = tpot(&scenario("gpt-oss-20b", "2xh100"), 12);
+    reads_well(&text, 110);
+    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    visit(&explanation, &mut |number| {
+        for text in number.bound.iter().chain(&number.substituted).chain([&number.text, &number.symbol]) {
+            assert!(flat.contains(&spaced(text)), "{text} of {} is missing", number.symbol);
+        }
+        // `plan: pp` of pp is told as `plan`.
+        let source = number.source.strip_suffix(&format!(": {}", number.symbol)).unwrap_or(&number.source);
+        assert!(flat.contains(&spaced(source)), "{source} of {} is missing", number.symbol);
+        if source.chars().count() >= 60 && number.formula.is_none() {
+            assert_eq!(flat.matches(&spaced(source)).count(), 1, "{source}");
+        }
+    });
+    assert!(!text.contains("go deeper"), "all is told at this depth");
+    let again = format!("(rests on what is {} at worst)", explanation.grade);
+    assert!(
+        !text.contains(&again) && text.contains("(rests on what is"),
+        "grades are told where they change"
+    );
+}
+
+#[test]
+fn what_is_cut_off_says_how_to_go_on() {
+    let (_, text) = tpot(&scenario("Llama-3.1-8B", "1xh100"), 1);
+    reads_well(&text, 110);
+    assert!(text.contains("--depth 2"), "{text}");
+    let (_, deeper) = tpot(&scenario("Llama-3.1-8B", "1xh100"), 3);
+    assert!(deeper.lines().count() > text.lines().count());
+}
+
+#[test]
+fn a_number_that_is_another_takes_one_line() {
+    let (explanation, text) = tpot(&scenario("Llama-3.1-8B", "2xh100"), 1);
+    assert_eq!(explanation.substituted.as_deref(), Some(explanation.text.as_str()), "a split deployment");
+    let line = format!("{} = {}", explanation.formula.unwrap(), explanation.text);
+    assert!(text.contains(&line), "{line}:\n{text}");
+    assert!(!text.contains(&format!("\n  = {0}\n  = {0}", explanation.text)), "{text}");
+}

@@ -1,0 +1,259 @@
+//! The layout of an answer, on one made by hand: its figures are round and stand for nothing, so that no fitted
+//! constant moves them.
+
+use std::collections::BTreeMap;
+
+use mantile::plan::parallel::Phase;
+use mantile::quantity::datum::Grade;
+use mantile::report::breakdown::{Class, Line, Module};
+use mantile::report::constraint::{Constraint, Resource};
+use mantile::report::detail::{Detail, PhaseTime, PoolMemory};
+use mantile::report::result::{
+    Answer, Asked, Assumption, Feasibility, Figures, LowerFormat, Memory, Plan, PoolReport, Reported,
+};
+use mantile::report::text;
+use mantile::search::candidate::Duty;
+use mantile::search::outcome::{Census, Refusal, Status};
+use mantile::spec::format::Quality;
+use mantile::spec::objective::{Aim, Direction, Limits, Metric};
+
+use super::{plain, reads_well};
+
+const GIB: f64 = 1_073_741_824.0;
+
+fn pool(duty: Duty, (tp, pp): (u64, u64), replicas: u64, label: &str) -> PoolReport {
+    PoolReport {
+        duty,
+        label: label.into(),
+        tp,
+        pp,
+        dp: 1,
+        cp: 1,
+        ep: 1,
+        moe_tp: tp,
+        sp: false,
+        stages: vec![16; pp as usize],
+        replicas,
+        devices: tp * pp * replicas,
+        concurrency_per_replica: 40,
+    }
+}
+
+fn memory(weights: f64) -> Memory {
+    Memory {
+        weights_bytes: weights * GIB,
+        kv_cache_bytes: 20.0 * GIB,
+        activations_bytes: 2.0 * GIB,
+        buffers_bytes: GIB,
+        total_bytes: (weights + 23.0) * GIB,
+        usable_bytes: 72.0 * GIB,
+        capacity_bytes: 80.0 * GIB,
+        utilization: 0.9,
+        offloaded_bytes: 0.0,
+    }
+}
+
+/// Two prefill instances of pp2 and a decode instance of tp2, one of seven devices idle; or three of tp2.
+fn candidate(apart: bool, speed: f64) -> Reported {
+    let (front, back) = (pool(Duty::Prefill, (1, 2), 2, "pp2"), pool(Duty::Decode, (2, 1), 1, "tp2"));
+    let both = pool(Duty::Both, (2, 1), 3, "tp2");
+    let (mode, label) =
+        if apart { ("disaggregated", "prefill 2 x pp2, decode 1 x tp2") } else { ("aggregated", "3 x tp2") };
+    let (prefill, decode) = if apart { (front, back) } else { (both.clone(), both) };
+    Reported {
+        plan: Plan { mode: mode.into(), label: label.into(), prefill, decode, others: vec![] },
+        weight_format: "fp8".into(),
+        kv_format: "bf16".into(),
+        concurrency: if apart { 40 } else { 120 },
+        devices: 6,
+        idle_devices: 1,
+        feasibility: Feasibility::InVram,
+        violations: vec![],
+        memory: Some(memory(30.0)),
+        bottleneck: Some("memory".into()),
+        metrics: Some(Figures {
+            ttft_ms: if apart { 400.0 } else { 250.0 },
+            tpot_ms: 20.0 / speed,
+            e2e_ms: 10_220.0 / speed,
+            output_tok_s: 6000.0 * speed,
+            output_tok_s_per_device: 1000.0 * speed,
+            output_tok_s_per_user: 50.0 * speed,
+            usd_per_mtok: Some(0.75 / speed),
+            usd_per_mtok_total: Some(0.15 / speed),
+            watts: Some(3000.0),
+            tok_per_joule: Some(2.0 * speed),
+            max_context_tokens: 12_345.0,
+        }),
+    }
+}
+
+fn phase(phase: Phase, scale: f64) -> PhaseTime {
+    let line = |block: &str, module: &str, part_of, layers, class, time: f64, light: f64| Line {
+        phase,
+        block: block.into(),
+        module: module.into(),
+        part_of,
+        layers,
+        class,
+        time_ms: time * scale,
+        speed_of_light_ms: light * scale,
+    };
+    let operators = vec![
+        line("layer", "q_proj", Module::Attention, 32, Class::Compute, 2.0, 1.5),
+        line("layer", "attention", Module::Attention, 32, Class::Memory, 4.0, 3.0),
+        line("layer", "all_reduce", Module::Communication, 32, Class::Communication, 1.0, 0.25),
+        line("layer", "k_proj", Module::Attention, 32, Class::Compute, 0.05, 0.04),
+        line("layer", "v_proj", Module::Attention, 32, Class::Compute, 0.05, 0.04),
+        line("layer", "down_proj", Module::FeedForward, 32, Class::Memory, 1.9, 1.0),
+        line("step", "launches", Module::Overhead, 32, Class::Overhead, 0.4, 0.0),
+        line("step", "host", Module::Overhead, 1, Class::Overhead, 0.6, 0.0),
+    ];
+    PhaseTime {
+        phase,
+        time_ms: 10.5 * scale,
+        operators_ms: 10.0 * scale,
+        compute_ms: 2.1 * scale,
+        memory_ms: 5.9 * scale,
+        communication_ms: scale,
+        overhead_ms: scale,
+        operators,
+    }
+}
+
+fn answer() -> Answer {
+    let asked = Asked {
+        model: "maker/model".into(),
+        hardware: "a box".into(),
+        devices: 7,
+        runtime: "vllm".into(),
+        workload: "chat".into(),
+        isl: 2048,
+        osl: 512,
+        prefix: 1024,
+        concurrency: None,
+        rate: None,
+        limits: Limits { ttft: Some(2.0), tpot: Some(0.02), e2e: None },
+        objective: "throughput".into(),
+        optimize: vec![Aim { metric: Metric::OutputTokS, direction: Direction::Maximize }],
+        pareto: vec!["tpot".into(), "output_tok_s_per_device".into()],
+        weight_formats: vec![],
+        kv_formats: vec![],
+    };
+    let constraint = |resource, binds, used, why: &str| Constraint { resource, binds, used, why: why.into() };
+    let assumption = |symbol: &str, value: &str, why: &str| Assumption {
+        symbol: symbol.into(),
+        value: value.into(),
+        why: why.into(),
+        grade: Grade::Assumed,
+    };
+    let best = candidate(true, 1.0);
+    let held = |duty, label: &str, weights| PoolMemory { duty, label: label.into(), memory: memory(weights) };
+    Answer {
+        status: Status::Optimal,
+        question: asked,
+        detail: Some(Detail {
+            phases: vec![phase(Phase::Prefill, 20.0), phase(Phase::Decode, 1.0)],
+            pools: vec![held(Duty::Prefill, "pp2", 15.0), held(Duty::Decode, "tp2", 30.0)],
+            constraints: vec![
+                constraint(Resource::Ttft, false, Some(0.2), "TTFT 400 ms of 2 s"),
+                constraint(Resource::Tpot, true, Some(1.0), "TPOT 20.0 ms of 20 ms; 20.3 ms at 41 requests"),
+                constraint(Resource::Memory, false, Some(0.736), "memory 53.00 GiB of 72.00 GiB usable"),
+                constraint(
+                    Resource::Devices,
+                    true,
+                    Some(6.0 / 7.0),
+                    "6 of 7 devices in use; an instance takes 2, 1 are left",
+                ),
+            ],
+            evidence: BTreeMap::from([(Grade::Stated, 12), (Grade::Datasheet, 5), (Grade::Assumed, 3)]),
+        }),
+        alternatives: vec![candidate(false, 0.5)],
+        front: vec![
+            candidate(true, 1.0),
+            candidate(true, 1.25),
+            candidate(false, 0.5),
+            candidate(false, 1.6),
+        ],
+        best: Some(best),
+        census: Census {
+            shapes: 12,
+            candidates: 3456,
+            evaluated: 234,
+            pruned: BTreeMap::from([("latency_limit".into(), 2000), ("dominated".into(), 1222)]),
+            illegal: BTreeMap::from([(
+                "out_of_memory".into(),
+                Refusal { count: 2, example: "90 GB needed".into() },
+            )]),
+        },
+        nearest: None,
+        weights_need: vec![],
+        lower_format: Some(LowerFormat {
+            weight_format: "int4".into(),
+            bits_per_weight: 4.25,
+            metric: "output_tok_s".into(),
+            now: Some(6000.0),
+            then: Some(7500.0),
+            quality: Some(Quality {
+                metric: "a benchmark".into(),
+                value: "-1.5 points".into(),
+                model: "a model".into(),
+                source: "https://example.org".into(),
+            }),
+        }),
+        assumptions: vec![
+            assumption("launch", "5 µs", "borrowed from a neighbour"),
+            assumption("host", "1 ms", "borrowed from a neighbour"),
+            assumption("pue", "1.2", "a guess"),
+        ],
+    }
+}
+
+#[test]
+fn an_answer_is_laid_out_as_it_was() {
+    let text = plain(&text::table(&answer()));
+    reads_well(&text, 100);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn colour_marks_the_answer_and_nothing_else_changes() {
+    let text = text::table(&answer());
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with('\u{1b}') && first.ends_with('m'), "{first:?}");
+    // Every colour is switched off on its own line.
+    for line in text.lines().filter(|line| line.contains('\u{1b}')) {
+        assert_eq!(line.matches("\u{1b}[0m").count(), 1, "{line:?}");
+    }
+}
+
+#[test]
+fn what_is_unknown_or_one_of_a_kind_is_told_as_such() {
+    let mut answer = answer();
+    let best = answer.best.as_mut().unwrap();
+    let figures = best.metrics.as_mut().unwrap();
+    (figures.usd_per_mtok, figures.usd_per_mtok_total) = (None, None);
+    (figures.watts, figures.tok_per_joule) = (None, None);
+    answer.front.truncate(1);
+    (answer.alternatives, answer.lower_format) = (vec![], None);
+    answer.census.shapes = 1;
+    let text = plain(&text::table(&answer));
+    reads_well(&text, 100);
+    assert!(text.contains("cost         unknown\n") && text.contains("power        unknown\n"), "{text}");
+    assert!(text.contains("1 point over") && text.contains("1 shape ("), "{text}");
+    assert!(!text.contains("Next best") && !text.contains("Lower weight format"), "{text}");
+    assert!(!text.contains('┤'), "one point is no plot:\n{text}");
+}
+
+#[test]
+fn long_names_stay_inside_the_page() {
+    let mut answer = answer();
+    answer.question.model = format!("maker/{}", "long-".repeat(40));
+    let other = &mut answer.alternatives[0];
+    other.plan.label = "prefill 12 x tp2 pp4 cp2 sp, decode 4 x tp8 pp2 dp4 ep32 sp".into();
+    other.weight_format = "fp8-block".into();
+    let times = &mut answer.detail.as_mut().unwrap().phases[0];
+    times.operators[0].module = "a_projection_with_a_very_long_name_indeed".into();
+    let text = plain(&text::table(&answer));
+    reads_well(&text, 100);
+    assert!(text.contains(&answer.alternatives[0].plan.label), "told in full somewhere:\n{text}");
+}
