@@ -12,6 +12,8 @@ mod cases;
 mod load;
 #[path = "properties/machine.rs"]
 mod machine;
+#[path = "properties/same.rs"]
+mod same;
 #[path = "properties/search.rs"]
 mod search;
 #[path = "properties/shards.rs"]

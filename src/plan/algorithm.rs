@@ -53,8 +53,8 @@ impl Algorithm {
             (_, Kind::SendRecv) => return None,
             (Algorithm::Ring, Kind::AllReduce) => (2 * (n - 1), (2 * (n - 1), n)),
             (Algorithm::Ring, Kind::AllGather | Kind::ReduceScatter) => (n - 1, (n - 1, n)),
-            // Each of n slices travels n / 4 hops on average, both ways round.
-            (Algorithm::Ring, Kind::AllToAll) if ring => (n - 1, if n >= 4 { (n, 8) } else { (1, 2) }),
+            // Each of n slices travels n / 4 hops on average by the shorter way; both ways share the rate.
+            (Algorithm::Ring, Kind::AllToAll) if ring => (n - 1, (n * n - n % 2, 4 * n)),
             (Algorithm::Direct | Algorithm::OneShot, _) if ring => return None,
             (Algorithm::Direct, Kind::AllReduce) => (2, (2 * (n - 1), n)),
             (Algorithm::Direct, Kind::AllGather | Kind::ReduceScatter | Kind::AllToAll) => (1, (n - 1, n)),

@@ -65,7 +65,8 @@ impl Census {
     pub fn refuse(&mut self, kind: &str, count: u64, example: &str) {
         let refusal = self.illegal.entry(kind.to_string()).or_default();
         refusal.count += count;
-        if refusal.example.is_empty() {
+        // The first by spelling: which part of the search came first does not matter.
+        if refusal.example.is_empty() || example < refusal.example.as_str() {
             refusal.example = example.to_string();
         }
     }

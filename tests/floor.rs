@@ -1,0 +1,145 @@
+//! Nothing is faster than light: operations at the dense peak, bytes at full bandwidth, an exchange's own
+//! bytes at link rate.
+
+#![allow(clippy::unwrap_used)]
+
+use mantile::cost::roofline::Cost;
+use mantile::graph::tensor::Role;
+use mantile::plan::parallel::Phase;
+use mantile::plan::shard::{ShardedBlock, Step, Task};
+use mantile::quantity::num::Qty;
+use mantile::quantity::read::Plain;
+use mantile::search::candidate::{Duty, PoolPlan};
+use mantile::serving::instance::Instance;
+use mantile::serving::step::{Watch, batch, step};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+#[path = "support/ask.rs"]
+mod ask;
+#[path = "support/cases.rs"]
+mod cases;
+#[path = "floor/exchange.rs"]
+mod exchange;
+
+use cases::{Case, each_case};
+
+/// Rounding of sums.
+const HAIR: f64 = 1e-12;
+
+/// What a step was seen to be made of.
+struct Light<'a> {
+    case: &'a Case,
+    /// Layers' time at the speed of light, but for exchanges that something else may hide.
+    least: f64,
+    faults: Vec<String>,
+}
+
+impl Watch<f64> for Light<'_> {
+    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<f64>>) {
+        let chip = &self.case.question.formats[self.case.candidate.formats].machine.chip;
+        let peaks = [chip.weight_peak.value, chip.native_peak.value, chip.attention_peak.value];
+        let peak = peaks.into_iter().fold(0.0, f64::max);
+        let [flops, bytes, time, floor] = [cost.flops, cost.bytes, cost.time, cost.floor].map(Qty::value);
+        let least = (flops / peak).max(bytes / chip.bandwidth.value);
+        if time < floor || floor < least * (1.0 - HAIR) {
+            let name = format!("{}/{}/{}", phase.name(), block.name, step.name);
+            self.faults.push(format!("{name}: {time} s, floor {floor} s, light {least} s"));
+        }
+        let hidden = matches!(&step.task, Task::Exchange(exchange) if exchange.overlaps);
+        if !hidden {
+            self.least += floor * block.layers.value as f64;
+        }
+    }
+
+    fn wait(&mut self, _: Phase, _: &'static str, times: u64, time: Qty<f64>) {
+        self.least += time.value() * times as f64;
+    }
+}
+
+fn of_steps(case: &Case) -> Result<(), TestCaseError> {
+    let question = &case.question;
+    let machine = question.formats[case.candidate.formats].plain();
+    for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
+        for phase in [Phase::Prefill, Phase::Decode] {
+            let (new, past) = match phase {
+                Phase::Prefill => (question.terms().isl - question.terms().prefix, question.terms().prefix),
+                Phase::Decode => (Qty(1.0), question.terms().isl),
+            };
+            let sequences = Qty(if phase == Phase::Prefill { 1.0 } else { pool.concurrency as f64 });
+            let load = batch(&Plain, &instance, phase, sequences, new, past);
+            let mut light = Light { case, least: 0.0, faults: vec![] };
+            let time = step(&Plain, &instance, phase, &load, machine, &mut light);
+            prop_assert!(light.faults.is_empty(), "{:#?}", light.faults);
+            let total = time.total.value();
+            prop_assert!(total >= light.least * (1.0 - HAIR), "{:?}: {} under {}", phase, total, light.least);
+            prop_assert!(time.slowest.value() <= total * (1.0 + HAIR));
+            let stages = pool.plan.pp as f64;
+            prop_assert!(
+                time.slowest.value() * stages >= total * (1.0 - HAIR),
+                "the slowest stage is slowest"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn no_operator_or_step_is_faster_than_light() {
+    each_case(300, of_steps);
+}
+
+/// Bytes of every weight that each step must read, whatever is routed where, and operations per token,
+/// of one device over all stages.
+fn must(case: &Case, instance: &Instance) -> (f64, f64) {
+    let machine = question_machine(case);
+    let model = &instance.decode;
+    let (mut bytes, mut flops) = (0.0, 0.0);
+    for block in &model.blocks {
+        let layers = block.layers.value as f64;
+        for role in [Role::Attention, Role::Mlp, Role::SharedExpert] {
+            let elements = block.weights[role as usize] as f64 * layers;
+            bytes += elements * machine.chip.weight_bytes(machine.quantised[role as usize]).value();
+            flops += 2.0 * elements;
+        }
+    }
+    (bytes, flops)
+}
+
+fn question_machine(case: &Case) -> &mantile::cost::machine::Machine<Qty<f64>> {
+    case.question.formats[case.candidate.formats].plain()
+}
+
+/// Straight from the weights: a token takes at least a read of them, a prompt at least their operations.
+fn of_metrics(case: &Case) -> Result<(), TestCaseError> {
+    let question = &case.question;
+    let evaluation = case.candidate.evaluate(&Plain, question, &mut ());
+    let metrics = &evaluation.metrics;
+    let chip = &question_machine(case).chip;
+    let peaks = [chip.weight_peak, chip.native_peak].map(Qty::value);
+    let peak = peaks[0].max(peaks[1]);
+    let terms = question.terms();
+    let tokens = (terms.isl - terms.prefix).value();
+    let instances = case.candidate.instances(question);
+    let answering = |pool: &PoolPlan| pool.duty != Duty::Prefill;
+    for (pool, instance) in case.candidate.pools.iter().zip(&instances) {
+        let (bytes, flops) = must(case, instance);
+        if answering(pool) {
+            let least = bytes / chip.bandwidth.value();
+            prop_assert!(metrics.tpot.value() >= least, "tpot {} under {}", metrics.tpot.value(), least);
+        }
+        if pool.duty != Duty::Decode {
+            // Latent attention's own matrix is among them, and decode has it absorbed: prompts do as much.
+            let least = flops * tokens / pool.plan.cp as f64 / peak;
+            prop_assert!(metrics.ttft.value() >= least, "ttft {} under {}", metrics.ttft.value(), least);
+        }
+    }
+    let (ttft, tpot, e2e) = (metrics.ttft.value(), metrics.tpot.value(), metrics.e2e.value());
+    prop_assert!(e2e >= ttft && e2e >= (terms.osl.value() - 1.0) * tpot);
+    Ok(())
+}
+
+#[test]
+fn no_metric_is_faster_than_light() {
+    each_case(300, of_metrics);
+}

@@ -1,0 +1,104 @@
+//! Exchanges: no algorithm moves less than it must, and none faster than its links.
+
+use mantile::cost::batch::Batch;
+use mantile::cost::collective::cost;
+use mantile::plan::algorithm::ALGORITHMS;
+use mantile::plan::collective::{Collective, Kind, Tokens};
+use mantile::plan::group::{Group, TierShape};
+use mantile::quantity::count::Count;
+use mantile::quantity::num::Qty;
+use mantile::quantity::read::Plain;
+use mantile::spec::cluster::Topology;
+use mantile::store::catalog::Catalog;
+use mantile::store::kind::Kind as Shelf;
+
+use super::HAIR;
+use super::ask::{ask, on};
+
+const KINDS: [Kind; 5] =
+    [Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather, Kind::AllToAll, Kind::SendRecv];
+
+/// What a device must send at least, per byte of the buffer, among `n`.
+fn must(kind: Kind, n: u64, in_switch: bool) -> f64 {
+    let others = (n - 1) as f64 / n as f64;
+    match kind {
+        // Every summand leaves its device, and every sum reaches it; a switch adds up on the way.
+        Kind::AllReduce if in_switch => others,
+        Kind::AllReduce => 2.0 * others,
+        Kind::ReduceScatter | Kind::AllGather | Kind::AllToAll => others,
+        Kind::SendRecv => 1.0,
+    }
+}
+
+#[test]
+fn no_algorithm_sends_less_than_it_must() {
+    let mut known = 0;
+    for topology in [Topology::Switch, Topology::Mesh, Topology::Ring, Topology::Pcie] {
+        for in_switch_reduction in [false, true] {
+            let tier = TierShape { devices: 64, topology, in_switch_reduction };
+            for (kind, n) in KINDS.into_iter().flat_map(|kind| (2..=64).map(move |n| (kind, n))) {
+                let ways = ALGORITHMS.iter().filter_map(|algorithm| algorithm.way(kind, n, &tier));
+                for way in ways {
+                    let wire = way.wire.0 as f64 / way.wire.1 as f64;
+                    let least = must(kind, n, in_switch_reduction);
+                    assert!(
+                        wire >= least * (1.0 - HAIR),
+                        "{kind:?} over {n}, {topology:?}: {wire} of {least} {way:?}"
+                    );
+                    assert!(way.hops >= 1, "{way:?}");
+                    known += 1;
+                }
+            }
+        }
+    }
+    assert!(known > 1000, "{known} algorithms");
+}
+
+#[test]
+fn no_exchange_is_faster_than_its_links() {
+    let width = Count::config("hidden_size", 4096);
+    let one = |value: f64| Qty(value);
+    for system in Catalog::default().shelf(Shelf::Systems).into_keys() {
+        let question =
+            ask(&on("TinyLlama-1.1B-Chat-v1.0", &system)).unwrap_or_else(|fault| panic!("{fault}"));
+        let machine = question.formats[0].plain();
+        let tiers = question.tiers();
+        let devices = question.cluster.devices();
+        for (size, stride) in (2..=devices.min(72)).flat_map(|size| [1, 2, 4, 8].map(|stride| (size, stride)))
+        {
+            let Some(group) = Group::place(size, stride, tiers).filter(|_| size * stride <= devices) else {
+                continue;
+            };
+            for (kind, tokens) in
+                KINDS.into_iter().flat_map(|kind| [1.0, 8192.0].map(|tokens| (kind, tokens)))
+            {
+                let batch = Batch::new((one(1.0), one(tokens), one(0.0)), (one(1.0), one(1.0), one(1.0)));
+                let exchange = Collective::new(kind, group, width, Tokens::Rank, tiers);
+                let (time, floor) = cost(&Plain, &exchange, &batch, machine);
+                let bytes = machine.chip.activation_bytes.value() * tokens * 4096.0;
+                let rate = |tier: usize| machine.links[tier].bandwidth.value();
+                let spanned = group.inner_tier..=group.outer_tier;
+                let fastest = spanned.clone().map(rate).fold(0.0, f64::max);
+                let switched = spanned.clone().any(|tier| tiers[tier].in_switch_reduction);
+                let least = match kind {
+                    Kind::SendRecv => bytes / fastest,
+                    // What a device sends in all, and what leaves its unit of the inner tier for the others'.
+                    _ => {
+                        let all = must(kind, size, switched) * bytes / fastest;
+                        let across = group.outer();
+                        let out = if across > 1 { must(kind, across, switched) } else { 0.0 };
+                        let leaving = match kind {
+                            Kind::AllToAll => (size - group.inner) as f64 / size as f64,
+                            _ => out / group.inner as f64,
+                        };
+                        all.max(leaving * bytes / rate(group.outer_tier))
+                    }
+                };
+                let (time, floor) = (time.value(), floor.value());
+                let what = format!("{kind:?} of {bytes} B over {size} by {stride} on {system}");
+                assert!(floor >= least * (1.0 - HAIR), "{what}: floor {floor} under {least}");
+                assert!(time >= floor, "{what}: {time} under {floor}");
+            }
+        }
+    }
+}
