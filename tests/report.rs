@@ -37,7 +37,7 @@ fn optimize(scenario: &Scenario) -> Answer {
     let (problem, question) = pose(scenario);
     let outcome = run(&question, &UNWATCHED);
     let lower = ask::lower_format(&problem, &outcome).unwrap();
-    answer(&question, ask::asked(&problem, &question), &outcome, lower)
+    answer(&question, ask::asked(&problem, &question), &outcome, lower, usize::MAX)
 }
 
 /// A stated deployment, as `estimate` gives it.

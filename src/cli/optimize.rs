@@ -48,7 +48,9 @@ impl Optimize {
         let question = problem.question()?;
         let outcome = watched(&question);
         let lower = ask::lower_format(problem, &outcome)?;
-        let answer = answer(&question, ask::asked(problem, &question), &outcome, lower);
+        let whole = self.pareto_out.is_some() || self.output.format != Format::Table;
+        let most = if whole { usize::MAX } else { DRAWN };
+        let answer = answer(&question, ask::asked(problem, &question), &outcome, lower, most);
         if let Some(path) = &self.pareto_out {
             let rows = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
             let text = if rows { csv(&answer.front) } else { json(&answer.front) };
@@ -63,6 +65,9 @@ impl Optimize {
         Ok(if answer.best.is_some() { Verdict::Found } else { Verdict::Infeasible })
     }
 }
+
+/// Points of the front that a terminal's plot is drawn from, at most.
+const DRAWN: usize = 1000;
 
 /// Longest search that goes unannounced.
 const SILENCE: Duration = Duration::from_millis(500);

@@ -27,11 +27,13 @@ use crate::serving::evaluate::{Evaluation, residency};
 use crate::serving::instance::Instance;
 
 /// The whole result.
+/// Of a front of more than `most` points every so many-eth is told.
 pub fn answer(
     question: &Question,
     asked: Asked,
     outcome: &Outcome,
     lower_format: Option<LowerFormat>,
+    most: usize,
 ) -> Answer {
     let all = |found: &[Found]| found.iter().map(|found| reported(question, &found.candidate)).collect();
     let nearest = outcome.nearest.as_ref().map(|(found, reason)| Nearest {
@@ -47,7 +49,13 @@ pub fn answer(
         best: best.map(|best| reported(question, best)),
         detail: best.map(|best| detail(question, best, &leaves)),
         alternatives: all(&outcome.alternatives),
-        front: outcome.front.par_iter().map(|found| reported(question, &found.candidate)).collect(),
+        front_points: outcome.front.len() as u64,
+        front: outcome
+            .front
+            .par_iter()
+            .step_by(outcome.front.len().div_ceil(most).max(1))
+            .map(|found| reported(question, &found.candidate))
+            .collect(),
         census: outcome.census.clone(),
         nearest,
         weights_need: if full { weights_need(question) } else { vec![] },

@@ -22,7 +22,9 @@ pub struct Answer {
     pub detail: Option<Detail>,
     /// The best of other strategies, best first.
     pub alternatives: Vec<Reported>,
-    /// The Pareto front over the question's axes.
+    /// Points of the Pareto front.
+    pub front_points: u64,
+    /// The Pareto front over the question's axes: all of it in JSON and CSV.
     pub front: Vec<Reported>,
     /// What became of every candidate.
     pub census: Census,

@@ -139,6 +139,7 @@ impl Answers {
     fn free(&mut self, question: &Question, laid: &Laid, kind: Kind, at: &dyn Fn(u64) -> Answer) {
         let limit = question.limits.tpot.unwrap_or(f64::INFINITY);
         let within = largest(laid.shape.fits, |requests| at(requests).tpot <= limit);
+        self.census.candidates += laid.shape.fits;
         self.census.prune("latency_limit", laid.shape.fits - within);
         if within == 0 {
             return;

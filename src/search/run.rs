@@ -26,7 +26,7 @@ pub const UNWATCHED: Control<'static> = Control { progress: &|_, _| {}, stop: &|
 
 /// Parts that the work is cut into. Fixed, so that what is pruned, and so the census, does not depend
 /// on the number of threads.
-const PARTS: usize = 16;
+const PARTS: usize = 4;
 
 /// Alternatives that are told.
 const ALTERNATIVES: usize = 8;

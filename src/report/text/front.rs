@@ -52,7 +52,7 @@ fn apart(point: &Reported) -> bool {
 pub fn front(answer: &Answer, best: &Reported) -> String {
     let names = &answer.question.pareto;
     let points = &answer.front;
-    let all = count(points.len() as u64, "point");
+    let all = count(answer.front_points, "point");
     let title = format!("{all} over {}", names.join(", "));
     let mut text =
         heading("Pareto front", "") + &paragraph(&format!("{title}; write it with --pareto-out front.csv"));
@@ -72,10 +72,12 @@ pub fn front(answer: &Answer, best: &Reported) -> String {
         return text;
     }
     text.push_str(&indent(&drawn, 2));
-    let legend = format!(
-        "{BEST} the answer   {TOGETHER} aggregated ({})   {APART} disaggregated ({})",
-        grouped(whole.len() as u64),
-        grouped(split.len() as u64)
-    );
+    let drawn_all = points.len() as u64 == answer.front_points;
+    let told = |points: &[&Reported]| if drawn_all { format!(" ({})", grouped(points.len() as u64)) } else { String::new() };
+    let mut legend =
+        format!("{BEST} the answer   {TOGETHER} aggregated{}   {APART} disaggregated{}", told(&whole), told(&split));
+    if !drawn_all {
+        legend.push_str(&format!("   {} of the points drawn", grouped(points.len() as u64)));
+    }
     text + &indent(&legend, 13)
 }
