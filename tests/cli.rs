@@ -35,7 +35,8 @@ fn console_sessions_read_as_written() {
         .env("MANTILE_HOME", "/nonexistent")
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
-        .case("tests/cli/*.md");
+        .case("tests/cli/*.md")
+        .case("README.md");
 }
 
 #[test]

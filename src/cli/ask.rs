@@ -2,7 +2,7 @@
 
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::read::Plain;
-use crate::report::answer::forbidden;
+use crate::report::answer::{carried, forbidden, unbound};
 use crate::report::result::{Asked, LowerFormat};
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::outcome::Outcome;
@@ -68,7 +68,7 @@ pub fn lower_format(problem: &Problem, outcome: &Outcome) -> Result<Option<Lower
 }
 
 /// A stated deployment as a candidate: the pipeline cut where stages hold alike, the concurrency as
-/// stated, or the largest that fits.
+/// stated, the least that carries the stated rate, or the largest that fits.
 pub fn candidate(question: &Question, pools: &[(Duty, ParallelPlan, u64)]) -> Candidate {
     let pool = |&(duty, plan, replicas): &(Duty, ParallelPlan, u64)| PoolPlan {
         duty,
@@ -106,7 +106,19 @@ pub fn candidate(question: &Question, pools: &[(Duty, ParallelPlan, u64)]) -> Ca
             load(&mut probe, requests * dp);
             fits(&probe)
         });
-        load(&mut candidate, most.max(1) * dp);
+        // Of a stated rate the least load that carries it.
+        let enough = match question.traffic {
+            Traffic::Rate(rate) => {
+                let unbound = unbound(question);
+                let too_few = largest(most, |requests| {
+                    load(&mut probe, requests * dp);
+                    carried(&unbound, &probe) < rate
+                });
+                (too_few + 1).min(most)
+            }
+            _ => most,
+        };
+        load(&mut candidate, enough.max(1) * dp);
     }
     candidate
 }

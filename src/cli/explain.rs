@@ -5,7 +5,7 @@ use super::output::{Format, Output, json};
 use super::question::Question;
 use super::{Fault, Verdict, ask};
 use crate::quantity::ledger::Ledger;
-use crate::report::answer::forbidden;
+use crate::report::answer::{estimated, forbidden};
 use crate::report::explain::{explained, leaves};
 use crate::search::run::{UNWATCHED, run};
 use crate::spec::deployment::Deployment;
@@ -119,10 +119,12 @@ impl Explain {
                 Error::new("path", format!("`{path}`"), expected, fix)
             })?,
         };
+        let violations =
+            estimated(&question, ask::asked(problem, &question), &candidate).candidate.violations;
         let depth = self.depth.unwrap_or(DEPTH) as usize;
         let explanation = ledger.explain(number, depth);
         let text = match self.output.format {
-            Format::Table => explained(&candidate, &question, &explanation, depth),
+            Format::Table => explained(&candidate, &question, &explanation, depth, &violations),
             Format::Json => json(&explanation),
             Format::Csv => leaves(&ledger.leaves(number)),
         };

@@ -1,5 +1,7 @@
 //! From the search's outcome to the result that leaves the house.
 
+use rayon::prelude::*;
+
 use super::breakdown::Breakdown;
 use super::detail::detail;
 use super::number::{gib, limit as spell, time, word};
@@ -19,7 +21,7 @@ use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::outcome::{Found, Outcome};
 use crate::search::point::{place, point};
-use crate::search::question::Question;
+use crate::search::question::{Question, Traffic};
 use crate::search::shape::largest_part;
 use crate::serving::evaluate::{Evaluation, residency};
 use crate::serving::instance::Instance;
@@ -45,7 +47,7 @@ pub fn answer(
         best: best.map(|best| reported(question, best)),
         detail: best.map(|best| detail(question, best, &leaves)),
         alternatives: all(&outcome.alternatives),
-        front: all(&outcome.front),
+        front: outcome.front.par_iter().map(|found| reported(question, &found.candidate)).collect(),
         census: outcome.census.clone(),
         nearest,
         weights_need: if full { weights_need(question) } else { vec![] },
@@ -56,8 +58,13 @@ pub fn answer(
 
 /// A stated deployment, and what comes of it.
 pub fn estimated(question: &Question, asked: Asked, candidate: &Candidate) -> Estimated {
-    let reported = reported(question, candidate);
+    let mut reported = reported(question, candidate);
     let legal = reported.feasibility != Feasibility::Illegal;
+    if let Some(reason) = overload(question, candidate).filter(|_| reported.metrics.is_some()) {
+        // Requests would pile up without end: there is no mean to tell.
+        (reported.metrics, reported.bottleneck) = (None, None);
+        reported.violations.insert(0, reason.to_string());
+    }
     let leaves = if legal { leaves(question, candidate) } else { vec![] };
     Estimated {
         detail: legal.then(|| detail(question, candidate, &leaves)),
@@ -65,6 +72,30 @@ pub fn estimated(question: &Question, asked: Asked, candidate: &Candidate) -> Es
         candidate: reported,
         question: asked,
     }
+}
+
+/// A stated rate that is more than a legal candidate carries when every slot is filled again at once.
+pub fn overload(question: &Question, candidate: &Candidate) -> Option<Infeasible> {
+    let Traffic::Rate(asked) = question.traffic else { return None };
+    if !forbidden(question, candidate).is_empty() {
+        return None;
+    }
+    let carried = carried(&unbound(question), candidate);
+    // The least load that carries the rate may carry just that.
+    (carried < asked * (1.0 - 1e-9)).then_some(Infeasible::TooMuchTraffic { carried, asked })
+}
+
+/// The same question with as much traffic as can be carried.
+pub fn unbound(question: &Question) -> Question {
+    let mut question = question.clone();
+    question.traffic = Traffic::Free;
+    question
+}
+
+/// Requests per second of a candidate, of a question without stated traffic.
+pub fn carried(unbound: &Question, candidate: &Candidate) -> f64 {
+    let output = candidate.evaluate(&Plain, unbound, &mut ()).metrics.output_tok_s.value();
+    output / unbound.stated.lengths.osl as f64
 }
 
 /// Rules that a candidate breaks whatever its load and memory: it cannot even be laid out.

@@ -221,7 +221,7 @@ fn devices(question: &Question, now: &Probe) -> Constraint {
             format!("{used} of {all} devices in use; for the objective, another instance {verdict}")
         }
         _ if idle < least => {
-            format!("{used} of {all} devices in use; an instance takes {least}, {idle} are left")
+            format!("{used} of {all} devices in use; an instance takes {least}, {idle} left")
         }
         _ => {
             let domain = question.cluster.domain();

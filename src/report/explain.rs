@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::plan;
 use super::number::count;
-use super::text::page::{BOLD, styled, wrap};
+use super::text::page::{BAD, BOLD, styled, wrap};
 use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Explanation, Leaf};
 use crate::search::candidate::Candidate;
@@ -31,12 +31,13 @@ struct Told {
     text: String,
 }
 
-/// The explanation of a number of a candidate, told `depth` levels deep.
+/// The explanation of a number of a candidate, told `depth` levels deep; what the candidate breaks comes first.
 pub fn explained(
     candidate: &Candidate,
     question: &Question,
     explanation: &Explanation,
     depth: usize,
+    violations: &[String],
 ) -> String {
     let formats = &question.formats[candidate.formats];
     let requests = count(candidate.concurrency(&question.traffic), "request");
@@ -46,12 +47,16 @@ pub fn explained(
     let rests = format!(
         "rests on figures that are {grade} at worst; told again only where a part rests on better ones"
     );
+    let broken: String = violations
+        .iter()
+        .map(|reason| styled(BAD, wrap(&format!("BROKEN: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
+        .collect();
     let mut told = Told {
         numbers: BTreeSet::new(),
         sources: BTreeMap::new(),
         reasons: BTreeSet::new(),
         cut: 0,
-        text: format!("{head}\n{}{}\n", wrap(&of, WIDTH, 2, 2), wrap(&rests, WIDTH, 2, 2)),
+        text: format!("{broken}{head}\n{}{}\n", wrap(&of, WIDTH, 2, 2), wrap(&rests, WIDTH, 2, 2)),
     };
     told.number(explanation, 0, *grade);
     if told.cut > 0 {

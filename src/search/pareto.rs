@@ -14,28 +14,30 @@ type Ranks = [f64; super::point::WIDTH];
 #[derive(Clone, Debug)]
 pub struct ParetoFront<K> {
     axes: Vec<Metric>,
-    blocks: Vec<Block<K>>,
+    blocks: Vec<Block>,
+    /// What members belong to, dropped ones too: moving a member about moves its figures alone.
+    belongings: Vec<(Point, K)>,
 }
 
 /// Members that came one after another, and are often near one another.
 #[derive(Clone, Debug)]
-struct Block<K> {
+struct Block {
     least: Ranks,
     greatest: Ranks,
-    members: Vec<(Ranks, Point, K)>,
+    members: Vec<(Ranks, usize)>,
 }
 
 /// Members of a block at most.
 const BLOCK: usize = 32;
 
-impl<K> Block<K> {
+impl Block {
     fn new() -> Self {
         let (least, greatest) =
             ([f64::INFINITY; super::point::WIDTH], [f64::NEG_INFINITY; super::point::WIDTH]);
         Block { least, greatest, members: Vec::with_capacity(BLOCK) }
     }
 
-    fn push(&mut self, member: (Ranks, Point, K)) {
+    fn push(&mut self, member: (Ranks, usize)) {
         for (axis, rank) in member.0.iter().enumerate() {
             self.least[axis] = self.least[axis].min(*rank);
             self.greatest[axis] = self.greatest[axis].max(*rank);
@@ -47,7 +49,7 @@ impl<K> Block<K> {
 impl<K: Clone + Ord> ParetoFront<K> {
     /// An empty front over `axes`.
     pub fn new(axes: &[Metric]) -> Self {
-        ParetoFront { axes: axes.to_vec(), blocks: Vec::new() }
+        ParetoFront { axes: axes.to_vec(), blocks: Vec::new(), belongings: Vec::new() }
     }
 
     fn ranks(&self, point: &Point) -> Ranks {
@@ -80,15 +82,15 @@ impl<K: Clone + Ord> ParetoFront<K> {
             if !no_worse(&block.least, &ranks, width) {
                 continue;
             }
-            for (member, known, other) in &mut block.members {
+            for &(ref member, place) in &block.members {
                 if dominates(member, &ranks, width) {
                     // What dominates once is likely to again: look there first.
                     self.blocks.swap(0, at);
                     return;
                 }
                 if member[..width] == ranks[..width] {
-                    if key < *other {
-                        (*known, *other) = (point, key);
+                    if key < self.belongings[place].1 {
+                        self.belongings[place] = (point, key);
                     }
                     return;
                 }
@@ -98,11 +100,13 @@ impl<K: Clone + Ord> ParetoFront<K> {
             block.members.retain(|(member, ..)| !dominates(&ranks, member, width));
         }
         self.blocks.retain(|block| !block.members.is_empty());
+        let place = self.belongings.len();
+        self.belongings.push((point, key));
         match self.blocks.last_mut() {
-            Some(block) if block.members.len() < BLOCK => block.push((ranks, point, key)),
+            Some(block) if block.members.len() < BLOCK => block.push((ranks, place)),
             _ => {
                 let mut block = Block::new();
-                block.push((ranks, point, key));
+                block.push((ranks, place));
                 self.blocks.push(block);
             }
         }
@@ -110,30 +114,28 @@ impl<K: Clone + Ord> ParetoFront<K> {
 
     /// Takes all of another front's members in.
     pub fn merge(&mut self, other: ParetoFront<K>) {
-        for (_, point, key) in other.blocks.into_iter().flat_map(|block| block.members) {
+        for (_, place) in other.blocks.iter().flat_map(|block| &block.members) {
+            let (point, key) = other.belongings[*place].clone();
             self.insert(point, key);
         }
     }
 
     /// The same front with its members belonging to something else, in the same order.
     pub fn map<L>(self, mut name: impl FnMut(K) -> L) -> ParetoFront<L> {
-        let blocks = self.blocks.into_iter().map(|block| Block {
-            least: block.least,
-            greatest: block.greatest,
-            members: block.members.into_iter().map(|(ranks, point, key)| (ranks, point, name(key))).collect(),
-        });
-        ParetoFront { axes: self.axes, blocks: blocks.collect() }
+        let belongings = self.belongings.into_iter().map(|(point, key)| (point, name(key))).collect();
+        ParetoFront { axes: self.axes, blocks: self.blocks, belongings }
     }
 
     /// The members, in the order of the axes' figures.
     pub fn into_sorted(self) -> Vec<(Point, K)> {
-        let width = self.axes.len();
+        let (width, belongings) = (self.axes.len(), self.belongings);
         let mut members: Vec<_> = self.blocks.into_iter().flat_map(|block| block.members).collect();
         members.sort_by(|a, b| {
             let order = a.0[..width].iter().zip(&b.0[..width]).map(|(x, y)| x.total_cmp(y));
-            order.into_iter().find(|o| o.is_ne()).unwrap_or_else(|| a.2.cmp(&b.2))
+            let key = |place: usize| &belongings[place].1;
+            order.into_iter().find(|o| o.is_ne()).unwrap_or_else(|| key(a.1).cmp(key(b.1)))
         });
-        members.into_iter().map(|(_, point, key)| (point, key)).collect()
+        members.into_iter().map(|(_, place)| belongings[place].clone()).collect()
     }
 
     /// How many members there are.

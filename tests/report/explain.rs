@@ -1,21 +1,30 @@
 //! The drill-down as text: narrow, each thing told once, formula and numbers and source for each number.
 
+use mantile::cli::ask;
+use mantile::plan::parallel::ParallelPlan;
 use mantile::quantity::ledger::{Explanation, Ledger};
 use mantile::report::explain::explained;
+use mantile::search::candidate::{Candidate, Duty};
+use mantile::search::question::Question;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 
 use super::{plain, pose, reads_well, scenario};
 
-/// TPOT of the best deployment, `depth` levels deep: as data and as text.
+/// TPOT of a deployment, `depth` levels deep: as data and as text.
+fn told(question: &Question, candidate: &Candidate, depth: usize) -> (Explanation, String) {
+    let ledger = Ledger::new();
+    let number = candidate.evaluate(&&ledger, question, &mut ()).metrics.tpot;
+    let explanation = ledger.explain(number, depth);
+    let text = plain(&explained(candidate, question, &explanation, depth, &[]));
+    (explanation, text)
+}
+
+/// TPOT of the best deployment.
 fn tpot(asked: &Scenario, depth: usize) -> (Explanation, String) {
     let (_, question) = pose(asked);
-    let candidate = run(&question, &UNWATCHED).best.unwrap().candidate;
-    let ledger = Ledger::new();
-    let number = candidate.evaluate(&&ledger, &question, &mut ()).metrics.tpot;
-    let explanation = ledger.explain(number, depth);
-    let text = plain(&explained(&candidate, &question, &explanation, depth));
-    (explanation, text)
+    let best = run(&question, &UNWATCHED).best.unwrap();
+    told(&question, &best.candidate, depth)
 }
 
 fn visit<'a>(explanation: &'a Explanation, see: &mut impl FnMut(&'a Explanation)) {
@@ -59,9 +68,23 @@ fn what_is_cut_off_says_how_to_go_on() {
 
 #[test]
 fn a_number_that_is_another_takes_one_line() {
-    let (explanation, text) = tpot(&scenario("Llama-3.1-8B", "2xh100"), 1);
-    assert_eq!(explanation.substituted.as_deref(), Some(explanation.text.as_str()), "a split deployment");
+    // In pools apart no prompt delays an answer: TPOT is the decode cycle.
+    let (_, question) = pose(&scenario("Llama-3.1-8B", "2xh100"));
+    let pools = [Duty::Prefill, Duty::Decode].map(|duty| (duty, ParallelPlan::SINGLE, 1));
+    let candidate = ask::candidate(&question, &pools);
+    let (explanation, text) = told(&question, &candidate, 1);
+    assert_eq!(explanation.substituted.as_deref(), Some(explanation.text.as_str()));
     let line = format!("{} = {}", explanation.formula.unwrap(), explanation.text);
     assert!(text.contains(&line), "{line}:\n{text}");
     assert!(!text.contains(&format!("\n  = {0}\n  = {0}", explanation.text)), "{text}");
+}
+
+#[test]
+fn what_is_broken_is_told_before_the_number() {
+    let (_, question) = pose(&scenario("Llama-3.1-8B", "1xh100"));
+    let candidate = ask::candidate(&question, &[(Duty::Both, ParallelPlan::SINGLE, 1)]);
+    let ledger = Ledger::new();
+    let number = candidate.evaluate(&&ledger, &question, &mut ()).metrics.tpot;
+    let text = explained(&candidate, &question, &ledger.explain(number, 1), 1, &["too slow".to_string()]);
+    assert!(plain(&text).starts_with("BROKEN: too slow\n"), "{text}");
 }

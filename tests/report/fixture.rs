@@ -162,7 +162,7 @@ fn answer() -> Answer {
                     Resource::Devices,
                     true,
                     Some(6.0 / 7.0),
-                    "6 of 7 devices in use; an instance takes 2, 1 are left",
+                    "6 of 7 devices in use; an instance takes 2, 1 left",
                 ),
             ],
             evidence: BTreeMap::from([(Grade::Stated, 12), (Grade::Datasheet, 5), (Grade::Assumed, 3)]),

@@ -148,11 +148,12 @@ fn the_front_is_drawn_with_every_kind_of_mark() {
         let drawn: Vec<&str> = text[from..].lines().filter(|line| line.contains(['│', '┤'])).collect();
         let field: String = drawn.iter().filter_map(|line| line.split(['│', '┤']).nth(1)).collect();
         let apart = answer.front.iter().filter(|point| point.plan.mode == "disaggregated").count();
-        assert!(text.contains(&format!("x disaggregated ({apart})")), "{text}");
+        assert!(text.contains(&format!("x disaggregated ({})", grouped(apart as u64))), "{text}");
         assert!(field.contains('#'), "{text}");
-        // A few may all lie under the answer's own mark.
-        assert!(field.contains('x') || apart < 10, "{text}");
-        assert!(field.contains('o') || answer.front.len() - apart < 10, "{text}");
+        // A few may all lie under the answer's own mark; the rarer kind is on top otherwise.
+        let (rarer, sign) =
+            (apart.min(answer.front.len() - apart), if apart * 2 > answer.front.len() { 'o' } else { 'x' });
+        assert!(field.contains(sign) || rarer < 10, "{text}");
         assert!(!field.contains('x') || apart > 0, "{text}");
         assert!(!field.contains('o') || apart < answer.front.len(), "{text}");
         let noun = if answer.front.len() == 1 { "point" } else { "points" };
@@ -262,4 +263,28 @@ fn a_stated_deployment_that_breaks_a_limit_says_so_first() {
         assert!(text.contains(&figure), "{figure} is missing:\n{text}");
     }
     assert_eq!(text.matches("MISSED").count(), 2, "{text}");
+}
+
+#[test]
+fn a_rate_beyond_what_is_carried_has_no_metrics() {
+    let asked = |rate| Scenario {
+        deployment: Some(Deployment {
+            both: Degrees { tp: Some(1), ..Degrees::default() },
+            ..Deployment::default()
+        }),
+        rate: Some(rate),
+        ..scenario("Llama-3.1-8B", "1xh100")
+    };
+    let carried = estimate(&asked(1.0));
+    assert!(carried.candidate.violations.is_empty(), "{:?}", carried.candidate.violations);
+    let metrics = carried.candidate.metrics.as_ref().unwrap();
+    let in_flight = metrics.e2e_ms / 1e3;
+    assert!(
+        (in_flight - carried.candidate.concurrency as f64).abs() <= 1.0,
+        "the least load that carries it"
+    );
+    let swamped = estimate(&asked(1000.0));
+    let text = plain(&text::estimate(&swamped));
+    assert!(swamped.candidate.metrics.is_none() && text.starts_with("THIS CANNOT RUN"), "{text}");
+    assert!(text.contains("1000.00 asked") && !text.contains("tok/s"), "{text}");
 }

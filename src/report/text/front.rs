@@ -4,6 +4,7 @@ use super::page::{heading, indent, paragraph};
 use crate::report::number::{count, word};
 use crate::report::plot::{Mark, plot};
 use crate::report::result::{Answer, Reported};
+use crate::report::table::grouped;
 use crate::search::candidate::Duty;
 use crate::spec::objective::Metric;
 
@@ -57,18 +58,24 @@ pub fn front(answer: &Answer, best: &Reported) -> String {
         heading("Pareto front", "") + &paragraph(&format!("{title}; write it with --pareto-out front.csv"));
     let Some((across, up)) = axes(names) else { return text };
     let mark = |point: &Reported, sign| Some(Mark { x: point.figure(across)?, y: point.figure(up)?, sign });
-    let mut marks: Vec<Mark> =
-        points.iter().filter_map(|point| mark(point, if apart(point) { APART } else { TOGETHER })).collect();
+    let (split, whole): (Vec<&Reported>, Vec<&Reported>) = points.iter().partition(|point| apart(point));
+    let kind = |points: &[&Reported], sign| -> Vec<Mark> {
+        points.iter().filter_map(|point| mark(point, sign)).collect()
+    };
+    // The rarer kind is drawn over the other, the answer over both.
+    let mut kinds = [kind(&whole, TOGETHER), kind(&split, APART)];
+    kinds.sort_by_key(|marks| std::cmp::Reverse(marks.len()));
+    let mut marks = kinds.concat();
     marks.extend(mark(best, BEST));
     let drawn = plot(&marks, (&label(across), &label(up)));
     if drawn.is_empty() {
         return text;
     }
     text.push_str(&indent(&drawn, 2));
-    let split = points.iter().filter(|point| apart(point)).count();
     let legend = format!(
-        "{BEST} the answer   {TOGETHER} aggregated ({})   {APART} disaggregated ({split})",
-        points.len() - split
+        "{BEST} the answer   {TOGETHER} aggregated ({})   {APART} disaggregated ({})",
+        grouped(whole.len() as u64),
+        grouped(split.len() as u64)
     );
     text + &indent(&legend, 13)
 }

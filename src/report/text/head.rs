@@ -100,6 +100,7 @@ pub fn estimate(candidate: &Reported, question: &Asked) -> String {
         let verdict = match candidate.feasibility {
             Feasibility::Illegal => "THIS CANNOT RUN: a rule forbids it",
             Feasibility::InsufficientMemory => "THIS CANNOT RUN: it does not fit",
+            _ if candidate.metrics.is_none() => "THIS CANNOT RUN: it does not carry the traffic",
             Feasibility::InVram | Feasibility::WithOffload => "THIS BREAKS A LIMIT",
         };
         text.push_str(&format!("{}\n", styled(BAD, verdict)));

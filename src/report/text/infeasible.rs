@@ -2,7 +2,7 @@
 
 use super::head;
 use super::page::{BAD, WIDTH, bullet, heading, styled, wrap};
-use crate::report::number::{count, gib, told};
+use crate::report::number::{count as times, gib, told};
 use crate::report::result::{Answer, Feasibility, Reported};
 use crate::report::table::grouped;
 use crate::search::outcome::{Census, Refusal, Status};
@@ -32,7 +32,7 @@ pub fn reasons(census: &Census) -> String {
     }
     let mut text = heading("Why", "");
     for (kind, Refusal { count, example }) in all {
-        text.push_str(&bullet(&format!("{kind}, {} times, e.g. {example}", grouped(*count))));
+        text.push_str(&bullet(&format!("{kind}, {}, e.g. {example}", times(*count, "time"))));
     }
     text
 }
@@ -49,7 +49,7 @@ pub fn nearest(answer: &Answer) -> String {
     let candidate = &near.candidate;
     let Reported { weight_format, concurrency, violations, .. } = candidate;
     let mut text = heading("Nearest miss", "");
-    let requests = count(*concurrency, "request");
+    let requests = times(*concurrency, "request");
     let plan =
         format!("{}, {weight_format}, {requests} in flight: {}", head::plan(candidate), figures(candidate));
     text.push_str(&wrap(&plan, WIDTH, 2, 4));
@@ -86,7 +86,7 @@ pub fn remedies(answer: &Answer) -> String {
         let (format, there) = (&need.weight_format, answer.question.devices);
         let line = format!("the weights alone take {weights} in {format}, of which a device holds {usable}");
         if need.least_devices > there {
-            let least = count(need.least_devices, "such device");
+            let least = times(need.least_devices, "such device");
             text.push_str(&bullet(&format!("{line}: at least {least}, {} there", grouped(there))));
         } else {
             text.push_str(&bullet(&format!("{line}: they fit, what lies beside them does not")));
