@@ -79,7 +79,7 @@ pub struct ShardedModel {
     pub tied: bool,
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Rows of the vocabulary on one device.
+    /// Rows of the vocabulary: sampling sees all of them.
     pub vocab: Count,
     /// Widest activation between operators, elements per token on one device.
     pub widest: Count,
@@ -105,7 +105,7 @@ pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[Tier
         handover,
         tied: graph.tied,
         hidden: graph.hidden,
-        vocab: graph.vocab.split(plan.tp),
+        vocab: graph.vocab,
         widest,
     }
 }
