@@ -168,6 +168,7 @@ fn answer() -> Answer {
             evidence: BTreeMap::from([(Grade::Stated, 12), (Grade::Datasheet, 5), (Grade::Assumed, 3)]),
         }),
         alternatives: vec![candidate(false, 0.5)],
+        front_points: 4,
         front: vec![
             candidate(true, 1.0),
             candidate(true, 1.25),

@@ -93,11 +93,8 @@ fn blank(text: &str) -> String {
                 out.push('"');
                 while let Some(c) = rest.next() {
                     match c {
-                        '\\' => {
-                            if rest.next() == Some('\n') {
-                                out.push('\n');
-                            }
-                        }
+                        '\\' if rest.next() == Some('\n') => out.push('\n'),
+                        '\\' => {}
                         '"' => break,
                         '\n' => out.push('\n'),
                         _ => {}

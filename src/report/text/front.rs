@@ -73,9 +73,14 @@ pub fn front(answer: &Answer, best: &Reported) -> String {
     }
     text.push_str(&indent(&drawn, 2));
     let drawn_all = points.len() as u64 == answer.front_points;
-    let told = |points: &[&Reported]| if drawn_all { format!(" ({})", grouped(points.len() as u64)) } else { String::new() };
-    let mut legend =
-        format!("{BEST} the answer   {TOGETHER} aggregated{}   {APART} disaggregated{}", told(&whole), told(&split));
+    let told = |points: &[&Reported]| {
+        if drawn_all { format!(" ({})", grouped(points.len() as u64)) } else { String::new() }
+    };
+    let mut legend = format!(
+        "{BEST} the answer   {TOGETHER} aggregated{}   {APART} disaggregated{}",
+        told(&whole),
+        told(&split)
+    );
     if !drawn_all {
         legend.push_str(&format!("   {} of the points drawn", grouped(points.len() as u64)));
     }
