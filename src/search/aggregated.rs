@@ -8,7 +8,7 @@ use super::packing::{Item, pack};
 use super::pareto::ParetoFront;
 use super::point::{Point, before, ideal, place};
 use super::question::{Question, Traffic};
-use super::shape::{Laid, Shape, largest};
+use super::shape::{Laid, Shape, largest, least};
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
@@ -159,12 +159,10 @@ fn carrying(laid: &Laid, rate: f64) -> Result<u64, Infeasible> {
         let concurrency = laid.concurrency(requests);
         concurrency as f64 / laid.at(1, concurrency)[place(Metric::E2e)]
     };
-    let too_few = largest(laid.shape.fits, |requests| flow(requests) < rate);
-    if too_few == laid.shape.fits {
-        let carried = flow(laid.shape.fits);
-        return Err(Infeasible::TooMuchTraffic { carried, asked: rate });
-    }
-    Ok(laid.concurrency(too_few + 1))
+    let enough = least(laid.shape.fits, laid.shape.plan.pp, |requests| flow(requests) >= rate);
+    let carried = || flow(laid.shape.fits);
+    let enough = enough.ok_or_else(|| Infeasible::TooMuchTraffic { carried: carried(), asked: rate })?;
+    Ok(laid.concurrency(enough))
 }
 
 /// One number of replicas at one load.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::outcome::Census;
 use super::question::{Question, Traffic};
-use super::shape::{Laid, Shape, largest};
+use super::shape::{Laid, Shape, largest, least};
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::serving::evaluate::decode_pool;
@@ -125,10 +125,9 @@ impl Answers {
             Traffic::Rate(rate) => {
                 for instances in 1..=most {
                     let each = rate / instances as f64;
-                    let too_few =
-                        largest(shape.fits, |requests| at(laid.concurrency(requests), 0).rate < each);
-                    if too_few < shape.fits {
-                        self.offer(kind(instances), at(laid.concurrency(too_few + 1), instances));
+                    let carries = |requests| at(laid.concurrency(requests), 0).rate >= each;
+                    if let Some(enough) = least(shape.fits, shape.plan.pp, carries) {
+                        self.offer(kind(instances), at(laid.concurrency(enough), instances));
                     }
                 }
             }

@@ -105,6 +105,16 @@ pub fn largest(most: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
     low
 }
 
+/// The least load in `1..=most` for which `holds`, of a pipeline of `stages`: throughput grows among the
+/// loads that fill every micro-batch alike, and among those up to the next such load.
+pub fn least(most: u64, stages: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
+    let full = most / stages;
+    let too_few = largest(full, |group| !holds(group * stages)) * stages;
+    let end = (too_few + stages).min(most);
+    let beyond = largest(end - too_few, |more| !holds(too_few + more));
+    (too_few + beyond < end).then_some(too_few + beyond + 1)
+}
+
 /// What refused shapes were refused for.
 pub type Refused = BTreeMap<&'static str, (u64, String)>;
 

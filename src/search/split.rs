@@ -310,20 +310,22 @@ impl Pair<'_, '_> {
         let answer = &self.answers[index];
         let one = self.at(1, 1, answer);
         let mut best = 0.0;
-        for backs in 1..=self.most_backs().min(FRONT_BACKS) {
-            let need = answer.rate * backs as f64;
-            for fronts in self.counts(backs, need) {
-                let flow = need.min(fronts as f64 * self.front.rate);
-                let devices = fronts * front + backs * back;
-                let yielded = flow / devices as f64;
-                let better = yielded > best * (1.0 + 1e-12);
-                if better && !self.shown(survey, &self.at_most(one, yielded, devices)) {
-                    best = yielded;
-                    self.see(survey, fronts, backs, answer);
-                } else {
-                    survey.census.candidates += 1;
-                    survey.census.prune("dominated", 1);
-                }
+        let pools = |backs| {
+            let fronts = self.counts(backs, answer.rate * backs as f64);
+            fronts.map(move |fronts| (fronts * front + backs * back, fronts, backs))
+        };
+        let mut pools: Vec<_> = (1..=self.most_backs().min(FRONT_BACKS)).flat_map(pools).collect();
+        pools.sort_unstable();
+        for (devices, fronts, backs) in pools {
+            let flow = (answer.rate * backs as f64).min(fronts as f64 * self.front.rate);
+            let yielded = flow / devices as f64;
+            let better = yielded > best * (1.0 + 1e-12);
+            if better && !self.shown(survey, &self.at_most(one, yielded, devices)) {
+                best = yielded;
+                self.see(survey, fronts, backs, answer);
+            } else {
+                survey.census.candidates += 1;
+                survey.census.prune("dominated", 1);
             }
         }
     }

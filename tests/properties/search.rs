@@ -264,5 +264,5 @@ fn answer(question: &Question) -> Result<(), TestCaseError> {
 
 #[test]
 fn the_pruned_search_finds_what_trying_everything_finds() {
-    each(40, small(), |small| agrees(&small));
+    each(400, small(), |small| agrees(&small));
 }
