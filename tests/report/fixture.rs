@@ -235,6 +235,7 @@ fn what_is_unknown_or_one_of_a_kind_is_told_as_such() {
     (figures.usd_per_mtok, figures.usd_per_mtok_total) = (None, None);
     (figures.watts, figures.tok_per_joule) = (None, None);
     answer.front.truncate(1);
+    answer.front_points = 1;
     (answer.alternatives, answer.lower_format) = (vec![], None);
     answer.census.shapes = 1;
     let text = plain(&text::table(&answer));
