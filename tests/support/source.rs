@@ -93,8 +93,8 @@ fn blank(text: &str) -> String {
                 out.push('"');
                 while let Some(c) = rest.next() {
                     match c {
-                        '\\' if rest.next() == Some('\n') => out.push('\n'),
-                        '\\' => {}
+                        // What is escaped is passed over, but for the end of a line.
+                        '\\' => out.extend(rest.next().filter(|&c| c == '\n')),
                         '"' => break,
                         '\n' => out.push('\n'),
                         _ => {}
