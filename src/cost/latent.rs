@@ -31,6 +31,16 @@ impl<N: Num> LatentAttention<Qty<N>> {
         self.kv_lora_rank + self.qk_rope_head_dim
     }
 
+    /// Elements of a query and a result head: over the latent where absorbed, else of the heads proper.
+    #[inline(always)]
+    fn width(&self) -> Qty<N> {
+        if self.absorbed {
+            self.latent() + self.kv_lora_rank
+        } else {
+            self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
+        }
+    }
+
     /// Tokens that go through `kv_b_proj`: the new ones, and in prefill the cached ones again.
     #[inline(always)]
     fn expanded(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
@@ -65,22 +75,14 @@ impl<N: Num> LatentAttention<Qty<N>> {
     /// Operations of attention proper.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        let width = if self.absorbed {
-            self.latent() + self.kv_lora_rank
-        } else {
-            self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
-        };
+        let width = self.width();
         (2.0 * FLOP * self.heads * width * batch.sequences * batch.pairs(None)).is(&FLOPS)
     }
 
     /// Bytes of attention proper.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
-        let width = if self.absorbed {
-            self.latent() + self.kv_lora_rank
-        } else {
-            self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
-        };
+        let width = self.width();
         let queries = activation_bytes * batch.tokens * self.heads * width;
         let cached = batch.sequences * batch.keys(None) + batch.tokens / batch.context_parts;
         let keys = kv_bytes * cached * self.latent();
