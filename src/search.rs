@@ -5,12 +5,14 @@
 pub mod aggregated;
 pub mod answers;
 pub mod candidate;
+pub mod looks;
 pub mod outcome;
 pub mod packing;
 pub mod pareto;
 pub mod point;
 pub mod prompts;
 pub mod question;
+pub mod region;
 pub mod run;
 pub mod shape;
 pub mod split;

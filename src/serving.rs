@@ -1,6 +1,7 @@
 //! From operators to a step, from steps to what users and owners feel: TTFT, TPOT, throughput, cost,
 //! power. Knows nothing of how candidates are found.
 
+pub mod disaggregated;
 pub mod economy;
 pub mod evaluate;
 pub mod instance;
@@ -15,6 +16,7 @@ use crate::quantity::formula::Formula;
 /// Every formula of this floor; the readings test ticks them off.
 pub fn formulas() -> Vec<&'static Formula> {
     [
+        disaggregated::FORMULAS,
         economy::FORMULAS,
         evaluate::FORMULAS,
         metrics::FORMULAS,

@@ -1,6 +1,7 @@
 //! Deployments of like instances that prefill and decode: every shape at every concurrency.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::{Census, Found};
@@ -42,7 +43,8 @@ impl Key {
 pub struct Survey {
     /// The front so far.
     pub front: ParetoFront<Key>,
-    /// The best so far: per formats and devices of an instance where shapes can be mixed, else under one key.
+    /// The best so far, per formats and devices of an instance: instances of one size can stand in
+    /// for one another.
     pub best: BTreeMap<(usize, u64), (Point, Key)>,
     /// The best of each strategy, for the alternatives.
     pub strategies: BTreeMap<String, (Point, Key)>,
@@ -199,12 +201,8 @@ fn miss(survey: &mut Survey, point: Point, key: Key, reason: Infeasible) {
 fn visit(question: &Question, shape: &Shape, survey: &mut Survey, point: Point, key: Key) {
     survey.front.insert(point, key);
     let better = |new: &(Point, Key), old: &(Point, Key)| ahead(question, new, old);
-    keep(&mut survey.best, incumbent(question, shape), (point, key), better);
+    keep(&mut survey.best, (shape.formats, shape.plan.devices()), (point, key), better);
     keep(&mut survey.strategies, shape.plan.label(), (point, key), better);
-}
-
-fn incumbent(question: &Question, shape: &Shape) -> (usize, u64) {
-    if mixes(question) { (shape.formats, shape.plan.devices()) } else { (0, 0) }
 }
 
 /// Every concurrency: latencies bound the loads, and between two loads neither front nor optimum can
@@ -227,9 +225,14 @@ fn free(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
         return;
     }
     let mut count = 0;
+    let replicas = shown_replicas(question, shape);
     let mut see = |survey: &mut Survey, requests: u64| {
         let point = at(requests);
         visit(question, shape, survey, point, key(requests));
+        for replicas in replicas.clone() {
+            let key = Key { replicas, ..key(requests) };
+            survey.front.insert(laid.at(replicas, key.concurrency), key);
+        }
         count += 1;
         point
     };
@@ -242,10 +245,13 @@ fn free(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
         if high - low < 2 {
             continue;
         }
-        let bound = ideal(&point, (low, high - 1), idle);
-        let beaten = survey.best.get(&incumbent(question, shape));
+        let mut bound = ideal(&point, (low, high - 1), idle);
+        if !replicas.is_empty() {
+            bound[place(Metric::OutputTokS)] *= *replicas.end() as f64;
+        }
+        let beaten = survey.best.get(&(shape.formats, shape.plan.devices()));
         let cannot_win = beaten.is_some_and(|(best, _)| !before(&bound, best, &question.aims));
-        if cannot_win && survey.front.dominates(&bound) {
+        if cannot_win && survey.front.covers(&bound) {
             survey.census.prune("dominated", high - low - 1);
             continue;
         }
@@ -255,6 +261,17 @@ fn free(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
         between.push((middle, high, point_there));
     }
     survey.census.evaluated += count;
+}
+
+/// Numbers of replicas, besides one, that are worth showing on the front: where output in all is an axis,
+/// more of the same is no worse.
+fn shown_replicas(question: &Question, shape: &Shape) -> RangeInclusive<u64> {
+    if !question.axes.contains(&Metric::OutputTokS) {
+        return RangeInclusive::new(1, 0);
+    }
+    let most = room(question, shape.plan.devices());
+    let fewer_count = [Metric::Devices, Metric::Watts].iter().any(|axis| question.axes.contains(axis));
+    if fewer_count { 2..=most } else { most.max(2)..=most }
 }
 
 /// The best of each number of replicas, or of a mix of shapes.

@@ -1,19 +1,18 @@
-//! Answering shapes and loads worth pairing with a prompt pool: of one size and cache, none is outrun
-//! by another that is at least as quick.
+//! Answering shapes and loads worth pairing with a prompt pool: of one size and cache, none is beaten
+//! by another in everything that the question looks at.
 
 use std::collections::BTreeMap;
 
+use super::looks::Looks;
 use super::outcome::Census;
 use super::question::{Question, Traffic};
 use super::shape::{Laid, Shape, largest, least};
 use crate::plan::parallel::Phase;
+use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::evaluate::decode_pool;
+use crate::serving::disaggregated::{answering, context};
 use crate::serving::residency::cache_per_sequence;
 use crate::serving::terms::{Load, Offload};
-
-/// Up to so many requests of a rank every load stands on the front; beyond, steps of 1/32.
-pub const EVERY_LOAD_UP_TO: u64 = 32;
 
 /// An answering shape at one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,16 +31,81 @@ pub struct Answer {
     pub tpot: f64,
     /// Requests per second that an instance makes way for.
     pub rate: f64,
+    /// Power of an instance; 0 where the question does not look at energy.
+    pub watts: f64,
+    /// Longest context that fits; 0 where the question does not look at it.
+    pub context: f64,
+}
+
+/// Loads of a shape between two that are listed: none of them quicker than the floor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gap {
+    /// The shape at a load just below.
+    pub floor: Answer,
+    /// Requests in flight of an instance, from and to.
+    pub loads: (u64, u64),
+    /// Requests between one load and the next.
+    pub step: u64,
+}
+
+impl Gap {
+    /// The most that any load in it could be, in every respect. Its power is at least `idle` W.
+    pub fn ideal(&self, idle: f64) -> Answer {
+        let more = self.loads.1 as f64 / self.floor.concurrency as f64;
+        let watts = if self.floor.watts > 0.0 { idle } else { 0.0 };
+        Answer { rate: self.floor.rate * more, watts, ..self.floor }
+    }
 }
 
 /// What answers of one kind have in common: formats, devices, bytes received per device, and for how
 /// many instances they are meant.
 type Kind = (usize, u64, u64, u64);
 
-/// Answers by kind, each list from quick to slow, later ones carrying more.
-#[derive(Default)]
+/// Answers of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct List {
+    /// From quick to slow, none beaten.
+    pub answers: Vec<Answer>,
+    /// Loads in between that only the optimum considers.
+    pub gaps: Vec<Gap>,
+}
+
+impl List {
+    /// Whether a known answer is as good in all that counts.
+    fn outruns(&self, other: &Answer, looks: Looks) -> bool {
+        let slower = self.answers.partition_point(|known| known.tpot <= other.tpot);
+        let as_good = |known: &Answer| {
+            known.rate >= other.rate
+                && (!looks.power || known.rate == other.rate)
+                && known.watts <= other.watts
+                && known.context >= other.context
+        };
+        self.answers[..slower].iter().rev().any(as_good)
+    }
+
+    fn offer(&mut self, answer: Answer, looks: Looks) {
+        if self.outruns(&answer, looks) {
+            return;
+        }
+        let from = self.answers.partition_point(|known| known.tpot < answer.tpot);
+        let mut place = 0;
+        self.answers.retain(|known| {
+            place += 1;
+            let beaten = place > from
+                && known.rate <= answer.rate
+                && (!looks.power || known.rate == answer.rate)
+                && known.watts >= answer.watts
+                && known.context <= answer.context;
+            !beaten
+        });
+        self.answers.insert(from, answer);
+    }
+}
+
+/// Answers by kind.
 pub struct Answers {
-    lists: BTreeMap<Kind, Vec<Answer>>,
+    lists: BTreeMap<Kind, List>,
+    looks: Looks,
     /// What became of the candidates.
     pub census: Census,
 }
@@ -52,34 +116,76 @@ pub fn even(question: &Question, shape: &Shape) -> bool {
     domain % devices == 0 || devices % domain == 0
 }
 
+/// `laid` at a load, as far as `looks` says.
+fn at(question: &Question, laid: &Laid, index: usize, concurrency: u64, looks: Looks) -> Answer {
+    let Shape { formats, plan, .. } = *laid.shape;
+    let machine = question.formats[formats].plain();
+    let load = Load { concurrency, offload: Offload::Nothing };
+    let terms = question.terms();
+    let one = answering(&Plain, &laid.instance, machine, terms, &load, &mut ());
+    let draw = terms.draw.as_ref().filter(|_| looks.energy);
+    let devices = Qty::from(plan.devices() as f64);
+    let fits = || context(&Plain, &laid.instance, machine, terms, &load).value();
+    Answer {
+        shape: index,
+        formats,
+        devices: plan.devices(),
+        concurrency,
+        instances: 0,
+        tpot: one.tpot.value(),
+        rate: one.rate.value(),
+        watts: draw.map_or(0.0, |draw| one.drawn(&Plain, &laid.instance, devices, draw).value()),
+        context: if looks.context { fits() } else { 0.0 },
+    }
+}
+
+/// The same shape at another load.
+pub fn reload(question: &Question, laid: &Laid, answer: &Answer, concurrency: u64) -> Answer {
+    Answer { instances: answer.instances, ..at(question, laid, answer.shape, concurrency, Looks::of(question)) }
+}
+
 impl Answers {
+    /// None yet.
+    pub fn new(question: &Question) -> Answers {
+        Answers { lists: BTreeMap::new(), looks: Looks::of(question), census: Census::default() }
+    }
+
     /// The lists.
-    pub fn lists(&self) -> impl Iterator<Item = &Vec<Answer>> {
+    pub fn lists(&self) -> impl Iterator<Item = &List> {
         self.lists.values()
     }
 
-    /// Whether a known answer is as quick and carries as much.
-    fn outruns(&self, kind: &Kind, tpot: f64, rate: f64) -> bool {
-        let Some(list) = self.lists.get(kind) else { return false };
-        let slower = list.partition_point(|known| known.tpot <= tpot);
-        slower > 0 && list[slower - 1].rate >= rate
-    }
-
-    fn offer(&mut self, kind: Kind, answer: Answer) {
-        if self.outruns(&kind, answer.tpot, answer.rate) {
-            return;
-        }
-        let list = self.lists.entry(kind).or_default();
-        let from = list.partition_point(|known| known.tpot < answer.tpot);
-        let beaten = list[from..].iter().take_while(|known| known.rate <= answer.rate).count();
-        list.splice(from..from + beaten, [answer]);
+    /// Shapes that are listed or lie between what is, some more than once.
+    pub fn shapes(&self) -> impl Iterator<Item = usize> {
+        let listed = |list: &List| list.answers.iter().map(|answer| answer.shape).collect::<Vec<_>>();
+        let between = |list: &List| list.gaps.iter().map(|gap| gap.floor.shape).collect::<Vec<_>>();
+        self.lists().flat_map(move |list| listed(list).into_iter().chain(between(list)))
     }
 
     /// Takes others in.
     pub fn merge(&mut self, other: Answers) {
         self.census.add(other.census);
         for (kind, list) in other.lists {
-            list.into_iter().for_each(|answer| self.offer(kind, answer));
+            let known = self.lists.entry(kind).or_default();
+            list.answers.into_iter().for_each(|answer| known.offer(answer, self.looks));
+            known.gaps.extend(list.gaps);
+        }
+    }
+
+    /// Drops the gaps in which nothing can be better than what is listed.
+    pub fn settle(&mut self, question: &Question) {
+        for list in self.lists.values_mut() {
+            let mut gaps = std::mem::take(&mut list.gaps);
+            gaps.retain(|gap| {
+                let idle = question.idle(gap.floor.devices).watts;
+                let open = !list.outruns(&gap.ideal(idle), self.looks);
+                let loads = (gap.loads.1 - gap.loads.0) / gap.step + 1;
+                if !open {
+                    self.census.discard("outrun", loads);
+                }
+                open
+            });
+            list.gaps = gaps;
         }
     }
 
@@ -95,30 +201,22 @@ impl Answers {
         let received =
             cache_per_sequence(&Plain, &laid.instance, Phase::Decode, question.terms().isl, machine);
         let kind = |instances| (shape.formats, shape.plan.devices(), received.value().to_bits(), instances);
-        let at = |concurrency: u64, instances: u64| {
-            let load = Load { concurrency, offload: Offload::Nothing };
-            let (tpot, rate) = decode_pool(&Plain, &laid.instance, machine, question.terms(), &load);
-            let (formats, devices) = (shape.formats, shape.plan.devices());
-            Answer {
-                shape: index,
-                formats,
-                devices,
-                concurrency,
-                instances,
-                tpot: tpot.value(),
-                rate: rate.value(),
-            }
+        let looks = self.looks;
+        let at = |concurrency: u64, instances: u64| Answer {
+            instances,
+            ..at(question, &laid, index, concurrency, looks)
         };
         let most = question.cluster.devices() / shape.plan.devices();
+        let mut offer = |answer: Answer| {
+            self.lists.entry(kind(answer.instances)).or_default().offer(answer, looks);
+        };
         match question.traffic {
-            Traffic::Free => {
-                self.free(question, &laid, kind(0), &|requests| at(laid.concurrency(requests), 0))
-            }
+            Traffic::Free => self.free(question, &laid, kind(0), &|requests| at(laid.concurrency(requests), 0)),
             Traffic::InFlight(requests) => {
                 for instances in 1..=most.min(requests) {
                     let each = requests.div_ceil(instances);
                     if each <= laid.concurrency(shape.fits) {
-                        self.offer(kind(instances), at(each, instances));
+                        offer(at(each, instances));
                     }
                 }
             }
@@ -127,7 +225,7 @@ impl Answers {
                     let each = rate / instances as f64;
                     let carries = |requests| at(laid.concurrency(requests), 0).rate >= each;
                     if let Some(enough) = least(shape.fits, shape.plan.pp, carries) {
-                        self.offer(kind(instances), at(laid.concurrency(enough), instances));
+                        offer(at(laid.concurrency(enough), instances));
                     }
                 }
             }
@@ -136,44 +234,51 @@ impl Answers {
 
     /// Every load from one request to the largest that fits and keeps the TPOT limit.
     fn free(&mut self, question: &Question, laid: &Laid, kind: Kind, at: &dyn Fn(u64) -> Answer) {
+        let (looks, dp) = (self.looks, laid.shape.plan.dp);
+        let idle = question.idle(laid.shape.plan.devices()).watts;
         let limit = question.limits.tpot.unwrap_or(f64::INFINITY);
         let within = largest(laid.shape.fits, |requests| at(requests).tpot <= limit);
-        self.census.candidates += laid.shape.fits;
-        self.census.prune("latency_limit", laid.shape.fits - within);
+        self.census.discard("latency_limit", laid.shape.fits - within);
         if within == 0 {
             return;
         }
-        let loads = loads(within);
-        let see = |answers: &mut Answers, place: usize| {
+        let list = self.lists.entry(kind).or_default();
+        let loads = loads(within, question.reach.every_load_up_to);
+        let see = |list: &mut List, place: usize| {
             let answer = at(loads[place]);
-            answers.offer(kind, answer);
+            list.offer(answer, looks);
             answer
         };
         let last = loads.len() - 1;
-        let mut between = vec![(0, last, see(self, 0))];
-        see(self, last);
-        while let Some((low, high, answer)) = between.pop() {
-            if high - low < 2 {
+        let mut between = vec![(0, last, see(list, 0))];
+        see(list, last);
+        while let Some((low, high, floor)) = between.pop() {
+            if high == low || loads[high] - loads[low] < 2 {
                 continue;
             }
-            // Between two loads nothing is quicker than the lower one or carries more than the higher
-            // would at that pace.
-            let most = answer.rate * (loads[high - 1] as f64 / loads[low] as f64);
-            if self.outruns(&kind, answer.tpot, most * (1.0 + 1e-12)) {
-                self.census.prune("outrun", (high - low - 1) as u64);
+            let inside = (laid.concurrency(loads[low] + 1), laid.concurrency(loads[high] - 1));
+            let gap = Gap { floor, loads: inside, step: dp };
+            let most = gap.ideal(idle);
+            // Rounding may hide that the ideal is reached.
+            if list.outruns(&Answer { rate: most.rate * (1.0 + 1e-12), ..most }, looks) {
+                self.census.discard("outrun", loads[high] - loads[low] - 1);
+                continue;
+            }
+            if high - low == 1 {
+                list.gaps.push(gap);
                 continue;
             }
             let middle = low + (high - low) / 2;
-            let there = see(self, middle);
-            between.push((low, middle, answer));
+            let there = see(list, middle);
+            between.push((low, middle, floor));
             between.push((middle, high, there));
         }
     }
 }
 
-/// The loads that are looked at: every one at first, then in steps of 1/32, and the last.
-fn loads(within: u64) -> Vec<u64> {
-    let next = |&load: &u64| Some(load + (load / EVERY_LOAD_UP_TO).max(1));
+/// The loads that are listed: every one at first, then in steps of one part in `every`, and the last.
+fn loads(within: u64, every: u64) -> Vec<u64> {
+    let next = |&load: &u64| Some(load + (load / every).max(1));
     let mut loads: Vec<u64> =
         std::iter::successors(Some(1), next).take_while(|&load| load < within).collect();
     loads.push(within);
@@ -186,9 +291,9 @@ mod tests {
 
     #[test]
     fn loads_are_every_one_at_first_and_end_at_the_last() {
-        assert_eq!(loads(1), [1]);
-        assert_eq!(loads(3), [1, 2, 3]);
-        let many = loads(1000);
+        assert_eq!(loads(1, 32), [1]);
+        assert_eq!(loads(3, 32), [1, 2, 3]);
+        let many = loads(1000, 32);
         assert_eq!(many[..64], (1..=64).collect::<Vec<_>>());
         assert_eq!(many.last(), Some(&1000));
         assert!(many.windows(2).all(|pair| pair[1] - pair[0] <= pair[0].div_ceil(32).max(1)));

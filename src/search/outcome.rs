@@ -61,6 +61,12 @@ impl Census {
         }
     }
 
+    /// Counts `count` candidates that `bound` prunes unseen.
+    pub fn discard(&mut self, bound: &str, count: u64) {
+        self.candidates += count;
+        self.prune(bound, count);
+    }
+
     /// Counts refusals.
     pub fn refuse(&mut self, kind: &str, count: u64, example: &str) {
         let refusal = self.illegal.entry(kind.to_string()).or_default();

@@ -60,15 +60,14 @@ impl<K: Clone + Ord> ParetoFront<K> {
         ranks
     }
 
-    /// Whether a member is at least as good on every axis and better on one. A front without axes
-    /// wants nothing.
-    pub fn dominates(&self, point: &Point) -> bool {
+    /// Whether a member is at least as good on every axis. A front without axes wants nothing.
+    pub fn covers(&self, point: &Point) -> bool {
         if self.axes.is_empty() {
             return true;
         }
         let (ranks, width) = (self.ranks(point), self.axes.len());
         let near = self.blocks.iter().filter(|block| no_worse(&block.least, &ranks, width));
-        near.flat_map(|block| &block.members).any(|(member, ..)| dominates(member, &ranks, width))
+        near.flat_map(|block| &block.members).any(|(member, ..)| no_worse(member, &ranks, width))
     }
 
     /// Adds a point unless a member dominates it, and drops the members that it dominates.

@@ -35,15 +35,23 @@ pub fn point(metrics: &Metrics<Qty<f64>>) -> Point {
     ]
 }
 
-/// The figure of `metric` turned so that less is better; an unknown one is worst.
+/// The figure of `metric` turned so that less is better; an unknown one is worst. To eleven digits:
+/// rounding must not decide which of two equals is better.
 #[inline(always)]
 pub fn cost(point: &Point, metric: Metric, direction: Direction) -> f64 {
     let value = point[place(metric)];
     match direction {
         _ if value.is_nan() => f64::INFINITY,
-        Direction::Minimize => value,
-        Direction::Maximize => -value,
+        Direction::Minimize => eleven_digits(value),
+        Direction::Maximize => eleven_digits(-value),
     }
+}
+
+/// The nearest number with 36 bits after the first.
+#[inline(always)]
+fn eleven_digits(value: f64) -> f64 {
+    const DROPPED: u64 = 1 << 16;
+    f64::from_bits((value.to_bits() + DROPPED / 2) & !(DROPPED - 1))
 }
 
 /// Whether `a` is before `b` under `aims`, the first that differs deciding.

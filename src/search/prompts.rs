@@ -1,11 +1,13 @@
 //! Prompt shapes worth pairing with answering ones: none is beaten by another in every respect.
 
 use super::answers::{Answer, even};
+use super::looks::Looks;
 use super::question::Question;
 use super::shape::{Laid, Shape};
 use crate::plan::parallel::Phase;
+use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::evaluate::prefill_rate;
+use crate::serving::disaggregated::{prefill_drawn, prefill_rate};
 use crate::serving::residency::cache_per_sequence;
 
 /// A shape that prefills, with what counts about it.
@@ -16,7 +18,11 @@ pub struct Front<'q> {
     pub laid: Laid<'q>,
     /// Prompts per second of an instance.
     pub rate: f64,
-    figures: [f64; 5],
+    /// Power of an idle instance; 0 where none is known.
+    pub idle: f64,
+    /// Energy of a prompt beyond idling, at least; 0 where none is known.
+    pub energy: f64,
+    figures: [f64; 8],
 }
 
 impl Front<'_> {
@@ -27,10 +33,13 @@ impl Front<'_> {
 
     /// Requests per second and device that it and `answers` come to at best, pools in proportion.
     pub fn promise(&self, answers: &[Answer]) -> f64 {
-        let answer = answers.last().expect("a list of answers has one");
-        1.0 / (self.laid.shape.plan.devices() as f64 / self.rate + answer.devices as f64 / answer.rate)
+        let rate = answers.iter().map(|answer| answer.rate).fold(0.0, f64::max);
+        1.0 / (self.laid.shape.plan.devices() as f64 / self.rate + answers[0].devices as f64 / rate)
     }
 }
+
+/// So little work that no part of a device is at its limit.
+const LITTLE: f64 = 1.0 / 1024.0;
 
 /// The shapes worth prefilling with: none is beaten by another of the same formats in every respect.
 pub fn fronts<'q>(question: &'q Question, shapes: &'q [Shape]) -> Vec<Front<'q>> {
@@ -39,25 +48,47 @@ pub fn fronts<'q>(question: &'q Question, shapes: &'q [Shape]) -> Vec<Front<'q>>
         if !shape.prefills || !even(question, shape) {
             continue;
         }
-        let laid = Laid::new(question, shape);
-        let rate = prefill_rate(&Plain, &laid.instance, &laid.prompt).value();
-        let machine = question.formats[shape.formats].plain();
-        let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, question.terms().isl, machine);
-        let prompt = &laid.prompt;
-        let figures = [
-            shape.plan.devices() as f64,
-            prompt.total.value(),
-            prompt.slowest.value(),
-            1.0 / rate,
-            sent.value(),
-        ];
-        let beats = |a: &[f64; 5], b: &[f64; 5]| a.iter().zip(b).all(|(x, y)| x <= y);
-        let same = |front: &Front| front.laid.shape.formats == shape.formats;
-        if kept.iter().any(|front| same(front) && beats(&front.figures, &figures)) {
+        let front = front(question, shape, index);
+        let beats = |a: &Front, b: &Front| a.figures.iter().zip(&b.figures).all(|(x, y)| x <= y);
+        let same = |other: &Front| other.laid.shape.formats == shape.formats;
+        if kept.iter().any(|other| same(other) && beats(other, &front)) {
             continue;
         }
-        kept.retain(|front| !(same(front) && beats(&figures, &front.figures)));
-        kept.push(Front { index, laid, rate, figures });
+        kept.retain(|other| !(same(other) && beats(&front, other)));
+        kept.push(front);
     }
     kept
+}
+
+fn front<'q>(question: &'q Question, shape: &'q Shape, index: usize) -> Front<'q> {
+    let laid = Laid::new(question, shape);
+    let prompt = &laid.prompt;
+    let rate = prefill_rate(&Plain, &laid.instance, prompt).value();
+    let machine = question.formats[shape.formats].plain();
+    let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, question.terms().isl, machine);
+    let drawn = |utilised: f64| {
+        let devices = Qty::from(shape.plan.devices() as f64);
+        let draw = question.terms().draw.as_ref();
+        draw.map_or(0.0, |draw| {
+            prefill_drawn(&Plain, (&laid.instance, prompt), Qty::from(utilised), devices, draw).value()
+        })
+    };
+    // Power is concave in the share of time at work: above the chord from idle to busy, below the
+    // slope at first.
+    let (idle, busy) = (drawn(0.0), drawn(1.0));
+    let energy = (busy - idle) / rate;
+    let slope = (drawn(LITTLE) - idle) / (rate * LITTLE);
+    let looks = Looks::of(question);
+    let figures = [
+        shape.plan.devices() as f64,
+        prompt.total.value(),
+        prompt.slowest.value(),
+        1.0 / rate,
+        sent.value(),
+        idle,
+        if looks.energy { slope } else { 0.0 },
+        // More prompts a second draw more.
+        if looks.power { rate } else { 0.0 },
+    ];
+    Front { index, rate, idle, energy, figures, laid }
 }

@@ -88,6 +88,23 @@ impl Traffic {
     }
 }
 
+/// How far the front of split deployments reaches; their optimum considers everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// Up to so many requests of a rank every load is shown; beyond, steps of one part in so many.
+    pub every_load_up_to: u64,
+    /// Answering instances of a deployment that is shown, at most.
+    pub backs: u64,
+    /// On more devices than that only pools whose instances lie inside a domain are shown.
+    pub devices: u64,
+}
+
+impl Default for Reach {
+    fn default() -> Reach {
+        Reach { every_load_up_to: 32, backs: 4, devices: 128 }
+    }
+}
+
 /// Everything that is asked.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -115,6 +132,8 @@ pub struct Question {
     pub host_memory: Option<f64>,
     /// Whether prefill and decode may be split over pools.
     pub split: bool,
+    /// How far the front of split deployments reaches.
+    pub reach: Reach,
     shapes: Vec<TierShape>,
     terms: Terms<Qty<f64>>,
 }
@@ -159,6 +178,7 @@ impl Question {
             limits,
             aims,
             split,
+            reach: Reach::default(),
             terms,
         }
     }
@@ -206,11 +226,6 @@ impl Question {
         let rented = matches!(self.stated.bill, Some(Bill::Rented(_)));
         let twin = rented && self.axes.contains(&Metric::OutputTokSPerDevice);
         self.axes.iter().copied().filter(|axis| !(twin && *axis == Metric::UsdPerMtok)).collect()
-    }
-
-    /// Whether more tokens a second in all is what counts first.
-    pub fn wants_throughput(&self) -> bool {
-        self.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
     }
 
     /// The limit that `metric` has, in seconds.

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::aggregated::{self, finish};
-use super::answers::Answers;
+use super::answers::{Answers, List};
 use super::outcome::{Census, Found, Outcome, Status};
 use super::point::before;
 use super::question::{OffloadPolicy, Question};
@@ -88,54 +88,40 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
         let surveys: Vec<_> = parts
             .par_iter()
             .map(|part| {
-                let mut answers = Answers::default();
+                let mut answers = Answers::new(question);
                 each(part, Box::new(|index| answers.survey(question, &shapes, index)));
                 answers
             })
             .collect();
-        let mut answers = Answers::default();
+        let mut answers = Answers::new(question);
         surveys.into_iter().for_each(|some| answers.merge(some));
+        answers.settle(question);
         census.add(std::mem::take(&mut answers.census));
         let mut laid: Vec<Option<Laid>> = shapes.iter().map(|_| None).collect();
-        for answer in answers.lists().flatten() {
-            laid[answer.shape].get_or_insert_with(|| Laid::new(question, &shapes[answer.shape]));
+        for index in answers.shapes() {
+            laid[index].get_or_insert_with(|| Laid::new(question, &shapes[index]));
         }
         let leader = finish(question, &shapes, &together);
         let leader = leader.iter().map(|found| &found.point);
         let leader = leader.reduce(|a, b| if before(b, a, &question.aims) { b } else { a });
-        let pair = |front, answers| split::Pair {
-            question,
-            front,
-            answers,
-            laid: &laid,
-            rivals: &together.front,
-            leader,
-        };
         // What promises most comes first, so that its deployments prune the rest.
         let all = fronts.iter().flat_map(|front| {
-            let same = |list: &&Vec<_>| front.suits(list);
-            answers.lists().filter(same).map(move |answers| (front.promise(answers), front, answers))
+            let same = |list: &&List| front.suits(&list.answers);
+            answers.lists().filter(same).map(move |list| (front.promise(&list.answers), front, list))
         });
-        let mut pairs: Vec<_> = all.filter(|(_, front, answers)| pair(front, answers).matters()).collect();
+        let mut pairs: Vec<_> = all.collect();
         pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
         let surveys = (0..PARTS)
             .into_par_iter()
             .map(|part| {
                 let mut survey = split::Survey::new(question);
-                for (_, front, answers) in pairs.iter().skip(part).step_by(PARTS) {
+                for &(_, front, list) in pairs.iter().skip(part).step_by(PARTS) {
                     if (control.stop)() {
                         stopped.store(true, std::sync::atomic::Ordering::Relaxed);
                         break;
                     }
-                    let pair = split::Pair {
-                        question,
-                        front,
-                        answers,
-                        laid: &laid,
-                        rivals: &together.front,
-                        leader,
-                    };
-                    pair.survey(&mut survey);
+                    let (laid, rivals) = (&laid[..], &together.front);
+                    split::Pair { question, front, list, laid, rivals, leader }.survey(&mut survey);
                 }
                 survey
             })
@@ -218,13 +204,18 @@ fn answer(
     }
     let mut front = together.front.map(FrontKey::Together);
     front.merge(apart.front.map(FrontKey::Apart));
+    if let Some(best) = &best {
+        front.insert(best.point, FrontKey::Best);
+    }
     let front = front.into_sorted().into_iter().map(|(point, key)| {
         let candidate = match key {
             FrontKey::Together(key) => key.candidate(shapes),
             FrontKey::Apart(key) => key.candidate(shapes),
+            FrontKey::Best => best.as_ref().expect("it was inserted").candidate.clone(),
         };
         Found { candidate, point }
     });
+    let front: Vec<Found> = front.collect();
     let nearest = together
         .nearest
         .filter(|_| best.is_none())
@@ -235,13 +226,15 @@ fn answer(
         (false, false) => Status::Infeasible,
         (false, true) => Status::Unknown,
     };
-    Outcome { status, best, alternatives, front: front.collect(), census, nearest }
+    Outcome { status, best, alternatives, front, census, nearest }
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum FrontKey {
     Together(aggregated::Key),
     Apart(split::Key),
+    /// The optimum, be it of several shapes.
+    Best,
 }
 
 /// By the aims; equals by their plans, so that the order is always the same.

@@ -4,7 +4,7 @@ use crate::figures;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
-use crate::quantity::unit::{JOULE, SECOND, TOKEN, USD, WATT};
+use crate::quantity::unit::{COUNT, JOULE, SECOND, TOKEN, USD, WATT};
 
 figures! {
     /// Power of a device.
@@ -55,6 +55,12 @@ impl Bill<Datum> {
     }
 }
 
+/// Share of its time that a part of a device works: `work` once in a `period` over the pipeline's `stages`.
+#[inline(always)]
+pub fn busy<N: Num>(work: Qty<N>, stages: Qty<N>, period: Qty<N>) -> Qty<N> {
+    (work / (stages * period)).is(&BUSY)
+}
+
 /// Power of `devices` whose arithmetic and memory are busy for these fractions of the time.
 #[inline(always)]
 pub fn watts<N: Num>(devices: Qty<N>, computing: Qty<N>, moving: Qty<N>, draw: &PowerDraw<Qty<N>>) -> Qty<N> {
@@ -100,6 +106,12 @@ pub fn usd_per_token_total<N: Num>(usd_per_token: Qty<N>, isl: Qty<N>, osl: Qty<
 }
 
 crate::formulas! {
+    BUSY {
+        symbol: "busy",
+        unit: COUNT,
+        why: "share of its time that a part of the device works",
+        cite: "utilisation law",
+    }
     WATTS {
         symbol: "watts",
         unit: WATT,

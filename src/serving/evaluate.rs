@@ -3,10 +3,10 @@
 //! Serving under load is closed forms, after mean-value analysis of continuous batching: they know
 //! means in steady state, not single requests, bursts or schedulers' details.
 
-use super::economy::{tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
+use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
 use super::instance::Instance;
 use super::metrics::{Metrics, closed_loop, e2e, open_flow, per_device, per_user};
-use super::residency::{cache_per_sequence, fullest, max_context};
+use super::residency::{fullest, max_context};
 use super::round::{decode, offloaded, spill};
 use super::step::{StepTime, Watch};
 use super::terms::{Demand, Load, Offload, Terms};
@@ -54,13 +54,22 @@ impl<T> Pool<'_, T> {
 }
 
 /// What a pool contributes to a deployment.
-struct Share<T> {
-    ttft: T,
-    tpot: T,
-    output: T,
-    devices: T,
-    drawn: Option<T>,
-    context: T,
+#[derive(Clone, Copy, Debug)]
+pub struct Share<T> {
+    /// Time to first token.
+    pub ttft: T,
+    /// Time per output token.
+    pub tpot: T,
+    /// Time of a whole request.
+    pub e2e: T,
+    /// Output tokens a second.
+    pub output: T,
+    /// Devices.
+    pub devices: T,
+    /// Their power, where known.
+    pub drawn: Option<T>,
+    /// Longest context that fits.
+    pub context: T,
 }
 
 fn share<R: Read>(
@@ -83,7 +92,7 @@ fn share<R: Read>(
     let ahead = (chip.prompt_queue * round.slots.pow(Qty::from(0.5))).is(&AHEAD);
     let waiting = chip.request_overhead + chip.step_wait * round.cycle;
     let ttft = (waiting + prompt.total + ahead * prompt.slowest).is(&TTFT).at(format_args!("ttft"));
-    let whole = e2e(ttft, tpot, terms.osl).at(format_args!("e2e"));
+    let whole = e2e(ttft, tpot, terms.osl);
     let replicas = read.count(Count::plan("replicas", replicas));
     let output = match demand {
         Demand::Free => {
@@ -97,14 +106,12 @@ fn share<R: Read>(
     let devices = replicas * read.count(Count::plan("devices_per_replica", instance.plan.devices()));
     let stages = read.count(Count::plan("pp", instance.plan.pp));
     let prompts = round.slots / terms.osl;
-    let busy = |steps: Qty<R::N>, prompt: Qty<R::N>| {
-        ((round.flying * steps + prompts * prompt) / (stages * tpot)).is(&BUSY)
-    };
-    let computing = busy(round.step.computing, prompt.computing);
-    let moving = busy(round.step.moving, prompt.moving);
+    let work = |steps: Qty<R::N>, prompt: Qty<R::N>| busy(round.flying * steps + prompts * prompt, stages, tpot);
+    let computing = work(round.step.computing, prompt.computing);
+    let moving = work(round.step.moving, prompt.moving);
     let drawn = terms.draw.as_ref().map(|draw| watts(devices, computing, moving, draw));
     let context = max_context(read, &memory, terms.isl + terms.osl, instance.max_context);
-    let share = Share { ttft, tpot, output, devices, drawn, context };
+    let share = Share { ttft, tpot, e2e: whole, output, devices, drawn, context };
     let metrics = judge(terms, &share);
     (share, Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled })
 }
@@ -128,8 +135,9 @@ pub fn aggregated<R: Read>(
     for pool in others {
         let (one, _) = share(read, pool, machine, terms, demand, watch);
         sum = Share {
-            ttft: sum.ttft.max(one.ttft),
-            tpot: sum.tpot.max(one.tpot),
+            ttft: sum.ttft.max(one.ttft).is(&SLOWEST_TTFT),
+            tpot: sum.tpot.max(one.tpot).is(&SLOWEST_TPOT),
+            e2e: sum.e2e.max(one.e2e).is(&SLOWEST_E2E),
             output: sum.output + one.output,
             devices: sum.devices + one.devices,
             drawn: sum.drawn.zip(one.drawn).map(|(a, b)| a + b),
@@ -137,6 +145,8 @@ pub fn aggregated<R: Read>(
         };
     }
     sum.output = sum.output.is(&MIXED).at(format_args!("output_tok_s"));
+    sum.ttft = sum.ttft.at(format_args!("ttft"));
+    sum.tpot = sum.tpot.at(format_args!("tpot"));
     evaluation.metrics = judge(terms, &sum);
     evaluation
 }
@@ -163,87 +173,15 @@ pub fn residency<R: Read>(
     fullest(read, instance, phase, (rank, tokens), machine)
 }
 
-/// Prompts per second of one prefill instance.
-pub fn prefill_rate<R: Read>(read: &R, instance: &Instance, prompt: &StepTime<Qty<R::N>>) -> Qty<R::N> {
-    (read.count(Count::plan("dp", instance.plan.dp)) / prompt.slowest).is(&PREFILL_RATE)
-}
-
-/// Requests per second that `in_flight` answers of a decode pool make way for.
-fn decode_rate<R: Read>(in_flight: Qty<R::N>, osl: Qty<R::N>, tpot: Qty<R::N>) -> Qty<R::N> {
-    (in_flight / ((osl - 1.0) * tpot)).is(&DECODE_RATE)
-}
-
-/// TPOT of a decode pool, and the requests per second that one of its instances makes way for.
-pub fn decode_pool<R: Read>(
-    read: &R,
-    instance: &Instance,
-    machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
-    load: &Load,
-) -> (Qty<R::N>, Qty<R::N>) {
-    let tpot = decode(read, instance, machine, terms, load, None, &mut ()).cycle;
-    let each = read.count(Count::plan("concurrency_per_replica", load.concurrency));
-    (tpot, decode_rate::<R>(each, terms.osl, tpot))
-}
-
-/// A pool that prefills and a pool that decodes, keys and values travelling between them.
-pub fn split<R: Read>(
-    read: &R,
-    front: &Pool<Qty<R::N>>,
-    back: &Pool<Qty<R::N>>,
-    machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
-    demand: &Demand<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
-) -> Evaluation<Qty<R::N>> {
-    let prompt = front.prompt;
-    let memory = residency(read, back.instance, Phase::Decode, machine, terms, back.load.concurrency);
-    let round = decode(read, back.instance, machine, terms, &back.load, None, watch);
-    let tpot = round.cycle.is(&TPOT_ALONE).at(format_args!("tpot"));
-    let fronts = read.count(Count::plan("prefill_replicas", front.replicas));
-    let backs = read.count(Count::plan("decode_replicas", back.replicas));
-    let answers = match demand {
-        Demand::InFlight(requests) => *requests,
-        _ => backs * read.count(Count::plan("concurrency_per_replica", back.load.concurrency)),
-    };
-    let able = fronts * prefill_rate(read, front.instance, &prompt);
-    let rate = match demand {
-        Demand::Rate(rate) => *rate,
-        _ => decode_rate::<R>(answers, terms.osl, tpot).min(able).is(&FLOW),
-    };
-    let utilised = (rate / able).is(&UTILISED);
-    let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
-    let received = cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine);
-    let link = machine.links.last().expect("two pools are joined by a link");
-    let travel = sent.max(received) / (link.bandwidth * machine.chip.collective_bandwidth);
-    let transfer = (link.latency + travel).is(&TRANSFER).at(format_args!("kv_transfer"));
-    let waiting = machine.chip.request_overhead + prompt.slowest / 2.0;
-    let ttft = (waiting + prompt.total + transfer).is(&TTFT_SPLIT).at(format_args!("ttft"));
-    let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
-    let size =
-        |pool: &Pool<Qty<R::N>>| read.count(Count::plan("devices_per_replica", pool.instance.plan.devices()));
-    let (front_devices, back_devices) = (fronts * size(front), backs * size(back));
-    let devices = front_devices + back_devices;
-    let pp = |pool: &Pool<Qty<R::N>>| read.count(Count::plan("pp", pool.instance.plan.pp));
-    let drawn = terms.draw.as_ref().map(|draw| {
-        let prompts = |busy: Qty<R::N>| (utilised * busy / (pp(front) * prompt.slowest)).is(&BUSY);
-        let steps = |busy: Qty<R::N>| (round.flying * busy / (pp(back) * tpot)).is(&BUSY);
-        watts(front_devices, prompts(prompt.computing), prompts(prompt.moving), draw)
-            + watts(back_devices, steps(round.step.computing), steps(round.step.moving), draw)
-    });
-    let context = max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context);
-    let metrics = judge(terms, &Share { ttft, tpot, output, devices, drawn, context });
-    Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled: None }
-}
-
-fn judge<N: Num>(terms: &Terms<Qty<N>>, share: &Share<Qty<N>>) -> Metrics<Qty<N>> {
-    let Share { ttft, tpot, output, devices, drawn, context } = *share;
+/// What a deployment is judged by.
+pub fn judge<N: Num>(terms: &Terms<Qty<N>>, share: &Share<Qty<N>>) -> Metrics<Qty<N>> {
+    let Share { ttft, tpot, e2e, output, devices, drawn, context } = *share;
     let bill = terms.bill.as_ref().map(|bill| usd_per_second(devices, drawn, bill));
     let usd = bill.map(|bill| usd_per_token(bill, output).at(format_args!("usd_per_mtok")));
     Metrics {
         ttft,
         tpot,
-        e2e: e2e(ttft, tpot, terms.osl).at(format_args!("e2e")),
+        e2e: e2e.at(format_args!("e2e")),
         output_tok_s: output,
         output_tok_s_per_device: per_device(output, devices).at(format_args!("output_tok_s_per_device")),
         output_tok_s_per_user: per_user(tpot).at(format_args!("output_tok_s_per_user")),
@@ -257,6 +195,24 @@ fn judge<N: Num>(terms: &Terms<Qty<N>>, share: &Share<Qty<N>>) -> Metrics<Qty<N>
 }
 
 crate::formulas! {
+    SLOWEST_TTFT {
+        symbol: "ttft",
+        unit: SECOND,
+        why: "of pools side by side the slowest counts: any of them may get the request",
+        cite: "definition",
+    }
+    SLOWEST_TPOT {
+        symbol: "tpot",
+        unit: SECOND,
+        why: "of pools side by side the slowest counts: any of them may get the request",
+        cite: "definition",
+    }
+    SLOWEST_E2E {
+        symbol: "e2e",
+        unit: SECOND,
+        why: "a request stays with one pool; of pools side by side the slowest counts",
+        cite: "definition",
+    }
     MIXED {
         symbol: "output_tok_s",
         unit: TOKEN.per(SECOND),
@@ -286,53 +242,5 @@ crate::formulas! {
         unit: SECOND,
         why: "what the server takes, the steps waited for, the prompts ahead, and the prompt itself",
         cite: "mean-value analysis of continuous batching; constants fitted per runtime",
-    }
-    BUSY {
-        symbol: "busy",
-        unit: COUNT,
-        why: "share of its time that a part of the device works",
-        cite: "utilisation law",
-    }
-    PREFILL_RATE {
-        symbol: "prefill_rate",
-        unit: COUNT.per(SECOND),
-        why: "a prompt per attention rank each time the slowest stage is through",
-        cite: "utilisation law",
-    }
-    TPOT_ALONE {
-        symbol: "tpot_decode_pool",
-        unit: SECOND,
-        why: "no prompts share the steps of a decode pool",
-        cite: "Zhong et al. 2024 (DistServe)",
-    }
-    DECODE_RATE {
-        symbol: "decode_rate",
-        unit: COUNT.per(SECOND),
-        why: "a slot is free again after osl - 1 tokens",
-        cite: "Little 1961",
-    }
-    FLOW {
-        symbol: "request_rate",
-        unit: COUNT.per(SECOND),
-        why: "the slower pool sets the pace",
-        cite: "Zhong et al. 2024 (DistServe)",
-    }
-    UTILISED {
-        symbol: "prefill_utilisation",
-        unit: COUNT,
-        why: "share of the time that the prefill pool works",
-        cite: "utilisation law",
-    }
-    TRANSFER {
-        symbol: "kv_transfer",
-        unit: SECOND,
-        why: "the prompt's cache from each prefill device to its decode device, over the outermost link",
-        cite: "Zhong et al. 2024 (DistServe)",
-    }
-    TTFT_SPLIT {
-        symbol: "ttft_split",
-        unit: SECOND,
-        why: "what the server takes, half a running prefill (a pool sized to its load is nearly always busy), the prompt, and its cache's way to the decode pool",
-        cite: "mean residual life; Zhong et al. 2024 (DistServe)",
     }
 }

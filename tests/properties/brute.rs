@@ -7,7 +7,8 @@ use mantile::search::candidate::{Candidate, Duty, PoolPlan};
 use mantile::search::point::{Point, cost, place, point};
 use mantile::search::question::{Question, Traffic};
 use mantile::search::shape::{Laid, Shape, cuts};
-use mantile::serving::evaluate::{decode_pool, prefill_rate, residency, split};
+use mantile::serving::disaggregated::{answering, prefill_rate, split};
+use mantile::serving::evaluate::residency;
 use mantile::serving::terms::Offload;
 use mantile::spec::objective::Metric;
 
@@ -15,8 +16,8 @@ use mantile::spec::objective::Metric;
 pub struct Known {
     pub candidate: Candidate,
     pub point: Point,
-    /// In the space that the search states: a prompt pool just keeps up with the answers, or just does not.
-    pub stated: bool,
+    /// In the space that the front is said to show: like instances.
+    pub shown: bool,
 }
 
 /// Every legal plan, by trying all degrees.
@@ -116,7 +117,7 @@ pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
                 };
                 if asked && question.missed(&point).is_none() {
                     let pools = vec![pool(laid, Duty::Both, replicas, load)];
-                    known.push(Known { candidate: candidate(laid, pools), point, stated: true });
+                    known.push(Known { candidate: candidate(laid, pools), point, shown: true });
                 }
             }
         }
@@ -149,7 +150,7 @@ pub fn apart(question: &Question, laid: &[Laid]) -> Vec<Known> {
                 for load in 1..=back.shape.fits {
                     for fronts in 1..=room {
                         let pair = Pair { question, front, fronts, back, backs, load };
-                        known.extend(pair.known(room));
+                        known.extend(pair.known());
                     }
                 }
             }
@@ -173,22 +174,13 @@ impl Pair<'_, '_> {
     fn rates(&self) -> (f64, f64) {
         let machine = self.question.formats[self.front.shape.formats].plain();
         let load = self.back.pool(self.backs, self.load).load;
-        let (_, each) = decode_pool(&Plain, &self.back.instance, machine, self.question.terms(), &load);
+        let terms = self.question.terms();
+        let each = answering(&Plain, &self.back.instance, machine, terms, &load, &mut ()).rate;
         let prompts = prefill_rate(&Plain, &self.front.instance, &self.front.prompt);
         (prompts.value(), each.value() * self.backs as f64)
     }
 
-    fn suits(&self, room: u64) -> bool {
-        let (prompts, answers) = self.rates();
-        let need = match self.question.traffic {
-            Traffic::Rate(rate) => rate,
-            _ => answers,
-        };
-        let just = [(need / prompts).ceil().max(1.0), (need / prompts).floor()];
-        just.iter().any(|just| (*just as u64).min(room) == self.fronts)
-    }
-
-    fn known(&self, room: u64) -> Option<Known> {
+    fn known(&self) -> Option<Known> {
         let Pair { question, front, fronts, back, backs, load } = *self;
         let machine = question.formats[front.shape.formats].plain();
         let demand = question.traffic.demand(&Plain);
@@ -197,7 +189,8 @@ impl Pair<'_, '_> {
         let evaluation = split(&Plain, &first, &second, machine, question.terms(), &demand, &mut ());
         let point = point(&evaluation.metrics);
         let asked = match question.traffic {
-            Traffic::Free => true,
+            // Loads that lie evenly on the attention ranks; others only leave one waiting.
+            Traffic::Free => load.is_multiple_of(back.shape.plan.dp),
             Traffic::InFlight(requests) => load == requests.div_ceil(backs) && backs <= requests,
             Traffic::Rate(rate) => {
                 let (prompts, answers) = self.rates();
@@ -206,7 +199,7 @@ impl Pair<'_, '_> {
         };
         let pools = || vec![pool(front, Duty::Prefill, fronts, dp), pool(back, Duty::Decode, backs, load)];
         let met = asked && question.missed(&point).is_none();
-        met.then(|| Known { candidate: candidate(front, pools()), point, stated: self.suits(room) })
+        met.then(|| Known { candidate: candidate(front, pools()), point, shown: true })
     }
 }
 
@@ -246,7 +239,7 @@ fn fill(
             let candidate = Candidate { pools, ..best[0].candidate.clone() };
             let point = mantile::search::aggregated::measure(question, &candidate);
             if question.missed(&point).is_none() {
-                known.push(Known { candidate, point, stated: true });
+                known.push(Known { candidate, point, shown: false });
             }
         }
         return;

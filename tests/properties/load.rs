@@ -6,7 +6,8 @@ use mantile::search::candidate::{Candidate, Duty, PoolPlan};
 use mantile::search::point::place;
 use mantile::search::question::Question;
 use mantile::search::shape::{Laid, Shape};
-use mantile::serving::evaluate::{decode_pool, residency};
+use mantile::serving::disaggregated::answering;
+use mantile::serving::evaluate::residency;
 use mantile::serving::instance::Instance;
 use mantile::serving::terms::{Load, Offload};
 use mantile::spec::objective::Metric;
@@ -66,8 +67,9 @@ fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
         let (mut tpot, mut before) = (0.0, (1.0, f64::INFINITY));
         for requests in loads() {
             let load = Load { concurrency: requests * dp, offload: Offload::Nothing };
-            let (now, rate) = decode_pool(&Plain, &instance, machine, question.terms(), &load);
-            never_falls("tpot", requests, &mut tpot, now.value())?;
+            let now = answering(&Plain, &instance, machine, question.terms(), &load, &mut ());
+            let rate = now.rate;
+            never_falls("tpot", requests, &mut tpot, now.tpot.value())?;
             // What the answers' bound says: no load carries more than a lower one would at its own pace.
             let most = before.1 * requests as f64 / before.0;
             prop_assert!(

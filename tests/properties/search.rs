@@ -7,7 +7,6 @@ use mantile::search::point::{Point, cost};
 use mantile::search::question::{OffloadPolicy, Question, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::shape::{Laid, cuts, shape};
-use mantile::serving::economy::Bill;
 use mantile::serving::terms::Offload::Nothing;
 use mantile::serving::terms::{Lengths, Stated};
 use mantile::spec::objective::{Limits, METRICS, Metric};
@@ -66,9 +65,7 @@ fn small() -> impl Strategy<Value = Small> {
         prop::sample::select(&["vllm", "sglang"][..]),
         objectives,
     );
-    // The front shows single instances where one is as good as many, which in all they are not.
-    let metrics = METRICS.iter().map(|entry| entry.metric).filter(|metric| *metric != Metric::OutputTokS);
-    let metrics: Vec<_> = metrics.collect();
+    let metrics: Vec<_> = METRICS.iter().map(|entry| entry.metric).collect();
     let axes = prop_oneof![2 => Just(None), 1 => prop::sample::subsequence(metrics, 1..=5).prop_map(Some)];
     let traffic = prop_oneof![3 => Just(None), 1 => (0.05..0.9).prop_map(Some)];
     let limit = || prop_oneof![2 => Just(None), 1 => (0.3..3.0).prop_map(Some)];
@@ -111,16 +108,6 @@ fn most_requests(question: &Question) -> u64 {
     shapes.map(|shape| shape.fits).max().unwrap_or(0)
 }
 
-/// Whether the question is about pace alone: of answering shapes the search keeps those that none of the
-/// same size outruns, whatever they draw or hold.
-fn pairs_by_pace(question: &Question) -> bool {
-    let apart = |metric: Metric| [Metric::Watts, Metric::TokPerJoule, Metric::MaxContext].contains(&metric);
-    let aims = question.aims.iter().map(|aim| aim.metric);
-    let energy = matches!(question.stated.bill, Some(Bill::Owned(_)));
-    let apart = |metric| apart(metric) || (energy && metric == Metric::UsdPerMtok);
-    !aims.chain(question.axes.iter().copied()).any(apart)
-}
-
 impl Small {
     /// The question with prompts so long that no instance holds more than `most` requests.
     fn question(&self) -> Question {
@@ -156,7 +143,6 @@ impl Small {
         };
         let mut question = with(&asked, lengths, traffic, limits, self.runtime);
         question.offload = OffloadPolicy::Never;
-        question.split &= pairs_by_pace(&question);
         question
     }
 }
@@ -185,10 +171,8 @@ fn same_optimum(question: &Question, outcome: &Outcome, known: &[Known]) -> Resu
     prop_assert_eq!(outcome.best.is_some(), !known.is_empty(), "{} deployments meet the limits", known.len());
     let Some(best) = &outcome.best else { return Ok(()) };
     prop_assert!(question.missed(&best.point).is_none(), "the optimum misses a limit: {:?}", best);
-    let mut equals: Vec<&Known> = known.iter().filter(|known| known.stated).collect();
-    // Of split pools that are equal under the first aim, the search does not look at all.
-    let decisive = if question.split { 1 } else { question.aims.len() };
-    for (rank, aim) in question.aims.iter().enumerate().take(decisive) {
+    let mut equals: Vec<&Known> = known.iter().collect();
+    for (rank, aim) in question.aims.iter().enumerate() {
         let value = |point: &Point| cost(point, aim.metric, aim.direction);
         let least = equals.iter().map(|known| value(&known.point)).fold(f64::INFINITY, f64::min);
         let found = value(&best.point);
@@ -218,11 +202,11 @@ fn same_front(question: &Question, outcome: &Outcome, known: &[Known]) -> Result
             "nobody deploys {}",
             label(&found.candidate)
         );
-        let better = known.iter().filter(|(_, known)| known.stated).find(|(other, _)| beats(other, ranks));
+        let better = known.iter().filter(|(_, known)| known.shown).find(|(other, _)| beats(other, ranks));
         let better = better.map(|(ranks, known)| (ranks, label(&known.candidate)));
         prop_assert!(better.is_none(), "{:?} {} is beaten by {:?}", ranks, label(&found.candidate), better);
     }
-    for (ranks, known) in known.iter().filter(|(_, known)| known.stated) {
+    for (ranks, known) in known.iter().filter(|(_, known)| known.shown) {
         let covered = front.iter().any(|(other, _)| covers(other, ranks));
         let front = || front.iter().map(|(ranks, found)| format!("\n{ranks:?} {}", label(&found.candidate)));
         prop_assert!(

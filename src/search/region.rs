@@ -1,0 +1,175 @@
+//! A box of split deployments: ranges of how many instances of each pool, and of loads; what its
+//! members could be at best; and its halves.
+//!
+//! Knows numbers and rates, not what they stand for.
+
+use super::answers::{Answer, Gap};
+
+/// Loads of answering instances.
+#[derive(Clone, Copy, Debug)]
+pub enum Loads {
+    /// Places in the list, from and to.
+    Listed(usize, usize),
+    /// Loads that are not listed.
+    Between(Gap),
+}
+
+/// Ranges, both ends included.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// Prompt instances.
+    pub fronts: (u64, u64),
+    /// Answering instances.
+    pub backs: (u64, u64),
+    /// Their loads.
+    pub loads: Loads,
+}
+
+/// What any of some loads is at best, and the least rate among them.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// In every respect at least as good as each of them.
+    pub best: Answer,
+    /// No load makes way for fewer requests per second.
+    pub least_rate: f64,
+}
+
+impl Span {
+    /// Of a list from quick to slow; `by_pace`: the later the more requests, and nothing else counts.
+    pub fn listed(answers: &[Answer], by_pace: bool) -> Span {
+        let (first, last) = (answers[0], answers[answers.len() - 1]);
+        if by_pace {
+            return Span { best: Answer { rate: last.rate, ..first }, least_rate: first.rate };
+        }
+        let both = |span: Span, other: &Answer| Span {
+            best: Answer {
+                rate: span.best.rate.max(other.rate),
+                watts: span.best.watts.min(other.watts),
+                context: span.best.context.max(other.context),
+                ..span.best
+            },
+            least_rate: span.least_rate.min(other.rate),
+        };
+        answers.iter().fold(Span { best: first, least_rate: first.rate }, both)
+    }
+}
+
+impl Region {
+    /// Without the ends that more than `all` devices would be needed for, instances of the pools
+    /// taking `front` and `back`; `None` where nothing is left.
+    pub fn within(mut self, all: u64, (front, back): (u64, u64)) -> Option<Region> {
+        let room = |taken: u64, size: u64| all.checked_sub(taken).map(|left| left / size);
+        self.fronts.1 = self.fronts.1.min(room(self.backs.0 * back, front)?);
+        self.backs.1 = self.backs.1.min(room(self.fronts.0 * front, back)?);
+        (self.fronts.0 <= self.fronts.1 && self.backs.0 <= self.backs.1).then_some(self)
+    }
+
+    /// Deployments in it that have room on `all` devices.
+    pub fn count(&self, all: u64, (front, back): (u64, u64)) -> u64 {
+        let loads = match self.loads {
+            Loads::Listed(from, to) => (to - from) as u64 + 1,
+            Loads::Between(gap) => (gap.loads.1 - gap.loads.0) / gap.step + 1,
+        };
+        let fronts = |backs: u64| match all.checked_sub(backs * back) {
+            Some(left) => (left / front).min(self.fronts.1).saturating_sub(self.fronts.0 - 1),
+            None => 0,
+        };
+        (self.backs.0..=self.backs.1).map(fronts).sum::<u64>() * loads
+    }
+
+    /// Whether it holds one deployment.
+    pub fn is_single(&self) -> bool {
+        let one_load = match self.loads {
+            Loads::Listed(from, to) => from == to,
+            Loads::Between(gap) => gap.loads.0 == gap.loads.1,
+        };
+        one_load && self.fronts.0 == self.fronts.1 && self.backs.0 == self.backs.1
+    }
+
+    /// Two halves, cut where its members differ most; `spread` is how far apart its loads are, and
+    /// `reload` says what the shape of a gap is at another load.
+    pub fn halves(self, spread: f64, reload: impl Fn(&Answer, u64) -> Answer) -> [Region; 2] {
+        let ratio = |(from, to): (u64, u64)| to as f64 / from as f64;
+        let (fronts, backs) = (ratio(self.fronts), ratio(self.backs));
+        let one_load = match self.loads {
+            Loads::Listed(from, to) => from == to,
+            Loads::Between(gap) => gap.loads.0 == gap.loads.1,
+        };
+        // Geometric: twice as many of few is as far as twice as many of many.
+        let cut = |(from, to): (u64, u64)| (((from * to) as f64).sqrt() as u64).clamp(from, to - 1);
+        if !one_load && spread >= fronts.max(backs) || fronts.max(backs) == 1.0 {
+            let [low, high] = match self.loads {
+                Loads::Listed(from, to) => {
+                    let middle = from + (to - from) / 2;
+                    [Loads::Listed(from, middle), Loads::Listed(middle + 1, to)]
+                }
+                Loads::Between(gap) => {
+                    let steps = (gap.loads.1 - gap.loads.0) / gap.step;
+                    let middle = gap.loads.0 + steps / 2 * gap.step;
+                    let floor = reload(&gap.floor, middle);
+                    let above = Gap { floor, loads: (middle + gap.step, gap.loads.1), ..gap };
+                    [Loads::Between(Gap { loads: (gap.loads.0, middle), ..gap }), Loads::Between(above)]
+                }
+            };
+            return [Region { loads: low, ..self }, Region { loads: high, ..self }];
+        }
+        if fronts >= backs {
+            let middle = cut(self.fronts);
+            let low = Region { fronts: (self.fronts.0, middle), ..self };
+            return [low, Region { fronts: (middle + 1, self.fronts.1), ..self }];
+        }
+        let middle = cut(self.backs);
+        let low = Region { backs: (self.backs.0, middle), ..self };
+        [low, Region { backs: (middle + 1, self.backs.1), ..self }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Answer = Answer {
+        shape: 0,
+        formats: 0,
+        devices: 1,
+        concurrency: 1,
+        instances: 0,
+        tpot: 1.0,
+        rate: 1.0,
+        watts: 0.0,
+        context: 0.0,
+    };
+
+    /// Every deployment of a region, by halving it until nothing is left to halve.
+    fn members(region: Region, all: u64, sizes: (u64, u64)) -> Vec<(u64, u64, u64)> {
+        let Some(region) = region.within(all, sizes) else { return vec![] };
+        if region.is_single() {
+            let load = match region.loads {
+                Loads::Listed(place, _) => place as u64,
+                Loads::Between(gap) => gap.loads.0,
+            };
+            return vec![(region.fronts.0, region.backs.0, load)];
+        }
+        let reload = |answer: &Answer, concurrency| Answer { concurrency, ..*answer };
+        let halves = region.halves(2.0, reload);
+        halves.into_iter().flat_map(|half| members(half, all, sizes)).collect()
+    }
+
+    #[test]
+    fn halves_cover_a_region_once() {
+        let gap = Gap { floor: NONE, loads: (34, 42), step: 2 };
+        for (loads, expected) in
+            [(Loads::Listed(2, 6), vec![2, 3, 4, 5, 6]), (Loads::Between(gap), vec![34, 36, 38, 40, 42])]
+        {
+            let region = Region { fronts: (1, 9), backs: (2, 7), loads };
+            let mut found = members(region, 24, (2, 3));
+            found.sort_unstable();
+            let all = (1..=9).flat_map(|f| (2..=7).map(move |b| (f, b))).filter(|(f, b)| 2 * f + 3 * b <= 24);
+            let mut wanted: Vec<_> =
+                all.flat_map(|(f, b)| expected.iter().map(move |load| (f, b, *load))).collect();
+            wanted.sort_unstable();
+            assert_eq!(found, wanted);
+            assert_eq!(region.count(24, (2, 3)), wanted.len() as u64);
+        }
+    }
+}
