@@ -127,23 +127,22 @@ pub fn room(question: &Question, devices: u64) -> u64 {
 }
 
 /// Looks at one shape at every load.
-pub fn survey(question: &Question, shapes: &[Shape], index: usize, survey: &mut Survey) {
-    let shape = &shapes[index];
+pub fn survey(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
+    let shape = laid.shape;
     if shape.fits == 0 {
         return;
     }
-    let laid = Laid::new(question, shape);
     match question.traffic {
-        Traffic::Free => free(question, &laid, index, survey),
+        Traffic::Free => free(question, laid, index, survey),
         Traffic::InFlight(requests) => {
             for replicas in 1..=room(question, shape.plan.devices()).min(requests) {
-                stated(question, &laid, index, replicas, requests.div_ceil(replicas), survey);
+                stated(question, laid, index, replicas, requests.div_ceil(replicas), survey);
             }
         }
         Traffic::Rate(rate) => {
             for replicas in 1..=room(question, shape.plan.devices()) {
-                match carrying(&laid, rate / replicas as f64) {
-                    Ok(concurrency) => stated(question, &laid, index, replicas, concurrency, survey),
+                match carrying(laid, rate / replicas as f64) {
+                    Ok(concurrency) => stated(question, laid, index, replicas, concurrency, survey),
                     Err(reason) => {
                         survey.census.candidates += 1;
                         survey.census.refuse(reason.kind(), 1, &reason.to_string());

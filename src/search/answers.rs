@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::looks::Looks;
 use super::outcome::Census;
 use super::question::{Question, Traffic};
+use super::region::Span;
 use super::shape::{Laid, Shape, largest, least};
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
@@ -49,6 +50,11 @@ pub struct Gap {
 }
 
 impl Gap {
+    /// How many loads.
+    pub fn count(&self) -> u64 {
+        (self.loads.1 - self.loads.0) / self.step + 1
+    }
+
     /// The most that any load in it could be, in every respect. Its power is at least `idle` W.
     pub fn ideal(&self, idle: f64) -> Answer {
         let more = self.loads.1 as f64 / self.floor.concurrency as f64;
@@ -68,9 +74,19 @@ pub struct List {
     pub answers: Vec<Answer>,
     /// Loads in between that only the optimum considers.
     pub gaps: Vec<Gap>,
+    /// Bytes of a prompt's cache that each device receives, as bits: answers of one list wait alike for it.
+    pub received: u64,
+    /// What any load, listed or not, is at best. Known once the answers have settled.
+    pub span: Option<Span>,
+    /// How many loads that are.
+    pub loads: u64,
 }
 
 impl List {
+    fn of(lists: &mut BTreeMap<Kind, List>, kind: Kind) -> &mut List {
+        lists.entry(kind).or_insert_with(|| List { received: kind.2, ..List::default() })
+    }
+
     /// Whether a known answer is as good in all that counts.
     fn outruns(&self, other: &Answer, looks: Looks) -> bool {
         let slower = self.answers.partition_point(|known| known.tpot <= other.tpot);
@@ -88,15 +104,21 @@ impl List {
             return;
         }
         let from = self.answers.partition_point(|known| known.tpot < answer.tpot);
+        let beaten = |known: &Answer| {
+            known.rate <= answer.rate
+                && (!looks.power || known.rate == answer.rate)
+                && known.watts >= answer.watts
+                && known.context <= answer.context
+        };
+        if looks.pace_alone() {
+            let many = self.answers[from..].iter().take_while(|known| beaten(known)).count();
+            self.answers.splice(from..from + many, [answer]);
+            return;
+        }
         let mut place = 0;
         self.answers.retain(|known| {
             place += 1;
-            let beaten = place > from
-                && known.rate <= answer.rate
-                && (!looks.power || known.rate == answer.rate)
-                && known.watts >= answer.watts
-                && known.context <= answer.context;
-            !beaten
+            place <= from || !beaten(known)
         });
         self.answers.insert(from, answer);
     }
@@ -141,7 +163,10 @@ fn at(question: &Question, laid: &Laid, index: usize, concurrency: u64, looks: L
 
 /// The same shape at another load.
 pub fn reload(question: &Question, laid: &Laid, answer: &Answer, concurrency: u64) -> Answer {
-    Answer { instances: answer.instances, ..at(question, laid, answer.shape, concurrency, Looks::of(question)) }
+    Answer {
+        instances: answer.instances,
+        ..at(question, laid, answer.shape, concurrency, Looks::of(question))
+    }
 }
 
 impl Answers {
@@ -155,48 +180,48 @@ impl Answers {
         self.lists.values()
     }
 
-    /// Shapes that are listed or lie between what is, some more than once.
-    pub fn shapes(&self) -> impl Iterator<Item = usize> {
-        let listed = |list: &List| list.answers.iter().map(|answer| answer.shape).collect::<Vec<_>>();
-        let between = |list: &List| list.gaps.iter().map(|gap| gap.floor.shape).collect::<Vec<_>>();
-        self.lists().flat_map(move |list| listed(list).into_iter().chain(between(list)))
+    /// Whether nothing but pace counts, so that each later answer of a list carries more.
+    pub fn by_pace(&self) -> bool {
+        self.looks.pace_alone()
     }
 
     /// Takes others in.
     pub fn merge(&mut self, other: Answers) {
         self.census.add(other.census);
         for (kind, list) in other.lists {
-            let known = self.lists.entry(kind).or_default();
+            let known = List::of(&mut self.lists, kind);
             list.answers.into_iter().for_each(|answer| known.offer(answer, self.looks));
             known.gaps.extend(list.gaps);
         }
     }
 
-    /// Drops the gaps in which nothing can be better than what is listed.
+    /// Drops the gaps in which nothing can be better than what is listed, and sums each list up.
     pub fn settle(&mut self, question: &Question) {
         for list in self.lists.values_mut() {
             let mut gaps = std::mem::take(&mut list.gaps);
             gaps.retain(|gap| {
                 let idle = question.idle(gap.floor.devices).watts;
                 let open = !list.outruns(&gap.ideal(idle), self.looks);
-                let loads = (gap.loads.1 - gap.loads.0) / gap.step + 1;
                 if !open {
-                    self.census.discard("outrun", loads);
+                    self.census.discard("outrun", gap.count());
                 }
                 open
             });
+            let between = gaps.iter().map(|gap| Span::between(gap, question));
+            let listed = Span::listed(&list.answers, self.looks.pace_alone());
+            list.span = Some(between.fold(listed, Span::together));
+            list.loads = list.answers.len() as u64 + gaps.iter().map(Gap::count).sum::<u64>();
             list.gaps = gaps;
         }
     }
 
     /// Looks at one shape at every load that may keep the limits.
-    pub fn survey(&mut self, question: &Question, shapes: &[Shape], index: usize) {
-        let shape = &shapes[index];
+    pub fn survey(&mut self, question: &Question, laid: &Laid, index: usize) {
+        let shape = laid.shape;
         let usable = shape.fits > 0 && !shape.plan.sp && shape.offload == Offload::Nothing;
         if !usable || !even(question, shape) {
             return;
         }
-        let laid = Laid::new(question, shape);
         let machine = question.formats[shape.formats].plain();
         let received =
             cache_per_sequence(&Plain, &laid.instance, Phase::Decode, question.terms().isl, machine);
@@ -204,14 +229,16 @@ impl Answers {
         let looks = self.looks;
         let at = |concurrency: u64, instances: u64| Answer {
             instances,
-            ..at(question, &laid, index, concurrency, looks)
+            ..at(question, laid, index, concurrency, looks)
         };
         let most = question.cluster.devices() / shape.plan.devices();
         let mut offer = |answer: Answer| {
-            self.lists.entry(kind(answer.instances)).or_default().offer(answer, looks);
+            List::of(&mut self.lists, kind(answer.instances)).offer(answer, looks);
         };
         match question.traffic {
-            Traffic::Free => self.free(question, &laid, kind(0), &|requests| at(laid.concurrency(requests), 0)),
+            Traffic::Free => {
+                self.free(question, laid, kind(0), &|requests| at(laid.concurrency(requests), 0))
+            }
             Traffic::InFlight(requests) => {
                 for instances in 1..=most.min(requests) {
                     let each = requests.div_ceil(instances);
@@ -242,7 +269,7 @@ impl Answers {
         if within == 0 {
             return;
         }
-        let list = self.lists.entry(kind).or_default();
+        let list = List::of(&mut self.lists, kind);
         let loads = loads(within, question.reach.every_load_up_to);
         let see = |list: &mut List, place: usize| {
             let answer = at(loads[place]);

@@ -17,9 +17,8 @@ pub struct Looks {
 impl Looks {
     /// What `question` looks at.
     pub fn of(question: &Question) -> Looks {
-        let at = |metric| {
-            question.axes.contains(&metric) || question.aims.iter().any(|aim| aim.metric == metric)
-        };
+        let at =
+            |metric| question.axes.contains(&metric) || question.aims.iter().any(|aim| aim.metric == metric);
         let paid = question.idle(1).owned && at(Metric::UsdPerMtok);
         let energy = at(Metric::Watts) || at(Metric::TokPerJoule) || paid;
         Looks {

@@ -1,9 +1,9 @@
 //! Prompt shapes worth pairing with answering ones: none is beaten by another in every respect.
 
-use super::answers::{Answer, even};
+use super::answers::{Answer, List, even};
 use super::looks::Looks;
 use super::question::Question;
-use super::shape::{Laid, Shape};
+use super::shape::Laid;
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
@@ -32,9 +32,9 @@ impl Front<'_> {
     }
 
     /// Requests per second and device that it and `answers` come to at best, pools in proportion.
-    pub fn promise(&self, answers: &[Answer]) -> f64 {
-        let rate = answers.iter().map(|answer| answer.rate).fold(0.0, f64::max);
-        1.0 / (self.laid.shape.plan.devices() as f64 / self.rate + answers[0].devices as f64 / rate)
+    pub fn promise(&self, list: &List) -> f64 {
+        let Answer { devices, rate, .. } = list.span.expect("the answers have settled").best;
+        1.0 / (self.laid.shape.plan.devices() as f64 / self.rate + devices as f64 / rate)
     }
 }
 
@@ -42,27 +42,42 @@ impl Front<'_> {
 const LITTLE: f64 = 1.0 / 1024.0;
 
 /// The shapes worth prefilling with: none is beaten by another of the same formats in every respect.
-pub fn fronts<'q>(question: &'q Question, shapes: &'q [Shape]) -> Vec<Front<'q>> {
-    let mut kept: Vec<Front> = Vec::new();
-    for (index, shape) in shapes.iter().enumerate() {
-        if !shape.prefills || !even(question, shape) {
-            continue;
-        }
-        let front = front(question, shape, index);
-        let beats = |a: &Front, b: &Front| a.figures.iter().zip(&b.figures).all(|(x, y)| x <= y);
-        let same = |other: &Front| other.laid.shape.formats == shape.formats;
-        if kept.iter().any(|other| same(other) && beats(other, &front)) {
-            continue;
-        }
-        kept.retain(|other| !(same(other) && beats(&front, other)));
-        kept.push(front);
-    }
-    kept
+#[derive(Default)]
+pub struct Fronts<'q> {
+    kept: Vec<Front<'q>>,
 }
 
-fn front<'q>(question: &'q Question, shape: &'q Shape, index: usize) -> Front<'q> {
-    let laid = Laid::new(question, shape);
-    let prompt = &laid.prompt;
+impl<'q> Fronts<'q> {
+    /// Those that are worth it.
+    pub fn iter(&self) -> impl Iterator<Item = &Front<'q>> {
+        self.kept.iter()
+    }
+
+    fn offer(&mut self, front: Front<'q>) {
+        let same = |other: &Front| other.laid.shape.formats == front.laid.shape.formats;
+        let beats = |a: &Front, b: &Front| a.figures.iter().zip(&b.figures).all(|(x, y)| x <= y);
+        if self.kept.iter().any(|other| same(other) && beats(other, &front)) {
+            return;
+        }
+        self.kept.retain(|other| !(same(other) && beats(&front, other)));
+        self.kept.push(front);
+    }
+
+    /// Takes others in.
+    pub fn merge(&mut self, other: Fronts<'q>) {
+        other.kept.into_iter().for_each(|front| self.offer(front));
+    }
+
+    /// Looks at one shape.
+    pub fn survey(&mut self, question: &'q Question, laid: Laid<'q>, index: usize) {
+        if laid.shape.prefills && even(question, laid.shape) {
+            self.offer(front(question, laid, index));
+        }
+    }
+}
+
+fn front<'q>(question: &'q Question, laid: Laid<'q>, index: usize) -> Front<'q> {
+    let (shape, prompt) = (laid.shape, &laid.prompt);
     let rate = prefill_rate(&Plain, &laid.instance, prompt).value();
     let machine = question.formats[shape.formats].plain();
     let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, question.terms().isl, machine);

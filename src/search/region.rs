@@ -4,6 +4,7 @@
 //! Knows numbers and rates, not what they stand for.
 
 use super::answers::{Answer, Gap};
+use super::question::Question;
 
 /// Loads of answering instances.
 #[derive(Clone, Copy, Debug)]
@@ -41,16 +42,28 @@ impl Span {
         if by_pace {
             return Span { best: Answer { rate: last.rate, ..first }, least_rate: first.rate };
         }
-        let both = |span: Span, other: &Answer| Span {
+        let spans = answers.iter().map(|answer| Span { best: *answer, least_rate: answer.rate });
+        spans.reduce(Span::together).expect("a list of answers has one")
+    }
+
+    /// Of loads that are not listed.
+    pub fn between(gap: &Gap, question: &Question) -> Span {
+        Span { best: gap.ideal(question.idle(gap.floor.devices).watts), least_rate: 0.0 }
+    }
+
+    /// Of the loads of both.
+    pub fn together(self, other: Span) -> Span {
+        let (a, b) = (self.best, other.best);
+        Span {
             best: Answer {
-                rate: span.best.rate.max(other.rate),
-                watts: span.best.watts.min(other.watts),
-                context: span.best.context.max(other.context),
-                ..span.best
+                tpot: a.tpot.min(b.tpot),
+                rate: a.rate.max(b.rate),
+                watts: a.watts.min(b.watts),
+                context: a.context.max(b.context),
+                ..a
             },
-            least_rate: span.least_rate.min(other.rate),
-        };
-        answers.iter().fold(Span { best: first, least_rate: first.rate }, both)
+            least_rate: self.least_rate.min(other.least_rate),
+        }
     }
 }
 
@@ -65,16 +78,29 @@ impl Region {
     }
 
     /// Deployments in it that have room on `all` devices.
-    pub fn count(&self, all: u64, (front, back): (u64, u64)) -> u64 {
+    pub fn count(&self, all: u64, sizes: (u64, u64)) -> u64 {
         let loads = match self.loads {
             Loads::Listed(from, to) => (to - from) as u64 + 1,
-            Loads::Between(gap) => (gap.loads.1 - gap.loads.0) / gap.step + 1,
+            Loads::Between(gap) => gap.count(),
         };
-        let fronts = |backs: u64| match all.checked_sub(backs * back) {
-            Some(left) => (left / front).min(self.fronts.1).saturating_sub(self.fronts.0 - 1),
-            None => 0,
-        };
-        (self.backs.0..=self.backs.1).map(fronts).sum::<u64>() * loads
+        loads * self.pools(all, sizes)
+    }
+
+    /// Pairs of numbers of instances in it that have room on `all` devices.
+    pub fn pools(&self, all: u64, (front, back): (u64, u64)) -> u64 {
+        let Some(room) = all.checked_sub(self.fronts.0 * front) else { return 0 };
+        let last = self.backs.1.min(room / back);
+        if last < self.backs.0 {
+            return 0;
+        }
+        // Few enough of the one pool leave room for all of the other.
+        let ample = (all.saturating_sub(self.fronts.1 * front) / back).min(last);
+        let full = (ample + 1).saturating_sub(self.backs.0) * (self.fronts.1 - self.fronts.0 + 1);
+        let from = self.backs.0.max(ample + 1);
+        let rest = (last + 1).saturating_sub(from);
+        let left = all - last * back;
+        let scarce = if rest > 0 { floors(rest, front, back, left) - rest * (self.fronts.0 - 1) } else { 0 };
+        full + scarce
     }
 
     /// Whether it holds one deployment.
@@ -124,9 +150,38 @@ impl Region {
     }
 }
 
+/// `⌊(step·i + start) / by⌋` summed over `i` below `n`, as Euclid would.
+fn floors(mut n: u64, mut by: u64, mut step: u64, mut start: u64) -> u64 {
+    let mut sum = 0;
+    loop {
+        sum += n * (n - 1) / 2 * (step / by) + n * (start / by);
+        (step, start) = (step % by, start % by);
+        let top = step * n + start;
+        if top < by {
+            return sum;
+        }
+        // What is left are points under a line: count them by rows instead of columns.
+        (n, start) = (top / by, top % by);
+        (by, step) = (step, by);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn deployments_are_counted_as_one_by_one(
+            (f0, f1, b0, b1) in (1u64..9, 0u64..20, 1u64..9, 0u64..20), all in 1u64..60, front in 1u64..8, back in 1u64..8,
+        ) {
+            let region = Region { fronts: (f0, f0 + f1), backs: (b0, b0 + b1), loads: Loads::Listed(3, 3) };
+            let pairs = (f0..=f0 + f1).flat_map(|f| (b0..=b0 + b1).map(move |b| (f, b)));
+            let fits = pairs.filter(|(f, b)| f * front + b * back <= all).count();
+            prop_assert_eq!(region.count(all, (front, back)), fits as u64);
+        }
+    }
 
     const NONE: Answer = Answer {
         shape: 0,

@@ -1,17 +1,22 @@
 //! The search itself: shapes, then every deployment of them, then the answer.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
 use rayon::prelude::*;
 
 use super::aggregated::{self, finish};
-use super::answers::{Answers, List};
+use super::answers::Answers;
 use super::outcome::{Census, Found, Outcome, Status};
-use super::point::before;
+use super::point::{before, place};
+use super::prompts::Fronts;
 use super::question::{OffloadPolicy, Question};
 use super::shape::{Laid, Refused, Shape, cuts, refuse, same_plans, shape};
-use super::{prompts, split};
+use super::split;
 use crate::plan::enumerate::enumerate;
 use crate::plan::parallel::ParallelPlan;
 use crate::serving::terms::Offload;
+use crate::spec::objective::Metric;
 
 /// How the outside looks on and may interrupt.
 pub struct Control<'a> {
@@ -53,85 +58,121 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
         shapes.extend(prepare(question, question.offloads(), &mut census));
     }
     census.shapes = shapes.len() as u64;
-    let parts: Vec<Vec<usize>> =
-        (0..PARTS).map(|part| (part..shapes.len()).step_by(PARTS).collect()).collect();
-    let halves = if question.split { 2 } else { 1 };
-    let total = shapes.len() * halves;
-    let done = std::sync::atomic::AtomicUsize::new(0);
-    let tick = || {
-        let now = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        (control.progress)(now, total);
-        (control.stop)()
-    };
-    let stopped = std::sync::atomic::AtomicBool::new(false);
-    let each = |part: &Vec<usize>, mut look: Box<dyn FnMut(usize) + '_>| {
-        for &index in part {
-            if tick() {
-                stopped.store(true, std::sync::atomic::Ordering::Relaxed);
-                break;
-            }
-            look(index);
-        }
-    };
-    let surveys = parts
-        .par_iter()
-        .map(|part| {
-            let mut survey = aggregated::Survey::new(question);
-            each(part, Box::new(|index| aggregated::survey(question, &shapes, index, &mut survey)));
-            survey
-        })
-        .reduce_with(|a, b| a.merged(question, b));
-    let mut together = surveys.unwrap_or_else(|| aggregated::Survey::new(question));
+    let watch = Watch { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
+    let Seen { mut together, mut answers, fronts } = look(question, &shapes, &watch);
     let mut apart = split::Survey::new(question);
     if question.split {
-        let fronts = prompts::fronts(question, &shapes);
-        let surveys: Vec<_> = parts
-            .par_iter()
-            .map(|part| {
-                let mut answers = Answers::new(question);
-                each(part, Box::new(|index| answers.survey(question, &shapes, index)));
-                answers
-            })
-            .collect();
-        let mut answers = Answers::new(question);
-        surveys.into_iter().for_each(|some| answers.merge(some));
         answers.settle(question);
         census.add(std::mem::take(&mut answers.census));
-        let mut laid: Vec<Option<Laid>> = shapes.iter().map(|_| None).collect();
-        for index in answers.shapes() {
-            laid[index].get_or_insert_with(|| Laid::new(question, &shapes[index]));
-        }
-        let leader = finish(question, &shapes, &together);
-        let leader = leader.iter().map(|found| &found.point);
-        let leader = leader.reduce(|a, b| if before(b, a, &question.aims) { b } else { a });
-        // What promises most comes first, so that its deployments prune the rest.
-        let all = fronts.iter().flat_map(|front| {
-            let same = |list: &&List| front.suits(&list.answers);
-            answers.lists().filter(same).map(move |list| (front.promise(&list.answers), front, list))
-        });
-        let mut pairs: Vec<_> = all.collect();
-        pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let surveys = (0..PARTS)
-            .into_par_iter()
-            .map(|part| {
-                let mut survey = split::Survey::new(question);
-                for &(_, front, list) in pairs.iter().skip(part).step_by(PARTS) {
-                    if (control.stop)() {
-                        stopped.store(true, std::sync::atomic::Ordering::Relaxed);
-                        break;
-                    }
-                    let (laid, rivals) = (&laid[..], &together.front);
-                    split::Pair { question, front, list, laid, rivals, leader }.survey(&mut survey);
-                }
-                survey
-            })
-            .reduce_with(|a, b| a.merged(question, b));
-        apart = surveys.unwrap_or(apart);
+        apart = pair_up(question, &shapes, (&fronts, &answers), &together, &watch);
     }
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
-    let interrupted = stopped.into_inner();
+    let interrupted = watch.stopped.into_inner();
     answer(question, &shapes, (together, apart), census, interrupted)
+}
+
+/// Progress, and whether somebody said stop.
+struct Watch<'a> {
+    control: &'a Control<'a>,
+    done: AtomicUsize,
+    stopped: AtomicBool,
+}
+
+impl Watch<'_> {
+    /// One more of `total` is done. Whether to go on.
+    fn tick(&self, total: usize) -> bool {
+        (self.control.progress)(self.done.fetch_add(1, Relaxed) + 1, total);
+        let stop = (self.control.stop)();
+        self.stopped.fetch_or(stop, Relaxed);
+        !stop
+    }
+}
+
+/// What looking at every shape by itself brings.
+struct Seen<'q> {
+    together: aggregated::Survey,
+    answers: Answers,
+    fronts: Fronts<'q>,
+}
+
+/// Looks at every shape by itself: serving alone, answering for others, prefilling for others.
+fn look<'q>(question: &'q Question, shapes: &'q [Shape], watch: &Watch) -> Seen<'q> {
+    let none = || Seen {
+        together: aggregated::Survey::new(question),
+        answers: Answers::new(question),
+        fronts: Fronts::default(),
+    };
+    let parts = (0..PARTS).into_par_iter().map(|part| {
+        let mut seen = none();
+        for index in (part..shapes.len()).step_by(PARTS) {
+            if !watch.tick(shapes.len()) {
+                break;
+            }
+            let laid = Laid::new(question, &shapes[index]);
+            aggregated::survey(question, &laid, index, &mut seen.together);
+            if question.split {
+                seen.answers.survey(question, &laid, index);
+                seen.fronts.survey(question, laid, index);
+            }
+        }
+        seen
+    });
+    let parts: Vec<Seen> = parts.collect();
+    parts.into_iter().fold(none(), |mut all, part| {
+        all.answers.merge(part.answers);
+        all.fronts.merge(part.fronts);
+        Seen { together: all.together.merged(question, part.together), ..all }
+    })
+}
+
+/// Pairs prompt shapes with answers.
+fn pair_up(
+    question: &Question,
+    shapes: &[Shape],
+    (fronts, answers): (&Fronts, &Answers),
+    together: &aggregated::Survey,
+    watch: &Watch,
+) -> split::Survey {
+    let bench = split::Bench::new(question, shapes);
+    let alone = finish(question, shapes, together);
+    let points = alone.iter().map(|found| &found.point);
+    let leader = points.reduce(|a, b| if before(b, a, &question.aims) { b } else { a });
+    let (bench, by_pace, rivals) = (&bench, answers.by_pace(), &together.front);
+    let fronts: Vec<_> = fronts.iter().collect();
+    let open = fronts.par_iter().map(|front| {
+        let mut first_tokens: BTreeMap<u64, f64> = BTreeMap::new();
+        let mut survey = split::Survey::new(question);
+        let mut open = Vec::new();
+        for list in answers.lists().filter(|list| front.suits(&list.answers)) {
+            // It takes the prompt instance and the way of the cache, whatever answers at the end of it.
+            let first = || bench.at(front, 1, &list.answers[0], 1)[place(Metric::Ttft)];
+            let ttft = *first_tokens.entry(list.received).or_insert_with(first);
+            let pair = split::Pair { question, front, list, ttft, bench, by_pace, rivals, leader };
+            if pair.may_matter(&mut survey) {
+                open.push((front.promise(list), pair));
+            }
+        }
+        (open, survey.census)
+    });
+    let (pairs, censuses): (Vec<_>, Vec<_>) = open.unzip();
+    // What promises most comes first, so that its deployments prune the rest.
+    let mut pairs: Vec<_> = pairs.into_iter().flatten().collect();
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let parts = (0..PARTS).into_par_iter().map(|part| {
+        let mut survey = split::Survey::new(question);
+        for (_, pair) in pairs.iter().skip(part).step_by(PARTS) {
+            if !watch.tick(shapes.len() + pairs.len()) {
+                break;
+            }
+            pair.survey(&mut survey);
+        }
+        survey
+    });
+    let mut found =
+        parts.reduce_with(|a, b| a.merged(question, b)).unwrap_or_else(|| split::Survey::new(question));
+    censuses.into_iter().for_each(|census| found.census.add(census));
+    found
 }
 
 /// Every shape that is legal and holds the model.

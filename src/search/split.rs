@@ -6,9 +6,10 @@
 //! could hold is beaten. The front shows as much of it as [`super::question::Reach`] says; the optimum
 //! considers all.
 
+use std::sync::OnceLock;
+
 use super::answers::{Answer, List, reload};
 use super::candidate::{Candidate, Duty, PoolPlan};
-use super::looks::Looks;
 use super::outcome::Census;
 use super::pareto::ParetoFront;
 use super::point::{Point, before, place, point};
@@ -93,6 +94,34 @@ impl Survey {
     }
 }
 
+/// All shapes of a search; each is laid out when it is first needed.
+pub struct Bench<'q> {
+    question: &'q Question,
+    shapes: &'q [Shape],
+    laid: Vec<OnceLock<Laid<'q>>>,
+}
+
+impl<'q> Bench<'q> {
+    /// Nothing laid out yet.
+    pub fn new(question: &'q Question, shapes: &'q [Shape]) -> Self {
+        Bench { question, shapes, laid: shapes.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    fn get(&self, shape: usize) -> &Laid<'q> {
+        self.laid[shape].get_or_init(|| Laid::new(self.question, &self.shapes[shape]))
+    }
+
+    /// `fronts` prompt instances and `backs` answering ones, through the one door.
+    pub fn at(&self, front: &Front, fronts: u64, answer: &Answer, backs: u64) -> Point {
+        let machine = self.question.formats[answer.formats].plain();
+        let prompts = front.laid.pool(fronts, front.laid.shape.plan.dp);
+        let answers = self.get(answer.shape).pool(backs, answer.concurrency);
+        let demand = self.question.traffic.demand(&Plain);
+        let terms = self.question.terms();
+        point(&split(&Plain, &prompts, &answers, machine, terms, &demand, &mut ()).metrics)
+    }
+}
+
 /// A prompt shape, and answers of one size: each later one slower.
 pub struct Pair<'a, 'q> {
     /// What is asked.
@@ -101,63 +130,97 @@ pub struct Pair<'a, 'q> {
     pub front: &'a Front<'q>,
     /// The answers.
     pub list: &'a List,
-    /// Their shapes, laid out.
-    pub laid: &'a [Option<Laid<'q>>],
+    /// Time to first token of any of the deployments.
+    pub ttft: f64,
+    /// All shapes, laid out as far as they were needed.
+    pub bench: &'a Bench<'q>,
+    /// Whether nothing but pace counts.
+    pub by_pace: bool,
     /// The front of what the rest of the search found.
     pub rivals: &'a ParetoFront<super::aggregated::Key>,
     /// The best that the rest of the search found.
     pub leader: Option<&'a Point>,
 }
 
+/// A region that may matter, as far as was known when so many deployments had been evaluated.
+struct Open {
+    bound: Point,
+    region: Region,
+    evaluated: u64,
+}
+
 /// Room for rounding: bounds are better than what they bound by so much at least.
 const HAIR: f64 = 1e-12;
 
 impl Pair<'_, '_> {
-    /// Looks at all deployments of the pair.
-    pub fn survey(&self, survey: &mut Survey) {
+    /// Every deployment of the pair that there is room for, at the listed loads; or why there is none.
+    fn whole(&self) -> Result<Region, (&'static str, &'static str)> {
         let (front, back) = self.sizes();
         let all = self.question.cluster.devices();
-        if front + back > all {
-            survey.census.refuse("too_many_devices", 1, "two pools need more devices than there are");
-            return;
-        }
         let answers = &self.list.answers;
-        let ttft = self.at(1, 1, &answers[0])[place(Metric::Ttft)];
-        let listed = Loads::Listed(0, answers.len() - 1);
         let instances = answers[0].instances;
         let (fronts, backs) = match self.question.traffic {
             Traffic::Free => ((1, all), (1, all)),
             Traffic::InFlight(_) => ((1, all), (instances, instances)),
             Traffic::Rate(rate) => {
                 let enough = (rate / self.front.rate).ceil() as u64;
-                if enough * front + instances * back > all {
-                    survey.census.refuse("too_much_traffic", 1, "the prompt pool cannot carry the rate");
-                    return;
+                if front + back <= all && enough * front + instances * back > all {
+                    return Err(("too_much_traffic", "the prompt pool cannot carry the rate"));
                 }
                 ((enough, enough), (instances, instances))
             }
         };
-        let shown = self.question.reach.backs;
+        let whole = Region { fronts, backs, loads: Loads::Listed(0, answers.len() - 1) };
+        whole
+            .within(all, self.sizes())
+            .ok_or(("too_many_devices", "two pools need more devices than there are"))
+    }
+
+    /// Whether anything in the pair may matter beside what the rest of the search found. Most is
+    /// beaten as a whole.
+    pub fn may_matter(&self, survey: &mut Survey) -> bool {
+        let whole = match self.whole() {
+            Ok(whole) => whole,
+            Err((kind, reason)) => {
+                survey.census.refuse(kind, 1, reason);
+                return false;
+            }
+        };
+        let span = self.list.span.expect("the answers have settled");
+        let beaten = self.beaten(survey, &self.ideal(&span, &whole), &whole);
+        if let Some(reason) = beaten {
+            let pools = whole.pools(self.question.cluster.devices(), self.sizes());
+            survey.census.discard(reason, pools * self.list.loads);
+        }
+        beaten.is_none()
+    }
+
+    /// Looks at all deployments of the pair.
+    pub fn survey(&self, survey: &mut Survey) {
+        let Ok(Region { fronts, backs, loads }) = self.whole() else { return };
         let deployments = |loads, backs| Region { fronts, backs, loads };
+        let shown = self.question.reach.backs;
         if backs.0 <= shown {
-            self.explore(survey, ttft, deployments(listed, (backs.0, backs.1.min(shown))));
+            self.explore(survey, deployments(loads, (backs.0, backs.1.min(shown))));
         }
         if backs.1 > shown {
-            self.explore(survey, ttft, deployments(listed, (backs.0.max(shown + 1), backs.1)));
+            self.explore(survey, deployments(loads, (backs.0.max(shown + 1), backs.1)));
         }
         for gap in &self.list.gaps {
-            self.explore(survey, ttft, deployments(Loads::Between(*gap), backs));
+            self.explore(survey, deployments(Loads::Between(*gap), backs));
         }
     }
 
     /// Halves a region until nothing in it could matter.
-    fn explore(&self, survey: &mut Survey, ttft: f64, region: Region) {
+    fn explore(&self, survey: &mut Survey, region: Region) {
         let all = self.question.cluster.devices();
-        let mut open: Vec<(Point, Region)> = Vec::new();
-        self.consider(survey, ttft, region, &mut open);
-        while let Some((bound, region)) = open.pop() {
+        let mut open: Vec<Open> = Vec::new();
+        self.consider(survey, region, &mut open);
+        while let Some(Open { bound, region, evaluated }) = open.pop() {
             // What was found since may beat it.
-            if let Some(reason) = self.beaten(survey, &bound, &region) {
+            let news = survey.census.evaluated > evaluated;
+            let beaten = if news { self.beaten(survey, &bound, &region) } else { None };
+            if let Some(reason) = beaten {
                 survey.census.discard(reason, region.count(all, self.sizes()));
                 continue;
             }
@@ -165,25 +228,26 @@ impl Pair<'_, '_> {
                 self.see(survey, &region);
                 continue;
             }
-            let laid = |shape: usize| self.laid[shape].as_ref().expect("answers' shapes are laid out");
-            let at = |answer: &Answer, load| reload(self.question, laid(answer.shape), answer, load);
+            let at =
+                |answer: &Answer, load| reload(self.question, self.bench.get(answer.shape), answer, load);
             let from = open.len();
             for half in region.halves(self.spread(&region), at) {
-                self.consider(survey, ttft, half, &mut open);
+                self.consider(survey, half, &mut open);
             }
             // The more promising half is looked into first.
-            if open.len() == from + 2 && before(&open[from].0, &open[from + 1].0, &self.question.aims) {
+            if open.len() == from + 2 && before(&open[from].bound, &open[from + 1].bound, &self.question.aims)
+            {
                 open.swap(from, from + 1);
             }
         }
     }
 
     /// Opens a region that may matter.
-    fn consider(&self, survey: &mut Survey, ttft: f64, region: Region, open: &mut Vec<(Point, Region)>) {
+    fn consider(&self, survey: &mut Survey, region: Region, open: &mut Vec<Open>) {
         let all = self.question.cluster.devices();
         let Some(region) = region.within(all, self.sizes()) else { return };
         let span = self.span(&region);
-        let bound = self.ideal(ttft, &span, &region);
+        let bound = self.ideal(&span, &region);
         let reason = if self.lopsided(&span, &region) {
             Some("other_ratio")
         } else {
@@ -191,7 +255,7 @@ impl Pair<'_, '_> {
         };
         match reason {
             Some(reason) => survey.census.discard(reason, region.count(all, self.sizes())),
-            None => open.push((bound, region)),
+            None => open.push(Open { bound, region, evaluated: survey.census.evaluated }),
         }
     }
 
@@ -203,8 +267,7 @@ impl Pair<'_, '_> {
         let aims = &self.question.aims;
         let known = survey.best.as_ref().map(|(best, _)| best);
         let wins = known.into_iter().chain(self.leader).all(|best| before(ideal, best, aims));
-        let shows =
-            || self.shows(region) && !survey.front.covers(ideal) && !self.rivals.covers(ideal);
+        let shows = || self.shows(region) && !survey.front.covers(ideal) && !self.rivals.covers(ideal);
         (!wins && !shows()).then_some("dominated")
     }
 
@@ -233,7 +296,7 @@ impl Pair<'_, '_> {
                     Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
                     Loads::Between(gap) => Some(gap.floor.rate),
                 };
-                let filled = lighter.filter(|_| Looks::of(self.question).pace_alone());
+                let filled = lighter.filter(|_| self.by_pace);
                 idle_fronts
                     || most <= (backs.0 - 1) as f64 * span.least_rate
                     || filled.is_some_and(|rate| most <= backs.0 as f64 * rate)
@@ -243,13 +306,8 @@ impl Pair<'_, '_> {
 
     fn span(&self, region: &Region) -> Span {
         match region.loads {
-            Loads::Listed(from, to) => {
-                Span::listed(&self.list.answers[from..=to], Looks::of(self.question).pace_alone())
-            }
-            Loads::Between(gap) => {
-                let idle = self.question.idle(gap.floor.devices).watts;
-                Span { best: gap.ideal(idle), least_rate: 0.0 }
-            }
+            Loads::Listed(from, to) => Span::listed(&self.list.answers[from..=to], self.by_pace),
+            Loads::Between(gap) => Span::between(&gap, self.question),
         }
     }
 
@@ -269,7 +327,7 @@ impl Pair<'_, '_> {
     }
 
     /// The best that anything in a region could be, in every respect.
-    fn ideal(&self, ttft: f64, span: &Span, region: &Region) -> Point {
+    fn ideal(&self, span: &Span, region: &Region) -> Point {
         let Span { best, .. } = span;
         let terms = self.question.terms();
         let (front, back) = self.sizes();
@@ -281,17 +339,17 @@ impl Pair<'_, '_> {
         // Instances of each pool that a request per second takes, at least.
         let least = |count: u64, rate: f64, flow: f64| (count as f64 / flow).max(1.0 / rate);
         let size = |flow: f64| {
-            least(fronts.0, self.front.rate, flow) * front as f64 + least(backs.0, best.rate, flow) * back as f64
+            least(fronts.0, self.front.rate, flow) * front as f64
+                + least(backs.0, best.rate, flow) * back as f64
         };
         let flow = flow.min(self.question.cluster.devices() as f64 / size(flow)) * (1.0 + HAIR);
-        let per_flow = |a: f64, b: f64| {
-            least(fronts.0, self.front.rate, flow) * a + least(backs.0, best.rate, flow) * b
-        };
+        let per_flow =
+            |a: f64, b: f64| least(fronts.0, self.front.rate, flow) * a + least(backs.0, best.rate, flow) * b;
         let watts = terms.draw.as_ref().map(|_| {
             let energy = self.front.energy + per_flow(self.front.idle, best.watts);
             Qty::literal(energy * flow * (1.0 - HAIR) * WATT)
         });
-        let (ttft, tpot) = (Qty::literal(ttft * SECOND), Qty::literal(best.tpot * SECOND));
+        let (ttft, tpot) = (Qty::literal(self.ttft * SECOND), Qty::literal(best.tpot * SECOND));
         let share = Share {
             ttft,
             tpot,
@@ -310,15 +368,6 @@ impl Pair<'_, '_> {
         ideal
     }
 
-    fn at(&self, fronts: u64, backs: u64, answer: &Answer) -> Point {
-        let machine = self.question.formats[answer.formats].plain();
-        let front = self.front.laid.pool(fronts, self.front.laid.shape.plan.dp);
-        let laid = self.laid[answer.shape].as_ref().expect("answers' shapes are laid out");
-        let back = laid.pool(backs, answer.concurrency);
-        let demand = self.question.traffic.demand(&Plain);
-        point(&split(&Plain, &front, &back, machine, self.question.terms(), &demand, &mut ()).metrics)
-    }
-
     /// Evaluates the one deployment of a region.
     fn see(&self, survey: &mut Survey, region: &Region) {
         let (fronts, backs) = (region.fronts.0, region.backs.0);
@@ -328,7 +377,7 @@ impl Pair<'_, '_> {
         };
         survey.census.candidates += 1;
         survey.census.evaluated += 1;
-        let point = self.at(fronts, backs, &answer);
+        let point = self.bench.at(self.front, fronts, &answer, backs);
         if let Some(reason) = self.question.missed(&point) {
             survey.census.refuse(reason.kind(), 1, &reason.to_string());
             return;
