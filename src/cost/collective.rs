@@ -4,33 +4,51 @@ use super::batch::Batch;
 use super::machine::Machine;
 use crate::plan::algorithm::Leg;
 use crate::plan::collective::{Collective, Tokens};
-use crate::quantity::count::Count;
-use crate::quantity::num::{Num, Qty};
+use crate::quantity::count::{Count, Origin};
+use crate::quantity::num::Qty;
 use crate::quantity::read::Read;
 use crate::quantity::unit::{BYTE, COUNT, SECOND};
 
 /// A fraction of integers, as a factor.
 #[inline(always)]
-fn ratio((part, whole): (u64, u64)) -> f64 {
-    part as i64 as f64 / whole as i64 as f64
+fn ratio<R: Read>(
+    read: &R,
+    (part, whole): (u64, u64),
+    symbols: [&'static str; 2],
+    (upper, lower): (&'static str, &'static str),
+) -> Qty<R::N> {
+    let count = |symbol, value, how| read.count(Count { value, symbol, origin: Origin::Plan(how) });
+    count(symbols[0], part, upper) / count(symbols[1], whole, lower)
 }
 
 /// One tier's part: the fastest of its algorithms, and the least time at link rate.
 #[inline(always)]
-fn leg<N: Num>(leg: &Leg, bytes: Qty<N>, machine: &Machine<Qty<N>>) -> (Qty<N>, Qty<N>) {
+fn leg<R: Read>(
+    read: &R,
+    leg: &Leg,
+    bytes: Qty<R::N>,
+    machine: &Machine<Qty<R::N>>,
+) -> (Qty<R::N>, Qty<R::N>) {
     let link = &machine.links[leg.tier];
     let whole = |part: (u64, u64)| part.0 == part.1;
-    let bytes = if whole(leg.portion) { bytes } else { bytes * ratio(leg.portion) };
-    let rate = if whole(leg.rate) { link.bandwidth } else { link.bandwidth * ratio(leg.rate) };
+    let portion = || ratio(read, leg.portion, ["slices_of_this_leg", "slices"], PORTION);
+    let links = || ratio(read, leg.rate, ["links_in_use", "links"], LINKS);
+    let bytes = if whole(leg.portion) { bytes } else { bytes * portion() };
+    let rate = if whole(leg.rate) { link.bandwidth } else { link.bandwidth * links() };
     let stream = (bytes / (rate * machine.chip.collective_bandwidth)).is(&STREAM);
     let times = leg.ways.iter().map(|way| {
-        let hops = way.hops as i64 as f64;
-        let time = (hops * link.latency + ratio(way.wire) * stream).is(&ALGORITHM);
-        (time, ratio(way.wire) * (bytes / rate))
+        let hops = read.count(Count { value: way.hops, symbol: "hops", origin: Origin::Plan(way.how.hops) });
+        let wire = ratio(read, way.wire, ["slices_on_the_wire", "slices"], way.how.wire);
+        ((hops * link.latency + wire * stream).is(&ALGORITHM), wire * (bytes / rate))
     });
     let best = times.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)));
     best.expect("ring does every collective and direct every send")
 }
+
+/// How the part of a buffer that a tier carries follows from the group.
+const PORTION: (&str, &str) = ("what ranks of the group reach over this tier", "ranks that share the buffer");
+/// How the part of its links that a device uses follows from the group.
+const LINKS: (&str, &str) = ("a link to each rank of the group", "a link to each device of the mesh");
 
 /// Time of an exchange, and its speed of light: the leanest algorithm's wire bytes at link rate.
 pub fn cost<R: Read>(
@@ -40,7 +58,7 @@ pub fn cost<R: Read>(
     machine: &Machine<Qty<R::N>>,
 ) -> (Qty<R::N>, Qty<R::N>) {
     let bytes = payload(read, collective, batch, machine);
-    let legs = collective.legs.iter().map(|one| leg(one, bytes, machine));
+    let legs = collective.legs.iter().map(|one| leg(read, one, bytes, machine));
     let sum =
         legs.reduce(
             |a, b| {

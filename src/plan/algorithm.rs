@@ -33,6 +33,17 @@ pub struct Way {
     pub hops: u64,
     /// Wire bytes of a device per byte of the buffer, as a fraction.
     pub wire: (u64, u64),
+    /// How both follow from the `n` ranks, in words.
+    pub how: How,
+}
+
+/// How hops and wire bytes follow from the `n` ranks of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct How {
+    /// Of the hops.
+    pub hops: &'static str,
+    /// Of the wire bytes: upper and lower part of the fraction.
+    pub wire: (&'static str, &'static str),
 }
 
 impl Way {
@@ -48,24 +59,43 @@ impl Algorithm {
     /// topology does not allow it. Source: Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x.
     pub fn way(self, kind: Kind, n: u64, tier: &TierShape) -> Option<Way> {
         let ring = tier.topology == Topology::Ring && n > 2;
-        let (hops, wire) = match (self, kind) {
-            (Algorithm::Direct, Kind::SendRecv) => (1, (1, 1)),
+        let (hops, wire, words) = match (self, kind) {
+            (Algorithm::Direct, Kind::SendRecv) => (1, (1, 1), ["direct: 1", "1", "1"]),
             (_, Kind::SendRecv) => return None,
-            (Algorithm::Ring, Kind::AllReduce) => (2 * (n - 1), (2 * (n - 1), n)),
-            (Algorithm::Ring, Kind::AllGather | Kind::ReduceScatter) => (n - 1, (n - 1, n)),
-            // Each of n slices travels n / 4 hops on average by the shorter way; both ways share the rate.
-            (Algorithm::Ring, Kind::AllToAll) if ring => (n - 1, (n * n - n % 2, 4 * n)),
-            (Algorithm::Direct | Algorithm::OneShot, _) if ring => return None,
-            (Algorithm::Direct, Kind::AllReduce) => (2, (2 * (n - 1), n)),
-            (Algorithm::Direct, Kind::AllGather | Kind::ReduceScatter | Kind::AllToAll) => (1, (n - 1, n)),
-            (Algorithm::OneShot, Kind::AllReduce) => (1, (n - 1, 1)),
-            (Algorithm::Tree, Kind::AllReduce) if n > 2 => {
-                (2 * u64::from(n.next_power_of_two().ilog2()), (2, 1))
+            (Algorithm::Ring, Kind::AllReduce) => {
+                (2 * (n - 1), (2 * (n - 1), n), ["ring: 2 (n - 1)", "ring: 2 (n - 1)", "n"])
             }
-            (Algorithm::InSwitch, Kind::AllReduce) if tier.in_switch_reduction => (2, (1, 1)),
+            (Algorithm::Ring, Kind::AllGather | Kind::ReduceScatter) => {
+                (n - 1, (n - 1, n), ["ring: n - 1", "ring: n - 1", "n"])
+            }
+            // Each of n slices travels n / 4 hops on average by the shorter way; both ways share the rate.
+            (Algorithm::Ring, Kind::AllToAll) if ring => (
+                n - 1,
+                (n * n - n % 2, 4 * n),
+                ["ring: n - 1", "ring, the shorter way round: n^2, less 1 if n is odd", "4 n"],
+            ),
+            (Algorithm::Direct | Algorithm::OneShot, _) if ring => return None,
+            (Algorithm::Direct, Kind::AllReduce) => {
+                (2, (2 * (n - 1), n), ["direct, there and back: 2", "direct: 2 (n - 1)", "n"])
+            }
+            (Algorithm::Direct, Kind::AllGather | Kind::ReduceScatter | Kind::AllToAll) => {
+                (1, (n - 1, n), ["direct: 1", "direct: n - 1", "n"])
+            }
+            (Algorithm::OneShot, Kind::AllReduce) => {
+                (1, (n - 1, 1), ["one-shot: 1", "one-shot, the whole buffer to each other rank: n - 1", "1"])
+            }
+            (Algorithm::Tree, Kind::AllReduce) if n > 2 => (
+                2 * u64::from(n.next_power_of_two().ilog2()),
+                (2, 1),
+                ["tree, up and down: 2 log2(n), rounded up", "tree, up and down: 2", "1"],
+            ),
+            (Algorithm::InSwitch, Kind::AllReduce) if tier.in_switch_reduction => {
+                (2, (1, 1), ["in-switch, there and back: 2", "in-switch: 1", "1"])
+            }
             _ => return None,
         };
-        Some(Way { algorithm: self, hops, wire })
+        let [hops_how, upper, lower] = words;
+        Some(Way { algorithm: self, hops, wire, how: How { hops: hops_how, wire: (upper, lower) } })
     }
 }
 
@@ -121,7 +151,9 @@ pub fn legs(kind: Kind, group: &Group, tiers: &[TierShape]) -> (Vec<Leg>, bool) 
         // What stays in the domain and what leaves it travel at the same time.
         Kind::AllToAll => {
             let mut far = leg(Kind::AllToAll, n, outer, (n - within, n));
-            far.ways.iter_mut().for_each(|way| way.wire = (1, 1));
+            for way in &mut far.ways {
+                (way.wire, way.how.wire) = ((1, 1), ("all that leaves the domain: 1", "1"));
+            }
             (vec![leg(Kind::AllToAll, within, inner, (within, n)), far], true)
         }
         kind => (vec![leg(kind, across, outer, slice), leg(kind, within, inner, (1, 1))], false),

@@ -167,9 +167,6 @@ pub fn parse(text: &str) -> Result<(f64, Unit), String> {
     let (number, unit) = text.split_at(end);
     let value: f64 =
         number.replace('_', "").parse().map_err(|_| format!("`{text}` does not begin with a number"))?;
-    if !value.is_finite() {
-        return Err(format!("`{text}` is not a finite number"));
-    }
     let mut scale = 1.0;
     let mut exponents = COUNT;
     for (i, part) in unit.trim().split('/').enumerate() {
@@ -181,7 +178,11 @@ pub fn parse(text: &str) -> Result<(f64, Unit), String> {
                 if i == 0 { (scale * size, exponents * one) } else { (scale / size, exponents / one) };
         }
     }
-    Ok((value * scale, exponents))
+    let value = value * scale;
+    if !value.is_finite() {
+        return Err(format!("`{text}` is not a finite number"));
+    }
+    Ok((value, exponents))
 }
 
 /// `1.34e9, FLOP` → `1.34 GFLOP`.
