@@ -76,7 +76,8 @@ impl Num for f64 {
     }
     #[inline(always)]
     fn pow(self, exponent: f64) -> f64 {
-        self.powf(exponent)
+        // A square root has an instruction of its own.
+        if exponent == 0.5 { self.sqrt() } else { self.powf(exponent) }
     }
     #[inline(always)]
     fn ceil(self) -> f64 {

@@ -38,9 +38,14 @@ pub fn metrics(best: &Reported, asked: &Asked) -> String {
         let joule = m.tok_per_joule.map_or_else(|| "unknown".to_string(), digits);
         (format!("{} W", digits(watts)), format!("{joule} output tok/J"))
     });
+    let tpot_note = if asked.osl == 1 {
+        "of the requests' one token there is no next: the pace they would go on at".to_string()
+    } else {
+        against(m.tpot_ms, limits.tpot)
+    };
     let rows = [
         ("TTFT", time(m.ttft_ms), against(m.ttft_ms, limits.ttft)),
-        ("TPOT", time(m.tpot_ms), against(m.tpot_ms, limits.tpot)),
+        ("TPOT", time(m.tpot_ms), tpot_note),
         ("E2E", time(m.e2e_ms), against(m.e2e_ms, limits.e2e)),
         (
             "output",
