@@ -4,6 +4,7 @@ pub mod catalog;
 pub mod fetch;
 pub mod file;
 pub mod hardware;
+pub mod host;
 pub mod hub;
 pub mod kind;
 pub mod model;
