@@ -32,7 +32,7 @@ struct Generation {
 static GENERATIONS: [Generation; 13] = [
     generation("hbm2", (1.4, 2.4), (2048.0, 6144.0)),
     generation("hbm2e", (2.0, 3.7), (4096.0, 8192.0)),
-    generation("hbm3", (4.8, 6.6), (5120.0, 8192.0)),
+    generation("hbm3", (4.8, 6.6), (4096.0, 8192.0)),
     generation("hbm3e", (6.2, 9.9), (4096.0, 8192.0)),
     generation("hbm4", (6.4, 13.0), (16384.0, 32768.0)),
     generation("gddr6", (12.0, 20.0), (96.0, 384.0)),
