@@ -1,6 +1,7 @@
 //! Files, folders and the network: where catalogues, models and questions come from. Knows nothing of formulas.
 
 pub mod catalog;
+pub mod check;
 pub mod fetch;
 pub mod file;
 pub mod hardware;

