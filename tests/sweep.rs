@@ -70,9 +70,6 @@ fn every_pair_is_answered_or_refused_with_a_reason() {
                 }
             }
         }
-        if std::env::var("MANTILE_SWEEP_TIMES").is_ok() {
-            eprintln!("T {:.3} {pair}", since.elapsed().as_secs_f64());
-        }
         slowest = slowest.max((since.elapsed(), pair));
     }
     let took = start.elapsed();
