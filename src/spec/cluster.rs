@@ -154,7 +154,8 @@ impl Cluster {
     /// network to join nodes with.
     pub fn build(system: &System, device: Device, nodes: u64, per_node: u64) -> Result<Cluster, Error> {
         device.complete()?;
-        let counts = [("nodes", nodes), ("devices_per_node", per_node)];
+        let held = system.devices_per_node;
+        let counts = [("nodes", nodes), ("devices_per_node", per_node), ("devices_per_node", held)];
         for (key, value) in counts {
             if value == 0 || value > MOST_DEVICES {
                 let fix = "state how many there are";
