@@ -150,10 +150,12 @@ impl Cluster {
     /// The system as stated, with `nodes` nodes of `per_node` devices.
     ///
     /// # Errors
-    /// The system has no such number of devices in a node, or no network to join nodes with.
+    /// A figure of the device is missing, or the system has no such number of devices in a node, or no
+    /// network to join nodes with.
     pub fn build(system: &System, device: Device, nodes: u64, per_node: u64) -> Result<Cluster, Error> {
-        let counts =
-            [("nodes", nodes), ("devices_per_node", per_node), ("devices_per_node", system.devices_per_node)];
+        device.complete()?;
+        let held = system.devices_per_node;
+        let counts = [("nodes", nodes), ("devices_per_node", per_node), ("devices_per_node", held)];
         for (key, value) in counts {
             if value == 0 || value > MOST_DEVICES {
                 let fix = "state how many there are";

@@ -111,7 +111,11 @@ pub fn draws() -> impl Strategy<Value = Draw> {
 
 static NAMES: LazyLock<[Vec<String>; 3]> = LazyLock::new(|| {
     let catalog = Catalog::default();
-    [Kind::Models, Kind::Systems, Kind::Runtimes].map(|kind| catalog.shelf(kind).into_keys().collect())
+    let mut names = [Kind::Models, Kind::Systems, Kind::Runtimes]
+        .map(|kind| catalog.shelf(kind).into_keys().collect::<Vec<_>>());
+    // Systems whose devices lack a figure are refused before anything runs.
+    names[1].retain(|system| catalog.hardware(system).is_ok());
+    names
 });
 
 /// Devices of an instance at most: more of the same kind would only take longer.
