@@ -56,8 +56,8 @@ pub fn kv_per_sequence<R: Read>(
 ) -> Qty<R::N> {
     let n = |count: Count| read.count(count);
     let (width, window) = match *kv {
-        KvLayout::Heads { kv_heads, head_dim, v_head_dim, window } => {
-            (n(kv_heads) * (n(head_dim) + n(v_head_dim)), window.map(n))
+        KvLayout::Heads { kv_heads, head_dim, v_head_dim, reach } => {
+            (n(kv_heads) * (n(head_dim) + n(v_head_dim)), reach.kept().map(n))
         }
         KvLayout::Latent { kv_lora_rank, qk_rope_head_dim } => (n(kv_lora_rank) + n(qk_rope_head_dim), None),
         KvLayout::None => return Qty::literal(0.0 * BYTE),

@@ -53,7 +53,7 @@ impl KvLayout {
     /// Tokens kept at most.
     pub fn window(&self) -> Option<u64> {
         match self {
-            KvLayout::Heads { window, .. } => window.map(|window| window.value),
+            KvLayout::Heads { reach, .. } => reach.kept().map(|tokens| tokens.value),
             KvLayout::Latent { .. } | KvLayout::None => None,
         }
     }

@@ -3,6 +3,7 @@
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::operator::Operator;
+use super::reach::Reach;
 use super::tensor::{Tensor, Weight};
 use crate::quantity::count::Count;
 
@@ -28,8 +29,8 @@ pub enum KvLayout {
         head_dim: Count,
         /// Elements of a value.
         v_head_dim: Count,
-        /// Tokens kept at most.
-        window: Option<Count>,
+        /// Which keys a query sees, and so which tokens are kept.
+        reach: Reach,
     },
     /// MLA: one latent and one rotary key for all heads, not divided by tensor parallelism.
     Latent {

@@ -65,8 +65,8 @@ impl<'a> Layout<'a> {
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
         let kv = match self.block.kv {
-            KvLayout::Heads { kv_heads, head_dim, v_head_dim, window } => {
-                KvLayout::Heads { kv_heads: kv_heads.split(self.kv_parts), head_dim, v_head_dim, window }
+            KvLayout::Heads { kv_heads, head_dim, v_head_dim, reach } => {
+                KvLayout::Heads { kv_heads: kv_heads.split(self.kv_parts), head_dim, v_head_dim, reach }
             }
             other => other,
         };
@@ -163,12 +163,12 @@ impl<'a> Layout<'a> {
             Operator::Norm { width, rows, split } if split != Split::Replicate => {
                 Operator::Norm { width, rows: rows.split(ways(split)), split }
             }
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => Operator::Attention {
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach } => Operator::Attention {
                 heads: heads.split(tp),
                 kv_heads: kv_heads.split(self.kv_parts),
                 head_dim,
                 v_head_dim,
-                window,
+                reach,
             },
             Operator::LatentAttention {
                 heads,
