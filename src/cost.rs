@@ -7,6 +7,7 @@ pub mod collective;
 pub mod drive;
 pub mod elementwise;
 pub mod experts;
+pub mod indexer;
 pub mod latent;
 pub mod linear;
 pub mod machine;

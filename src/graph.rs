@@ -9,3 +9,4 @@ pub mod operator;
 pub mod part;
 pub mod reach;
 pub mod tensor;
+pub mod tower;

@@ -5,6 +5,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use super::operator::Operator;
 use super::reach::Reach;
 use super::tensor::{Tensor, Weight};
+use super::tower::Tower;
 use crate::quantity::count::Count;
 
 /// An operator in its place: its name and the weights it reads.
@@ -81,6 +82,8 @@ pub struct ModelGraph {
     pub head: Block,
     /// Multi-token-prediction weights, where the checkpoint ships them; kept apart.
     pub mtp: Vec<Weight>,
+    /// Encoders beside the language model.
+    pub towers: Vec<Tower>,
     /// Which block each layer belongs to (index into `blocks`).
     pub layer_block: Vec<usize>,
 }

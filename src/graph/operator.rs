@@ -83,6 +83,17 @@ pub enum Operator {
         qk_nope_head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
+        /// Which keys a query sees.
+        reach: Reach,
+    },
+    /// Scores all keys in reach with light heads over a key of its own and picks `top_k` of them.
+    Indexer {
+        /// Its heads.
+        heads: Count,
+        /// Elements of a head, and of the one key that all share.
+        head_dim: Count,
+        /// Keys chosen for each query.
+        top_k: Count,
     },
     /// `act(gate) × up` (gated) or `act(x)`, element by element over `width` results.
     Activation {
@@ -135,6 +146,7 @@ impl Operator {
             Operator::Linear { .. } => "linear",
             Operator::Attention { .. } => "attention",
             Operator::LatentAttention { .. } => "latent_attention",
+            Operator::Indexer { .. } => "indexer",
             Operator::Activation { .. } => "activation",
             Operator::Router { .. } => "router",
             Operator::Experts { .. } => "experts",
@@ -158,7 +170,7 @@ impl Operator {
             Operator::LatentAttention { heads, v_head_dim, .. } => {
                 width(heads, v_head_dim, "heads × v_head_dim")
             }
-            Operator::Router { top_k, .. } => top_k,
+            Operator::Router { top_k, .. } | Operator::Indexer { top_k, .. } => top_k,
             Operator::Sampling { .. } => Count::derived("token", 1, "one token id"),
         }
     }
@@ -184,13 +196,17 @@ impl Operator {
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
-            } => vec![
-                ("heads", heads),
-                ("kv_lora_rank", kv_lora_rank),
-                ("qk_rope_head_dim", qk_rope_head_dim),
-                ("qk_nope_head_dim", qk_nope_head_dim),
-                ("v_head_dim", v_head_dim),
-            ],
+                reach,
+            } => {
+                let mut dims = vec![("heads", heads), ("kv_lora_rank", kv_lora_rank)];
+                dims.extend([("qk_rope_head_dim", qk_rope_head_dim), ("qk_nope_head_dim", qk_nope_head_dim)]);
+                dims.push(("v_head_dim", v_head_dim));
+                dims.extend(reach.dim());
+                dims
+            }
+            Operator::Indexer { heads, head_dim, top_k } => {
+                vec![("heads", heads), ("head_dim", head_dim), ("top_k", top_k)]
+            }
             Operator::Router { hidden, experts, top_k } => {
                 vec![("hidden", hidden), ("experts", experts), ("top_k", top_k)]
             }

@@ -176,6 +176,7 @@ impl<'a> Layout<'a> {
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
+                reach,
             } => {
                 let heads = heads.split(tp);
                 Operator::LatentAttention {
@@ -184,6 +185,7 @@ impl<'a> Layout<'a> {
                     qk_rope_head_dim,
                     qk_nope_head_dim,
                     v_head_dim,
+                    reach,
                 }
             }
             Operator::Activation { width, gated } => {
@@ -349,6 +351,7 @@ fn result_width(operator: &Operator) -> Count {
             Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
         }
         Operator::Router { experts, .. } => experts,
+        Operator::Indexer { top_k, .. } => top_k,
         Operator::Sampling { vocab } => vocab,
     }
 }

@@ -20,7 +20,7 @@ pub enum Sharding {
 /// What an operator leaves behind, given what comes in.
 pub fn output(operator: &Operator, input: Sharding) -> Sharding {
     match operator {
-        Operator::Input { .. } | Operator::Router { .. } => Sharding::Replicate,
+        Operator::Input { .. } | Operator::Router { .. } | Operator::Indexer { .. } => Sharding::Replicate,
         Operator::Embedding { .. } | Operator::Experts { .. } => Sharding::Partial,
         Operator::Linear { split, .. } => match split {
             Split::Column | Split::Heads | Split::KvHeads | Split::Vocab => Sharding::Shard,

@@ -76,6 +76,7 @@ impl Whole {
             blocks,
             head: self.head(),
             mtp,
+            towers: vec![],
             layer_block,
         }
     }
