@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, Matrix, Scale, once, weight};
-use crate::graph::model::KvLayout;
+use crate::graph::cache::{Cache, Reach};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
@@ -102,9 +102,9 @@ impl Attention {
     }
 
     /// What a layer of it caches.
-    pub fn kv(&self) -> KvLayout {
+    pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, window, .. } = *self;
-        KvLayout::Heads { kv_heads, head_dim, v_head_dim: head_dim, window }
+        vec![Cache::Heads { kv_heads, head_dim, v_head_dim: head_dim, reach: Reach::window(window) }]
     }
 
     /// Adds the operators, from the normed stream to the output projection.
@@ -128,7 +128,7 @@ impl Attention {
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
         let attention = block.node(
             "attention",
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim: head_dim, window },
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim: head_dim, window, shared: false },
             if self.sinks { vec![sinks] } else { vec![] },
             &[q, k, v],
         );

@@ -6,7 +6,7 @@ use petgraph::graph::NodeIndex;
 
 use super::attention::width;
 use crate::graph::assembly::{Assembly, Matrix, Scale, once, weight};
-use crate::graph::model::KvLayout;
+use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
@@ -51,8 +51,9 @@ impl Latent {
     }
 
     /// What a layer of it caches.
-    pub fn kv(&self) -> KvLayout {
-        KvLayout::Latent { kv_lora_rank: self.kv_lora_rank, qk_rope_head_dim: self.qk_rope_head_dim }
+    pub fn caches(&self) -> Vec<Cache> {
+        let Latent { kv_lora_rank, qk_rope_head_dim, .. } = *self;
+        vec![Cache::Latent { kv_lora_rank, qk_rope_head_dim }]
     }
 
     /// Adds the operators, from the normed stream to the output projection.
