@@ -2,6 +2,7 @@
 
 pub mod arch;
 pub mod assembly;
+pub mod cache;
 pub mod count;
 pub mod inspect;
 pub mod model;

@@ -19,6 +19,8 @@ pub struct Attention<T> {
     pub v_head_dim: T,
     /// Which keys a query sees.
     pub reach: Reach<T>,
+    /// Keys and values are another layer's: nothing is written.
+    pub shared: bool,
 }
 
 impl<N: Num> Attention<Qty<N>> {
@@ -34,8 +36,8 @@ impl<N: Num> Attention<Qty<N>> {
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.head_dim + self.v_head_dim;
         let queries = activation_bytes * batch.tokens * self.heads * width;
-        let written = batch.tokens / batch.context_parts;
-        let cached = batch.sequences * batch.keys(self.reach) + written;
+        let read = batch.sequences * batch.keys(self.reach);
+        let cached = if self.shared { read } else { read + batch.tokens / batch.context_parts };
         (queries + kv_bytes * cached * self.kv_heads * width).is(&BYTES)
     }
 

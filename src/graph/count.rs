@@ -2,7 +2,8 @@
 //!
 //! Knows nothing of number formats: elements, not bytes.
 
-use super::model::{Block, KvLayout, ModelGraph, Node};
+use super::cache::Cache;
+use super::model::{Block, ModelGraph, Node};
 use super::operator::Operator;
 use super::tensor::{Role, Weight};
 use super::tower::Tower;
@@ -35,31 +36,8 @@ pub struct Parameters {
 pub struct KvElements {
     /// In layers that keep every token.
     pub growing: u64,
-    /// In layers that keep a window.
+    /// In layers that keep a window or a chunk.
     pub windowed: u64,
-}
-
-impl KvLayout {
-    /// Elements that one layer keeps per token.
-    pub fn elements_per_token(&self) -> u64 {
-        match self {
-            KvLayout::Heads { kv_heads, head_dim, v_head_dim, .. } => {
-                kv_heads.value * (head_dim.value + v_head_dim.value)
-            }
-            KvLayout::Latent { kv_lora_rank, qk_rope_head_dim } => {
-                kv_lora_rank.value + qk_rope_head_dim.value
-            }
-            KvLayout::None => 0,
-        }
-    }
-
-    /// Tokens kept at most.
-    pub fn window(&self) -> Option<u64> {
-        match self {
-            KvLayout::Heads { reach, .. } => reach.kept().map(|tokens| tokens.value),
-            KvLayout::Latent { .. } | KvLayout::None => None,
-        }
-    }
 }
 
 impl Node {
@@ -97,7 +75,12 @@ impl Block {
 
     /// Elements that one layer caches per token.
     pub fn kv_elements_per_token(&self) -> u64 {
-        self.kv.elements_per_token()
+        self.caches.iter().map(Cache::elements_per_token).sum()
+    }
+
+    /// Bytes that one layer keeps of a sequence however long it is, of a model in a dtype of two bytes.
+    pub fn state_bytes_per_sequence(&self) -> u64 {
+        self.caches.iter().map(Cache::state_bytes).sum()
     }
 
     /// A sum over the operators of one layer.
@@ -136,13 +119,20 @@ impl ModelGraph {
     pub fn kv_elements_per_token(&self) -> KvElements {
         let mut kv = KvElements::default();
         for block in &self.blocks {
-            let elements = block.repeats() * block.kv_elements_per_token();
-            match block.kv.window() {
-                None => kv.growing += elements,
-                Some(_) => kv.windowed += elements,
+            for cache in &block.caches {
+                let elements = block.repeats() * cache.elements_per_token();
+                match cache.limit() {
+                    None => kv.growing += elements,
+                    Some(_) => kv.windowed += elements,
+                }
             }
         }
         kv
+    }
+
+    /// Bytes kept of a sequence however long it is, of a model in a dtype of two bytes.
+    pub fn state_bytes_per_sequence(&self) -> u64 {
+        self.blocks.iter().map(|block| block.repeats() * block.state_bytes_per_sequence()).sum()
     }
 
     /// Every tensor of the model by its full name, in order of layers; multi-token prediction apart.

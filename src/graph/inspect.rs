@@ -7,6 +7,7 @@ use std::fmt::Display;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cache::Cache;
 use super::count::Parameters;
 use super::model::{Block, ModelGraph};
 use super::tensor::{Role, Weight};
@@ -28,6 +29,8 @@ pub struct Inspection {
     pub kv_bytes_per_token: u64,
     /// The same in layers that keep a window.
     pub kv_bytes_per_token_windowed: u64,
+    /// Bytes kept of each sequence however long it is: states of recurrent layers and convolutions.
+    pub state_bytes_per_sequence: u64,
     /// Embedding, layers, head.
     pub blocks: Vec<InspectedBlock>,
     /// Every tensor by its full name.
@@ -47,6 +50,8 @@ pub struct InspectedBlock {
     pub parameters: u64,
     /// Bytes of KV cache per token that one of them keeps, at 2 bytes an element.
     pub kv_bytes_per_token: u64,
+    /// Bytes of state that one of them keeps of each sequence.
+    pub state_bytes_per_sequence: u64,
     /// Tokens that one of them keeps at most.
     pub window: Option<u64>,
     /// Operators in execution order.
@@ -107,6 +112,7 @@ impl Inspection {
             parameters: graph.parameters(),
             kv_bytes_per_token: BF16_BYTES * kv.growing,
             kv_bytes_per_token_windowed: BF16_BYTES * kv.windowed,
+            state_bytes_per_sequence: graph.state_bytes_per_sequence(),
             blocks: graph.all_blocks().map(block).collect(),
             tensors: graph.tensors().into_iter().map(tensor).collect(),
             mtp: graph.mtp.iter().cloned().map(tensor).collect(),
@@ -120,7 +126,8 @@ fn block(block: &Block) -> InspectedBlock {
         layers: block.layers.clone(),
         parameters: block.graph.node_weights().map(|node| node.parameters()).sum(),
         kv_bytes_per_token: BF16_BYTES * block.kv_elements_per_token(),
-        window: block.kv.window(),
+        state_bytes_per_sequence: block.state_bytes_per_sequence(),
+        window: block.caches.iter().filter_map(Cache::limit).max(),
         operators: block.order.iter().map(|index| operator(block, *index)).collect(),
     }
 }

@@ -67,6 +67,8 @@ pub enum Operator {
         v_head_dim: Count,
         /// Which keys a query sees.
         reach: Reach,
+        /// Keys and values are those that another layer cached: read here, not written.
+        shared: bool,
     },
     /// Multi-head latent attention: prefill with materialised heads, decode absorbed into the latent.
     ///
@@ -184,7 +186,7 @@ impl Operator {
             Operator::Embedding { vocab, hidden } => vec![("vocab", vocab), ("hidden", hidden)],
             Operator::Norm { width, rows, .. } => vec![("width", width), ("rows", rows)],
             Operator::Linear { input, output, .. } => vec![("input", input), ("output", output)],
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach } => {
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, .. } => {
                 let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
                 dims.push(("v_head_dim", v_head_dim));
                 dims.extend(reach.dim());

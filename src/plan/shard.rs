@@ -5,7 +5,8 @@ use super::collective::{Collective, Kind, Tokens};
 use super::group::{Group, TierShape};
 use super::layout::Layout;
 use super::parallel::{ParallelPlan, Phase};
-use crate::graph::model::{KvLayout, ModelGraph};
+use crate::graph::cache::Cache;
+use crate::graph::model::ModelGraph;
 use crate::graph::operator::Operator;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
@@ -56,8 +57,8 @@ pub struct ShardedBlock {
     pub steps: Vec<Step>,
     /// Weights of one layer on one device.
     pub weights: Elements,
-    /// What one layer caches on one device.
-    pub kv: KvLayout,
+    /// What one layer keeps of a sequence on one device.
+    pub caches: Vec<Cache>,
 }
 
 /// A model with a plan laid over it, for one phase.

@@ -46,6 +46,10 @@ pub fn text(inspected: &Inspected) -> String {
     if windowed > 0 {
         lines.push(format!("              and {} B per token inside windows", grouped(windowed)));
     }
+    if inspection.state_bytes_per_sequence > 0 {
+        let state = grouped(inspection.state_bytes_per_sequence);
+        lines.push(format!("  state       {state} B per sequence, whatever its length"));
+    }
     let context =
         inspection.max_context.map_or("not stated".into(), |tokens| format!("{} tokens", grouped(tokens)));
     lines.push(format!("  context     {context}"));

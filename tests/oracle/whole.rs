@@ -79,7 +79,7 @@ fn deepseek(metric: &str) -> Option<f64> {
         "QK FLOPs per layer per token, ctx=1000, absorbed MLA" => absorbed(1000.0).1,
         "PV FLOPs absorbed" => absorbed(1000.0).0 - absorbed(1000.0).1,
         "K-latent elements read, ctx=1000" => {
-            let kv = &graph.blocks[0].kv;
+            let kv = &graph.blocks[0].caches[0];
             let question =
                 super::ask::ask(&super::ask::on("TinyLlama-1.1B-Chat-v1.0", "1xh100-sxm")).unwrap();
             let mut chip = question.formats[0].plain().chip;

@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, Matrix, Scale, once, weight};
-use crate::graph::model::KvLayout;
+use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
@@ -103,9 +103,9 @@ impl Attention {
     }
 
     /// What a layer of it caches.
-    pub fn kv(&self) -> KvLayout {
+    pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, reach, .. } = *self;
-        KvLayout::Heads { kv_heads, head_dim, v_head_dim: head_dim, reach }
+        vec![Cache::Heads { kv_heads, head_dim, v_head_dim: head_dim, reach }]
     }
 
     /// Adds the operators, from the normed stream to the output projection.
@@ -129,7 +129,7 @@ impl Attention {
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
         let attention = block.node(
             "attention",
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim: head_dim, reach },
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim: head_dim, reach, shared: false },
             if self.sinks { vec![sinks] } else { vec![] },
             &[q, k, v],
         );

@@ -5,7 +5,6 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, Matrix, weight};
-use crate::graph::model::KvLayout;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::reach::Reach;
 use crate::graph::tensor::{Role, Weight};
@@ -91,7 +90,14 @@ impl Encoder {
             qkv.push(linear(&mut block, normed, projection, Split::Heads));
         }
         let reach = Reach::Both;
-        let attention = Operator::Attention { heads, kv_heads: heads, head_dim, v_head_dim: head_dim, reach };
+        let attention = Operator::Attention {
+            heads,
+            kv_heads: heads,
+            head_dim,
+            v_head_dim: head_dim,
+            reach,
+            shared: false,
+        };
         let attention = block.node("attention", attention, vec![], &qkv);
         let out = Projection {
             name: "o_proj",
@@ -123,7 +129,7 @@ impl Encoder {
         let down = linear(&mut block, activated, down, Split::Row);
         block.node("network_add", sum, vec![], &[down, stream]);
         let layers = (0..layers.value as u32).collect();
-        let block = block.finish("encoder_layer", layers, KvLayout::None);
+        let block = block.finish("encoder_layer", layers, vec![]);
         Ok(TowerPart { prefix: prefix.to_owned(), block, positions })
     }
 }
@@ -182,5 +188,5 @@ impl Patches {
 
 /// Closes a block that comes once.
 pub fn once(block: Assembly, name: &'static str, prefix: &str, positions: Option<Count>) -> TowerPart {
-    TowerPart { prefix: prefix.to_owned(), block: block.finish(name, vec![], KvLayout::None), positions }
+    TowerPart { prefix: prefix.to_owned(), block: block.finish(name, vec![], vec![]), positions }
 }

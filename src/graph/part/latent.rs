@@ -7,7 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::attention::width;
 use super::indexer::Indexer;
 use crate::graph::assembly::{Assembly, Matrix, Scale, once, weight};
-use crate::graph::model::KvLayout;
+use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
@@ -59,8 +59,11 @@ impl Latent {
     }
 
     /// What a layer of it caches.
-    pub fn kv(&self) -> KvLayout {
-        KvLayout::Latent { kv_lora_rank: self.kv_lora_rank, qk_rope_head_dim: self.qk_rope_head_dim }
+    pub fn caches(&self) -> Vec<Cache> {
+        let Latent { kv_lora_rank, qk_rope_head_dim, .. } = *self;
+        let mut caches = vec![Cache::Latent { kv_lora_rank, qk_rope_head_dim }];
+        caches.extend(self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim }));
+        caches
     }
 
     /// Adds the operators, from the normed stream to the output projection.

@@ -7,7 +7,8 @@ use super::feed_forward::FeedForward;
 use super::latent::Latent;
 use super::moe::Moe;
 use crate::graph::assembly::Assembly;
-use crate::graph::model::{Block, KvLayout};
+use crate::graph::cache::Cache;
+use crate::graph::model::Block;
 use crate::graph::operator::Operator;
 use crate::quantity::count::Count;
 
@@ -50,7 +51,7 @@ impl Layer {
 
     /// Whether it attends to a window only.
     pub fn slides(&self) -> bool {
-        matches!(&self.mixer, Mixer::Attention(attention) if attention.reach.kept().is_some())
+        matches!(&self.mixer, Mixer::Attention(attention) if attention.reach.limit().is_some())
     }
 
     /// Whether it has experts.
@@ -64,9 +65,9 @@ impl Layer {
         let add = || Operator::Add { width: self.hidden };
         let input = block.input(self.hidden);
         let normed = block.stream_norm(input, "input_norm", "input_layernorm", self.norm_bias);
-        let (mixed, kv): (_, KvLayout) = match &self.mixer {
-            Mixer::Attention(attention) => (attention.assemble(&mut block, normed), attention.kv()),
-            Mixer::Latent(latent) => (latent.assemble(&mut block, normed), latent.kv()),
+        let (mixed, caches): (_, Vec<Cache>) = match &self.mixer {
+            Mixer::Attention(attention) => (attention.assemble(&mut block, normed), attention.caches()),
+            Mixer::Latent(latent) => (latent.assemble(&mut block, normed), latent.caches()),
         };
         let stream = block.node("attention_add", add(), vec![], &[mixed, input]);
         let normed =
@@ -77,7 +78,7 @@ impl Layer {
         };
         sums.push(stream);
         block.node("ffn_add", add(), vec![], &sums);
-        block.finish(name, layers, kv)
+        block.finish(name, layers, caches)
     }
 }
 

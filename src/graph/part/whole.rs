@@ -4,7 +4,7 @@
 
 use super::layer::{Layer, name};
 use crate::graph::assembly::{Assembly, weight};
-use crate::graph::model::{Block, KvLayout, ModelGraph};
+use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
@@ -87,7 +87,7 @@ impl Whole {
         let table = weight("model.embed_tokens.weight", shape, Role::Embedding);
         let lookup = Operator::Embedding { vocab: self.vocab, hidden: self.hidden };
         block.node("embed_tokens", lookup, vec![table], &[]);
-        block.finish("embedding", vec![], KvLayout::None)
+        block.finish("embedding", vec![], vec![])
     }
 
     fn head(&self) -> Block {
@@ -100,6 +100,6 @@ impl Whole {
         let weights = if self.tied { vec![] } else { vec![stored] };
         let logits = block.node("lm_head", projection, weights, &[normed]);
         block.node("sampling", Operator::Sampling { vocab: self.vocab }, vec![], &[logits]);
-        block.finish("head", vec![], KvLayout::None)
+        block.finish("head", vec![], vec![])
     }
 }
