@@ -59,6 +59,8 @@ pub struct ModelGraph {
     pub mtp: Vec<Weight>,
     /// Encoders beside the language model.
     pub towers: Vec<Tower>,
+    /// What the names of layers' tensors begin with, e.g. `model.layers`.
+    pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).
     pub layer_block: Vec<usize>,
 }

@@ -9,5 +9,6 @@ pub mod indexer;
 pub mod latent;
 pub mod layer;
 pub mod moe;
+pub mod names;
 pub mod whole;
 pub mod window;
