@@ -3,6 +3,7 @@
 //! Adding an architecture: a file in `arch/` and its line in `ARCHITECTURES`.
 
 pub mod deepseek;
+pub mod deepseek_sparse;
 pub mod gpt_oss;
 pub mod llama;
 pub mod minimax_m2;
@@ -11,6 +12,7 @@ pub mod phi3;
 pub mod qwen;
 pub mod qwen_moe;
 pub mod starcoder2;
+pub mod vision;
 
 use super::model::ModelGraph;
 use crate::spec::error::Error;
@@ -32,6 +34,9 @@ pub struct Architecture {
 pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
+    of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
+    of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek_sparse::build_glm_lite),
+    of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("gpt_oss", "GptOssForCausalLM", gpt_oss::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("llama", "LlamaForCausalLM", llama::build),

@@ -40,7 +40,9 @@ fn side(image_size: Count, patch_size: Count) -> Result<u64, Error> {
 /// Positions that `merge` × `merge` neighbours become one of.
 fn merged(positions: Option<Count>, merge: Count) -> Option<Count> {
     let area = merge.value * merge.value;
-    positions.map(|all| Count::derived("merged_positions", all.value.div_ceil(area), "positions / spatial_merge_size²"))
+    positions.map(|all| {
+        Count::derived("merged_positions", all.value.div_ceil(area), "positions / spatial_merge_size²")
+    })
 }
 
 /// The width of `merge` × `merge` neighbours laid side by side.

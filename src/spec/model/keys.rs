@@ -163,6 +163,11 @@ impl<'c> Keys<'c> {
         }
     }
 
+    /// How long a list is that may be left out or `null`, whatever it holds.
+    pub fn length(&self, key: &'static str) -> Result<Option<u64>, Error> {
+        Ok(self.list(key, |_, _| Ok(()))?.map(|list| list.len() as u64))
+    }
+
     /// A list of texts that may be left out or `null`.
     pub fn texts(&self, key: &'static str) -> Result<Option<Vec<String>>, Error> {
         self.list(key, |path, value| match value {

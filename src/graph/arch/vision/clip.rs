@@ -37,7 +37,8 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
     let patch = keys.count("patch_size")?;
     let side = side(keys.count("image_size")?, patch)?;
     let positions = side * side + u64::from(clip);
-    let positions = Count::derived("positions", positions, "(image_size / patch_size)², and a class token in CLIP");
+    let positions =
+        Count::derived("positions", positions, "(image_size / patch_size)², and a class token in CLIP");
     let mut block = Assembly::default();
     let mut embeddings = vec![("embeddings.position_embedding.weight", vec![positions.value, hidden.value])];
     if clip {
@@ -61,8 +62,12 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
         network_bias: true,
         names: &NAMES,
     };
-    let layers =
-        encoder.layers(&format!("{prefix}.encoder.layers"), keys.count("num_hidden_layers")?, Some(positions), &[])?;
+    let layers = encoder.layers(
+        &format!("{prefix}.encoder.layers"),
+        keys.count("num_hidden_layers")?,
+        Some(positions),
+        &[],
+    )?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "post_layernorm", hidden, true);

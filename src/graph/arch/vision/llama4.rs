@@ -30,7 +30,8 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
     let patch = keys.count_or("patch_size", 14)?;
     let side = side(keys.count("image_size")?, patch)?;
-    let positions = Count::derived("positions", side * side + 1, "(image_size / patch_size)² and a class token");
+    let positions =
+        Count::derived("positions", side * side + 1, "(image_size / patch_size)² and a class token");
     let prefix = "vision_model";
     let mut block = Assembly::default();
     let shape = vec![hidden.value, 3 * patch.value * patch.value];
@@ -53,12 +54,21 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         network_bias: true,
         names: &NAMES,
     };
-    let layers = encoder.layers("vision_model.model.layers", keys.count("num_hidden_layers")?, Some(positions), &[])?;
+    let layers = encoder.layers(
+        "vision_model.model.layers",
+        keys.count("num_hidden_layers")?,
+        Some(positions),
+        &[],
+    )?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "layernorm_post", hidden, true);
     let last = once(block, "post_norm", prefix, Some(positions));
-    let tokens = Some(Count::derived("image_tokens", side * side / 4, "(image_size / patch_size)² × pixel_shuffle_ratio²"));
+    let tokens = Some(Count::derived(
+        "image_tokens",
+        side * side / 4,
+        "(image_size / patch_size)² × pixel_shuffle_ratio²",
+    ));
     let (inner, out) = (keys.count("projector_input_dim")?, keys.count("projector_output_dim")?);
     let mut block = Assembly::default();
     let stream = block.input(intermediate);
@@ -69,14 +79,20 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         output: inner,
         bias: false,
     };
-    let down =
-        Projection { name: "adapter_2", tensor: "vision_adapter.mlp.fc2", input: inner, output: out, bias: false };
+    let down = Projection {
+        name: "adapter_2",
+        tensor: "vision_adapter.mlp.fc2",
+        input: inner,
+        output: out,
+        bias: false,
+    };
     two_layers(&mut block, stream, up, down);
     let adapter = once(block, "adapter", prefix, tokens);
     let width = keys.count("vision_output_dim")?;
     let mut block = Assembly::default();
     let stream = block.input(width);
-    let matrix = Projection { name: "projection", tensor: "linear_1", input: width, output: text, bias: false };
+    let matrix =
+        Projection { name: "projection", tensor: "linear_1", input: width, output: text, bias: false };
     linear(&mut block, stream, matrix, Split::Replicate);
     let projector = once(block, "projector", "multi_modal_projector", tokens);
     Ok(Tower { name: "vision", parts: vec![stem, layers, last, adapter, projector] })

@@ -15,7 +15,13 @@ use crate::spec::model::keys::Keys;
 
 /// The tower; `text` is the language model's width, `projector` that between the first two matrices.
 pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Error> {
-    keys.set_aside(&["model_type", "vocab_size", "projection_dim", "initializer_factor", "vision_segment_max_frames"]);
+    keys.set_aside(&[
+        "model_type",
+        "vocab_size",
+        "projection_dim",
+        "initializer_factor",
+        "vision_segment_max_frames",
+    ]);
     keys.only("num_channels", &json!(3))?;
     keys.only("position_embedding_type", &json!("rope"))?;
     keys.only("rope_mode", &json!("3d"))?;
@@ -26,7 +32,8 @@ pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Er
     let (hidden, heads) = (keys.count_or("hidden_size", 1280)?, keys.count_or("num_attention_heads", 16)?);
     let patch = keys.count_or("patch_size", 14)?;
     let side = side(keys.count_or("image_size", 2016)?, patch)?;
-    let positions = Some(Count::derived("positions", side * side, "(image_size / patch_size)², the largest image"));
+    let positions =
+        Some(Count::derived("positions", side * side, "(image_size / patch_size)², the largest image"));
     let prefix = "model.vision_tower";
     let mut block = Assembly::default();
     let shape = vec![hidden.value, 3, frames, patch.value, patch.value];
@@ -50,7 +57,12 @@ pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Er
     let matrix = |name, input, output| Projection { name, tensor: name, input, output, bias: true };
     let mut block = Assembly::default();
     let stream = block.input(hidden);
-    two_layers(&mut block, stream, matrix("linear_1", hidden, projector), matrix("linear_2", projector, text));
+    two_layers(
+        &mut block,
+        stream,
+        matrix("linear_1", hidden, projector),
+        matrix("linear_2", projector, text),
+    );
     let each = once(block, "projector", prefix, positions);
     let wide = merged_width(text, merge);
     let mut block = Assembly::default();

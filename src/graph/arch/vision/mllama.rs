@@ -33,7 +33,11 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
     let side = side(keys.count_or("image_size", 448)?, patch)?;
     let tiles = keys.count_or("max_num_tiles", 4)?;
     let per_tile = side * side + 1;
-    let positions = Count::derived("positions", per_tile * tiles.value, "max_num_tiles × ((image_size / patch_size)² + 1)");
+    let positions = Count::derived(
+        "positions",
+        per_tile * tiles.value,
+        "max_num_tiles × ((image_size / patch_size)² + 1)",
+    );
     let ratios = keys.length("supported_aspect_ratios")?.unwrap_or(ASPECT_RATIOS) + 1;
     let prefix = "model.vision_model";
     let mut block = Assembly::default();
@@ -49,7 +53,8 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
         ("post_tile_positional_embedding.embedding.weight", vec![ratios, tile]),
     ];
     let shape = vec![hidden.value, 3, patch.value, patch.value];
-    let stream = Patches { tensor: "patch_embedding", shape, bias: false, embeddings }.assemble(&mut block, hidden);
+    let stream =
+        Patches { tensor: "patch_embedding", shape, bias: false, embeddings }.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "layernorm_pre", hidden, true);
     let stem = once(block, "patches", prefix, Some(positions));
     let encoder = Encoder {
@@ -66,7 +71,8 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
     let local = encoder.layers(&format!("{prefix}.transformer.layers"), local, Some(positions), &[])?;
     let gates = ["gate_attn", "gate_ffn"].map(|name| weight(name, vec![1], Role::Norm));
     let global = keys.count("num_global_layers")?;
-    let global = encoder.layers(&format!("{prefix}.global_transformer.layers"), global, Some(positions), &gates)?;
+    let global =
+        encoder.layers(&format!("{prefix}.global_transformer.layers"), global, Some(positions), &gates)?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "layernorm_post", hidden, true);

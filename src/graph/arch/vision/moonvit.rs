@@ -49,7 +49,8 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         network_bias: true,
         names: &NAMES,
     };
-    let layers = encoder.layers(&format!("{prefix}.layers"), keys.count("vt_num_hidden_layers")?, None, &[])?;
+    let layers =
+        encoder.layers(&format!("{prefix}.layers"), keys.count("vt_num_hidden_layers")?, None, &[])?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "final_layernorm", hidden, true);

@@ -41,7 +41,8 @@ pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
     }
     let patch = keys.count_or("patch_size", 16)?;
     let side = side(keys.count_or("image_size", 1024)?, patch)?;
-    let positions = Some(Count::derived("positions", side * side, "(image_size / patch_size)², the largest image"));
+    let positions =
+        Some(Count::derived("positions", side * side, "(image_size / patch_size)², the largest image"));
     let prefix = "model.vision_tower";
     let mut block = Assembly::default();
     let shape = vec![hidden.value, 3, patch.value, patch.value];

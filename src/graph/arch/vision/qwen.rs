@@ -108,7 +108,8 @@ pub fn qwen3(keys: &Keys<'_>) -> Result<Tower, Error> {
     let encoder = encoder(keys, hidden, intermediate, true, &QWEN3)?;
     let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 27)?, None, &[])?;
     let (merge, out) = (keys.count_or("spatial_merge_size", 2)?, keys.count_or("out_hidden_size", 3584)?);
-    let deep = keys.stated("deepstack_visual_indexes")?.numbers("deepstack_visual_indexes")?.unwrap_or_default();
+    let deep =
+        keys.stated("deepstack_visual_indexes")?.numbers("deepstack_visual_indexes")?.unwrap_or_default();
     let merger = |prefix, narrow| {
         let matrices = ["linear_fc1", "linear_fc2"];
         Merger { prefix, norm: "norm", shift: true, narrow, matrices }.parts(hidden, merge, out)
