@@ -105,14 +105,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
         let projection = roofline(self.projection_flops(batch), bytes, &chip.gemm(quantised));
         let bytes = self.bytes(batch, chip.activation_bytes, chip.kv_bytes);
         let attention = roofline(self.flops(batch), bytes, &chip.attention());
-        Cost {
-            flops: projection.flops + attention.flops,
-            bytes: projection.bytes + attention.bytes,
-            computing: projection.computing + attention.computing,
-            moving: projection.moving + attention.moving,
-            time: projection.time + attention.time,
-            floor: projection.floor + attention.floor,
-        }
+        attention.after(&projection)
     }
 }
 

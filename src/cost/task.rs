@@ -2,6 +2,7 @@
 
 use super::attention::Attention;
 use super::batch::Batch;
+use super::cross::CrossAttention;
 use super::elementwise::{ACTIVATION_FLOPS, Elementwise, NORM_FLOPS, SAMPLING_FLOPS};
 use super::experts::Experts;
 use super::indexer::Indexer;
@@ -125,6 +126,16 @@ fn compute<R: Read>(
             }
             .cost(batch, chip, quantised)
         }
+        Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => CrossAttention {
+            heads: n(heads),
+            kv_heads: n(kv_heads),
+            head_dim: n(head_dim),
+            source: n(source),
+            positions: n(positions),
+            matrix: elements(share.matrix),
+            makes: phase == Phase::Prefill,
+        }
+        .cost(batch, chip, quantised),
         Operator::Indexer { heads, head_dim, .. } => {
             Indexer { heads: n(heads), head_dim: n(head_dim) }.cost(batch, chip)
         }

@@ -90,6 +90,21 @@ pub enum Operator {
         /// Which keys a query sees.
         reach: Reach,
     },
+    /// Attention to what an encoder made of an image or another sequence: no mask, keys and values made once.
+    ///
+    /// `k_proj` and `v_proj` belong here, since they see the encoder's positions and not the tokens.
+    CrossAttention {
+        /// Query heads.
+        heads: Count,
+        /// Key and value heads.
+        kv_heads: Count,
+        /// Elements of a head.
+        head_dim: Count,
+        /// Width of the encoder's states.
+        source: Count,
+        /// Positions of the encoder that a sequence attends to.
+        positions: Count,
+    },
     /// Scores all keys in reach with light heads over a key of its own and picks `top_k` of them.
     Indexer {
         /// Its heads.
@@ -150,6 +165,7 @@ impl Operator {
             Operator::Linear { .. } => "linear",
             Operator::Attention { .. } => "attention",
             Operator::LatentAttention { .. } => "latent_attention",
+            Operator::CrossAttention { .. } => "cross_attention",
             Operator::Indexer { .. } => "indexer",
             Operator::Activation { .. } => "activation",
             Operator::Router { .. } => "router",
@@ -171,6 +187,7 @@ impl Operator {
             Operator::Norm { width, rows, .. } => width_of_rows(rows, width),
             Operator::Linear { output, .. } => output,
             Operator::Attention { heads, v_head_dim, .. } => width(heads, v_head_dim, "heads × head_dim"),
+            Operator::CrossAttention { heads, head_dim, .. } => width(heads, head_dim, "heads × head_dim"),
             Operator::LatentAttention { heads, v_head_dim, .. } => {
                 width(heads, v_head_dim, "heads × v_head_dim")
             }
@@ -206,6 +223,11 @@ impl Operator {
                 dims.extend([("qk_rope_head_dim", qk_rope_head_dim), ("qk_nope_head_dim", qk_nope_head_dim)]);
                 dims.push(("v_head_dim", v_head_dim));
                 dims.extend(reach.dim());
+                dims
+            }
+            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
+                let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
+                dims.extend([("source", source), ("positions", positions)]);
                 dims
             }
             Operator::Indexer { heads, head_dim, top_k } => {

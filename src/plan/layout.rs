@@ -37,7 +37,9 @@ pub(super) struct Layout<'a> {
 impl<'a> Layout<'a> {
     pub(super) fn new(plan: ParallelPlan, phase: Phase, tiers: &'a [TierShape], block: &'a Block) -> Self {
         let kv_heads = block.graph.node_weights().find_map(|node| match node.operator {
-            Operator::Attention { kv_heads, .. } => Some(kv_heads.value),
+            Operator::Attention { kv_heads, .. } | Operator::CrossAttention { kv_heads, .. } => {
+                Some(kv_heads.value)
+            }
             _ => None,
         });
         let kv_parts = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads));
@@ -142,7 +144,9 @@ impl<'a> Layout<'a> {
         };
         match operator {
             Operator::Linear { split, .. } | Operator::Embedding { split, .. } => by(*split),
-            Operator::Attention { .. } | Operator::LatentAttention { .. } => self.plan.tp,
+            Operator::Attention { .. }
+            | Operator::LatentAttention { .. }
+            | Operator::CrossAttention { .. } => self.plan.tp,
             _ => input.parts,
         }
     }
@@ -168,6 +172,10 @@ impl<'a> Layout<'a> {
             Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => {
                 let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
                 Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared }
+            }
+            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
+                let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
+                Operator::CrossAttention { heads, kv_heads, head_dim, source, positions }
             }
             Operator::LatentAttention {
                 heads,
@@ -333,6 +341,7 @@ impl<'a> Layout<'a> {
                 vocab.value.div_ceil(tp) * hidden.value
             }
             Operator::Attention { .. } | Operator::LatentAttention { .. } => elements.div_ceil(tp),
+            Operator::CrossAttention { .. } if role == Role::Attention => elements.div_ceil(self.kv_parts),
             Operator::Experts { .. } => elements.div_ceil(self.plan.ep * self.plan.moe_tp),
             // A scale for each head goes with its head.
             Operator::Norm { split: Split::Heads, .. } if rank == 2 => elements.div_ceil(tp),
@@ -351,7 +360,8 @@ fn result_width(operator: &Operator) -> Count {
         Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
         Operator::Linear { output, .. } => output,
         Operator::Attention { heads, v_head_dim, .. }
-        | Operator::LatentAttention { heads, v_head_dim, .. } => {
+        | Operator::LatentAttention { heads, v_head_dim, .. }
+        | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
             Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
         }
         Operator::Router { experts, .. } => experts,

@@ -29,7 +29,9 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
             Split::Replicate => Sharding::Replicate,
         },
         Operator::Norm { .. } | Operator::Activation { .. } => input,
-        Operator::Attention { .. } | Operator::LatentAttention { .. } => Sharding::Shard,
+        Operator::Attention { .. } | Operator::LatentAttention { .. } | Operator::CrossAttention { .. } => {
+            Sharding::Shard
+        }
         Operator::Add { .. } | Operator::Sampling { .. } => Sharding::Replicate,
     }
 }

@@ -77,9 +77,10 @@ impl Module {
     fn of(task: &Task) -> Module {
         let Task::Compute { operator, role, .. } = task else { return Module::Communication };
         match operator {
-            Operator::Attention { .. } | Operator::LatentAttention { .. } | Operator::Indexer { .. } => {
-                Module::Attention
-            }
+            Operator::Attention { .. }
+            | Operator::LatentAttention { .. }
+            | Operator::CrossAttention { .. }
+            | Operator::Indexer { .. } => Module::Attention,
             Operator::Activation { .. } => Module::FeedForward,
             Operator::Router { .. } | Operator::Experts { .. } => Module::Experts,
             Operator::Embedding { .. } | Operator::Sampling { .. } => Module::Vocabulary,
