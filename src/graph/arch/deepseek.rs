@@ -1,14 +1,16 @@
-//! DeepSeek-V2 and V3, and Kimi-K2: latent attention, dense layers first, then routed and shared experts.
+//! DeepSeek and those who distribute experts as it does: dense layers first, then routed and shared experts.
 
 use serde_json::json;
 
 use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, Shared};
 use crate::graph::part::whole::Whole;
+use crate::graph::part::window::{interleaved_windows, uniform_window};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -21,35 +23,82 @@ pub fn build_v2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `deepseek_v3` and `kimi_k2`: a buffer balances the experts.
 pub fn build_v3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    build(keys, Some("mlp.gate.e_score_correction_bias"))
+    build(keys, CORRECTION)
 }
+
+/// `deepseek`: the first DeepSeek-MoE, whose attention is Llama's.
+pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let plain = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, plain, None)
+}
+
+/// `glm4_moe`: GLM-4.5 to 4.7: biases on Q, K and V, norms on their heads if `use_qk_norm`.
+pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let attention = Attention {
+        qkv_bias: keys.flag("attention_bias", false)?,
+        qk_norm: if keys.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::Absent },
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
+    let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, same, CORRECTION)
+}
+
+/// `dots1`: a norm on each head of Q and K; layers from `max_window_layers` on slide, where there is a window.
+pub fn build_dots1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
+    let first = keys.count_or("max_window_layers", 62)?.value;
+    let window = uniform_window(keys, Some(4096))?;
+    let windows = interleaved_windows(keys, whole.layers, window, |layer| layer >= first)?;
+    let windows = windows.into_iter();
+    let mixers = windows.map(|window| Mixer::Attention(Attention { window, ..attention.clone() }));
+    layers(keys, whole, mixers.collect(), CORRECTION)
+}
+
+/// The buffer that balances the experts from DeepSeek-V3 on.
+const CORRECTION: Option<&str> = Some("mlp.gate.e_score_correction_bias");
 
 fn build(keys: &Keys<'_>, correction_bias: Option<&'static str>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
+    let latent = Mixer::Latent(Latent::read(keys, whole.hidden)?);
+    let same = vec![latent; whole.layers.value as usize];
+    layers(keys, whole, same, correction_bias)
+}
+
+/// One layer for each of `mixers`: the first `first_k_dense_replace` with a dense network, the rest with experts.
+fn layers(
+    keys: &Keys<'_>,
+    whole: Whole,
+    mixers: Vec<Mixer>,
+    correction_bias: Option<&'static str>,
+) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     keys.only("moe_layer_freq", &json!(1))?;
-    let latent = Latent::read(keys, hidden)?;
     let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
-    let layer = |network| Layer::of(hidden, Mixer::Latent(latent.clone()), network);
     let dense = keys
         .stated("first_k_dense_replace")?
         .count_unless_zero("first_k_dense_replace")?
         .map_or(0, |layers| layers.value);
     let mut layers = Vec::with_capacity(whole.layers.value as usize);
     keys.set_aside(&["intermediate_size"]);
-    for index in 0..whole.layers.value {
-        layers.push(layer(if index < dense {
+    for (index, mixer) in (0..).zip(&mixers) {
+        let network = if index < dense {
             Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?))
         } else {
             Network::Moe(Box::new(moe.clone()))
-        }));
+        };
+        layers.push(Layer::of(hidden, mixer.clone(), network));
     }
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
-    let mtp = (0..modules)
-        .flat_map(|module| {
-            mtp_module(&whole, &layer(Network::Moe(Box::new(moe.clone()))), whole.layers.value + module)
-        })
-        .collect();
+    let last = mixers.last().map(|mixer| Layer::of(hidden, mixer.clone(), Network::Moe(Box::new(moe))));
+    let mut mtp = vec![];
+    for module in 0..modules {
+        mtp.extend(last.iter().flat_map(|layer| mtp_module(&whole, layer, whole.layers.value + module)));
+    }
     Ok(whole.graph(layers, mtp))
 }
 

@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use super::attention::width;
-use crate::graph::assembly::{Affine, Assembly, Matrix, Scale, once, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
 use crate::graph::model::KvLayout;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -75,7 +75,7 @@ impl Latent {
             rows: once(),
             split: Split::Replicate,
             affine: Affine::Scale,
-            by_row: false,
+            learns: Rows::Alike,
         };
         let q_head =
             sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
