@@ -80,6 +80,15 @@ impl Layer {
         Layer { hidden, norm: Affine::Scale, arrangement: Arrangement::PreNorm, mixer, network }
     }
 
+    /// The same layer with a window, where it attends over heads.
+    pub fn sliding(&self, window: Option<Count>) -> Layer {
+        let mut layer = self.clone();
+        if let Mixer::Attention(attention) = &mut layer.mixer {
+            attention.reach = window.into();
+        }
+        layer
+    }
+
     /// Whether it attends to a window only.
     pub fn slides(&self) -> bool {
         matches!(&self.mixer, Mixer::Attention(attention) if attention.reach.limit().is_some())
