@@ -16,6 +16,7 @@ pub mod llama4;
 pub mod llama_kin;
 pub mod minicpm;
 pub mod minimax_m2;
+pub mod minimax_m3;
 pub mod mixtral;
 pub mod mllama;
 pub mod moe_kin;
@@ -76,6 +77,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
     of("glm4_moe", "Glm4MoeForCausalLM", deepseek::build_glm4),
     of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek::build_v3),
+    of("glm4v", "Glm4vForConditionalGeneration", vision_language::build_glm4v),
     of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("gpt2", "GPT2LMHeadModel", gpt::build_gpt2),
     of("gpt_bigcode", "GPTBigCodeForCausalLM", gpt::build_bigcode),
@@ -99,6 +101,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("minicpm", "MiniCPMForCausalLM", minicpm::build),
     of("minicpm3", "MiniCPM3ForCausalLM", minicpm::build_minicpm3),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
+    of("minimax_m3_vl", "MiniMaxM3SparseForConditionalGeneration", minimax_m3::build),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
     of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),

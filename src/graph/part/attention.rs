@@ -4,6 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::indexer::Indexer;
 use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
@@ -49,6 +50,8 @@ pub struct Attention {
     pub qk_norm: QkNorm,
     /// Which keys a query sees.
     pub reach: Reach,
+    /// What picks the keys that a query sees, where the reach is a selection.
+    pub indexer: Option<Indexer>,
     /// A learned logit per head in the softmax's denominator (gpt-oss).
     pub sinks: bool,
 }
@@ -82,6 +85,7 @@ impl Attention {
             o_bias: false,
             qk_norm: QkNorm::Absent,
             reach: Reach::All,
+            indexer: None,
             sinks: false,
         })
     }
@@ -109,7 +113,9 @@ impl Attention {
     /// What a layer of it caches.
     pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, reach, .. } = *self;
-        vec![Cache::Heads { kv_heads, head_dim, v_head_dim: head_dim, reach }]
+        let mut caches = vec![Cache::Heads { kv_heads, head_dim, v_head_dim: head_dim, reach }];
+        caches.extend(self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim }));
+        caches
     }
 
     /// Adds the operators, from the normed stream to the output projection.
@@ -127,11 +133,13 @@ impl Attention {
         let q = self.norm(block, q, "q_norm", heads, q_width, Split::Heads);
         let k = self.norm(block, k, "k_norm", kv_heads, kv_width, Split::KvHeads);
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
+        let mut inputs = vec![q, k, v];
+        inputs.extend(self.indexer.map(|indexer| indexer.assemble(block, from, from)));
         let attention = block.node(
             "attention",
             Operator::Attention { heads, kv_heads, head_dim, v_head_dim: head_dim, reach, shared: false },
             if self.sinks { vec![sinks] } else { vec![] },
-            &[q, k, v],
+            &inputs,
         );
         block.linear(
             attention,
