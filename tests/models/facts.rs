@@ -7,7 +7,7 @@ use mantile::graph::arch::ARCHITECTURES;
 use super::*;
 
 /// Where the collection lies; `None`, said aloud, where it does not (but never in CI).
-fn collection() -> Option<PathBuf> {
+pub(crate) fn collection() -> Option<PathBuf> {
     let folder = root().join("../shared/facts/models");
     if folder.exists() {
         return Some(folder);
