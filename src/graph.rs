@@ -8,4 +8,5 @@ pub mod inspect;
 pub mod model;
 pub mod operator;
 pub mod part;
+pub mod reach;
 pub mod tensor;

@@ -3,6 +3,7 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
+use crate::graph::reach::Reach;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -76,7 +77,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let width = self.width();
-        (2.0 * FLOP * self.heads * width * batch.sequences * batch.pairs(None)).is(&FLOPS)
+        (2.0 * FLOP * self.heads * width * batch.sequences * batch.pairs(Reach::All)).is(&FLOPS)
     }
 
     /// Bytes of attention proper.
@@ -84,13 +85,13 @@ impl<N: Num> LatentAttention<Qty<N>> {
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.width();
         let queries = activation_bytes * batch.tokens * self.heads * width;
-        let cached = batch.sequences * batch.keys(None) + batch.tokens / batch.context_parts;
+        let cached = batch.sequences * batch.keys(Reach::All) + batch.tokens / batch.context_parts;
         let keys = kv_bytes * cached * self.latent();
         let read = if self.absorbed {
             queries + keys
         } else {
             let expanded = self.heads * (self.qk_nope_head_dim + self.v_head_dim) + self.qk_rope_head_dim;
-            queries + keys + activation_bytes * batch.sequences * batch.keys(None) * expanded
+            queries + keys + activation_bytes * batch.sequences * batch.keys(Reach::All) * expanded
         };
         read.is(&BYTES)
     }

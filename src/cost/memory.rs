@@ -59,7 +59,7 @@ pub fn kv_per_sequence<R: Read>(
     let n = |count: Count| read.count(count);
     let (width, limit) = match *cache {
         Cache::Heads { kv_heads, head_dim, v_head_dim, reach } => {
-            (n(kv_heads) * (n(head_dim) + n(v_head_dim)), reach.limit().map(n))
+            (n(kv_heads) * (n(head_dim) + n(v_head_dim)), reach.kept().map(n))
         }
         Cache::Latent { kv_lora_rank, qk_rope_head_dim } => (n(kv_lora_rank) + n(qk_rope_head_dim), None),
         Cache::State { elements, width, .. } => return state_bytes(n(elements), width, chip),

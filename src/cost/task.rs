@@ -93,12 +93,12 @@ fn compute<R: Read>(
             let matrix = elements(share.matrix);
             Linear { tokens: tokens(), input: n(hidden), output: n(experts), matrix }.cost(chip, quantised)
         }
-        Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window, shared } => Attention {
+        Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => Attention {
             heads: n(heads),
             kv_heads: n(kv_heads),
             head_dim: n(head_dim),
             v_head_dim: n(v_head_dim),
-            window: window.map(n),
+            reach: reach.map(n),
             shared,
         }
         .cost(batch, chip),

@@ -2,18 +2,8 @@
 //!
 //! Knows elements and how far tensor parallelism divides them, not the number format of keys and values.
 
+use super::reach::Reach;
 use crate::quantity::count::Count;
-
-/// Which of the tokens before it a token sees in a layer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reach {
-    /// All of them.
-    All,
-    /// The last so many.
-    Window(Count),
-    /// Those of its own chunk of so many.
-    Chunk(Count),
-}
 
 /// One of the things that a layer keeps of a sequence, whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +16,7 @@ pub enum Cache {
         head_dim: Count,
         /// Elements of a value.
         v_head_dim: Count,
-        /// Tokens that later ones can still see.
+        /// Which keys a query sees, and so which tokens are kept.
         reach: Reach,
     },
     /// MLA: one latent and one rotary key per token for all heads, not divided by tensor parallelism.
@@ -68,21 +58,6 @@ impl StateWidth {
     }
 }
 
-impl Reach {
-    /// A window where there is one.
-    pub fn window(window: Option<Count>) -> Reach {
-        window.map_or(Reach::All, Reach::Window)
-    }
-
-    /// Tokens kept at most.
-    pub fn limit(self) -> Option<Count> {
-        match self {
-            Reach::All => None,
-            Reach::Window(tokens) | Reach::Chunk(tokens) => Some(tokens),
-        }
-    }
-}
-
 impl Cache {
     /// Elements that it keeps per token; a state keeps none.
     pub fn elements_per_token(&self) -> u64 {
@@ -106,7 +81,7 @@ impl Cache {
     /// Tokens that it keeps at most.
     pub fn limit(&self) -> Option<u64> {
         match self {
-            Cache::Heads { reach, .. } => reach.limit().map(|tokens| tokens.value),
+            Cache::Heads { reach, .. } => reach.kept().map(|tokens| tokens.value),
             Cache::Latent { .. } | Cache::State { .. } => None,
         }
     }

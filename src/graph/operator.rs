@@ -1,5 +1,6 @@
 //! The kinds of operator, with their dimensions. A closed list: `plan` and `cost` match every one.
 
+use super::reach::Reach;
 use crate::quantity::count::Count;
 
 /// How a matrix may be divided among tensor-parallel devices (Megatron-LM's words).
@@ -64,8 +65,8 @@ pub enum Operator {
         head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
-        /// Sliding window in tokens, where the layer has one.
-        window: Option<Count>,
+        /// Which keys a query sees.
+        reach: Reach,
         /// Keys and values are those that another layer cached: read here, not written.
         shared: bool,
     },
@@ -173,10 +174,10 @@ impl Operator {
             Operator::Embedding { vocab, hidden } => vec![("vocab", vocab), ("hidden", hidden)],
             Operator::Norm { width, rows, .. } => vec![("width", width), ("rows", rows)],
             Operator::Linear { input, output, .. } => vec![("input", input), ("output", output)],
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window, .. } => {
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, .. } => {
                 let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
                 dims.push(("v_head_dim", v_head_dim));
-                dims.extend(window.map(|window| ("window", window)));
+                dims.extend(reach.dim());
                 dims
             }
             Operator::LatentAttention {

@@ -159,9 +159,9 @@ impl<'a> Layout<'a> {
             Operator::Norm { width, rows, split } if split != Split::Replicate => {
                 Operator::Norm { width, rows: rows.split(ways(split)), split }
             }
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window, shared } => {
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => {
                 let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
-                Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window, shared }
+                Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared }
             }
             Operator::LatentAttention {
                 heads,

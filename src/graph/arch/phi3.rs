@@ -19,7 +19,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     }
     let window = uniform_window(keys, None)?;
     let packing = Packing::Joined;
-    let attention = Attention { window, packing, ..Attention::read_grouped(keys, whole.hidden)? };
+    let attention =
+        Attention { reach: window.into(), packing, ..Attention::read_grouped(keys, whole.hidden)? };
     let network = FeedForward {
         form: Form::Gated(packing),
         ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)

@@ -14,8 +14,12 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole { norm_bias: true, ..Whole::read(keys, true)? };
     let bias = keys.flag("use_bias", true)?;
     let window = uniform_window(keys, None)?;
-    let attention =
-        Attention { qkv_bias: bias, o_bias: bias, window, ..Attention::read_stated(keys, whole.hidden)? };
+    let attention = Attention {
+        qkv_bias: bias,
+        o_bias: bias,
+        reach: window.into(),
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
     let form = Form::Plain { up: "c_fc", down: "c_proj" };
     let network =
         FeedForward { form, bias, ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?) };

@@ -51,7 +51,7 @@ impl Layer {
 
     /// Whether it attends to a window only.
     pub fn slides(&self) -> bool {
-        matches!(&self.mixer, Mixer::Attention(attention) if attention.window.is_some())
+        matches!(&self.mixer, Mixer::Attention(attention) if attention.reach.kept().is_some())
     }
 
     /// Whether it has experts.
