@@ -76,7 +76,7 @@ impl ModelGraph {
         }
         Ok(ModelGraph {
             model_type: architecture.model_type.to_owned(),
-            max_context: config.max_context,
+            max_context: graph.max_context.or(config.max_context),
             ..graph
         })
     }

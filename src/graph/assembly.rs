@@ -35,20 +35,40 @@ pub struct Matrix {
     pub bias: bool,
 }
 
+/// What a norm learns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Affine {
+    /// Nothing (OLMo-1).
+    Absent,
+    /// A scale: RMSNorm, and LayerNorm without shift.
+    Scale,
+    /// LayerNorm's scale and shift.
+    ScaleAndShift,
+}
+
+impl Affine {
+    /// LayerNorm's, with its shift or without.
+    pub fn shift(shift: bool) -> Affine {
+        if shift { Affine::ScaleAndShift } else { Affine::Scale }
+    }
+}
+
 /// A norm of the checkpoint, as an operator.
 pub struct Scale {
     /// The operator's name, e.g. `q_norm`.
     pub name: &'static str,
     /// The checkpoint's name without `.weight`.
     pub tensor: String,
-    /// Elements normalised together; the weight has as many.
+    /// Elements normalised together.
     pub width: Count,
     /// Rows per token.
     pub rows: Count,
     /// How the rows follow the plan.
     pub split: Split,
-    /// LayerNorm's shift beside the scale.
-    pub bias: bool,
+    /// What it learns.
+    pub affine: Affine,
+    /// A scale for each row instead of one for all of them.
+    pub by_row: bool,
 }
 
 impl Assembly {
@@ -86,11 +106,14 @@ impl Assembly {
 
     /// Adds a norm.
     pub fn norm(&mut self, from: NodeIndex, scale: Scale) -> NodeIndex {
-        let Scale { name, tensor, width, rows, split, bias } = scale;
-        let mut weights = vec![weight(format!("{tensor}.weight"), vec![width.value], Role::Norm)];
-        if bias {
-            weights.push(weight(format!("{tensor}.bias"), vec![width.value], Role::Norm));
-        }
+        let Scale { name, tensor, width, rows, split, affine, by_row } = scale;
+        let shape = if by_row { vec![rows.value, width.value] } else { vec![width.value] };
+        let learned = |suffix: &str| weight(format!("{tensor}.{suffix}"), shape.clone(), Role::Norm);
+        let weights = match affine {
+            Affine::Absent => vec![],
+            Affine::Scale => vec![learned("weight")],
+            Affine::ScaleAndShift => vec![learned("weight"), learned("bias")],
+        };
         self.node(name, Operator::Norm { width, rows, split }, weights, &[from])
     }
 
@@ -100,11 +123,11 @@ impl Assembly {
         from: NodeIndex,
         name: &'static str,
         tensor: &str,
-        bias: bool,
+        affine: Affine,
     ) -> NodeIndex {
         let width = self.graph[from].operator.output();
-        let tensor = tensor.to_owned();
-        self.norm(from, Scale { name, tensor, width, rows: once(), split: Split::Replicate, bias })
+        let (tensor, rows, split) = (tensor.to_owned(), once(), Split::Replicate);
+        self.norm(from, Scale { name, tensor, width, rows, split, affine, by_row: false })
     }
 
     /// Closes the block.
@@ -115,7 +138,7 @@ impl Assembly {
 
 /// A parameter of the checkpoint.
 pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: Role) -> Weight {
-    Weight { name: name.into(), shape, role, buffer: false }
+    Weight { name: name.into(), shape, joined: 0, role, buffer: false }
 }
 
 /// The one row of a norm that takes the whole width.

@@ -63,7 +63,7 @@ impl Block {
         let mut joined: Vec<Weight> = vec![];
         for weight in self.order.iter().flat_map(|node| &self.graph[*node].weights) {
             match joined.iter_mut().find(|known| known.name == weight.name) {
-                Some(known) => known.shape[0] += weight.shape[0],
+                Some(known) => known.shape[known.joined] += weight.shape[known.joined],
                 None => joined.push(weight.clone()),
             }
         }
@@ -136,7 +136,7 @@ impl ModelGraph {
         let mut tensors = self.embedding.weights();
         for (layer, block) in self.layer_block.iter().enumerate() {
             let named = |weight: &Weight| Weight {
-                name: format!("model.layers.{layer}.{}", weight.name),
+                name: format!("{}.{layer}.{}", self.layer_prefix, weight.name),
                 ..weight.clone()
             };
             tensors.extend(of_block[*block].iter().map(named));

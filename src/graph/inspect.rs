@@ -160,6 +160,6 @@ fn operator(block: &Block, index: petgraph::graph::NodeIndex) -> InspectedOperat
 }
 
 fn tensor(weight: Weight) -> InspectedTensor {
-    let Weight { name, shape, role, buffer } = weight;
+    let Weight { name, shape, role, buffer, .. } = weight;
     InspectedTensor { name, shape, role, buffer }
 }

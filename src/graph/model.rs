@@ -56,6 +56,8 @@ pub struct ModelGraph {
     pub head: Block,
     /// Multi-token-prediction weights, where the checkpoint ships them; kept apart.
     pub mtp: Vec<Weight>,
+    /// What the names of layers' tensors begin with, e.g. `model.layers`.
+    pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).
     pub layer_block: Vec<usize>,
 }

@@ -36,6 +36,8 @@ pub enum Operator {
         vocab: Count,
         /// Elements a row.
         hidden: Count,
+        /// How the plan may divide it: `Vocab`, or `Replicate` for positions.
+        split: Split,
     },
     /// RMSNorm or LayerNorm over `width` elements, `rows` times per token (`rows` > 1: per head).
     Norm {
@@ -171,7 +173,7 @@ impl Operator {
             Operator::Input { width } | Operator::Activation { width, .. } | Operator::Add { width } => {
                 vec![("width", width)]
             }
-            Operator::Embedding { vocab, hidden } => vec![("vocab", vocab), ("hidden", hidden)],
+            Operator::Embedding { vocab, hidden, .. } => vec![("vocab", vocab), ("hidden", hidden)],
             Operator::Norm { width, rows, .. } => vec![("width", width), ("rows", rows)],
             Operator::Linear { input, output, .. } => vec![("input", input), ("output", output)],
             Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, .. } => {

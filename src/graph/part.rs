@@ -7,5 +7,6 @@ pub mod feed_forward;
 pub mod latent;
 pub mod layer;
 pub mod moe;
+pub mod names;
 pub mod whole;
 pub mod window;

@@ -49,6 +49,8 @@ pub struct Weight {
     pub name: String,
     /// Its shape as transformers 5 lays it out: `[out, in]`, experts stacked first.
     pub shape: Vec<u64>,
+    /// The dimension along which checkpoints join matrices: that of outputs, 0 unless they are stored `[in, out]`.
+    pub joined: usize,
     /// What it is for.
     pub role: Role,
     /// A persistent buffer, not a parameter (e.g. `e_score_correction_bias`).

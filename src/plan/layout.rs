@@ -78,6 +78,7 @@ impl<'a> Layout<'a> {
         if let Some(kind) = exchange(operator, input.sharding) {
             self.bring_together(node, kind, input);
         }
+        let input = self.input_of(node);
         if let Operator::Experts { hidden, top_k, .. } = *operator {
             return self.experts(node, hidden, top_k);
         }
@@ -104,16 +105,21 @@ impl<'a> Layout<'a> {
 
     /// Makes the inputs of `node` whole; what they feed later finds them so.
     fn bring_together(&mut self, node: NodeIndex, kind: Kind, input: Lay) {
-        let statistics =
-            matches!(self.block.graph[node].operator, Operator::Norm { .. }) && kind == Kind::AllReduce;
-        if statistics {
+        let norm = matches!(self.block.graph[node].operator, Operator::Norm { split: Split::Replicate, .. });
+        if norm && input.sharding == Sharding::Shard {
             let width =
                 Count::derived("statistics_per_token", 2, "a sum of squares in fp32, in 2-byte elements");
             return self.exchange("norm_all_reduce", kind, input.parts, width);
         }
         let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
+        // A norm of what a mixer or network adds (sandwich and post-norm layers) works on split tokens too.
+        let scatter = norm && input.sharding == Sharding::Partial && self.sequence_parallel();
         for source in sources {
-            if self.lays[source.index()].sharding != Sharding::Replicate {
+            if scatter {
+                let width = result_width(&self.block.graph[source].operator);
+                self.exchange("reduce_scatter", Kind::ReduceScatter, input.parts, width);
+                self.lays[source.index()] = Lay { sharding: Sharding::Tokens, parts: self.plan.tp };
+            } else if self.lays[source.index()].sharding != Sharding::Replicate {
                 let width = result_width(&self.block.graph[source].operator);
                 let name = if kind == Kind::AllGather { "all_gather" } else { "all_reduce" };
                 self.exchange(name, kind, input.parts, width);
@@ -135,10 +141,8 @@ impl<'a> Layout<'a> {
             Split::Replicate => 1,
         };
         match operator {
-            Operator::Linear { split, .. } => by(*split),
-            Operator::Embedding { .. } | Operator::Attention { .. } | Operator::LatentAttention { .. } => {
-                self.plan.tp
-            }
+            Operator::Linear { split, .. } | Operator::Embedding { split, .. } => by(*split),
+            Operator::Attention { .. } | Operator::LatentAttention { .. } => self.plan.tp,
             _ => input.parts,
         }
     }
@@ -152,7 +156,9 @@ impl<'a> Layout<'a> {
                 Split::Row => Operator::Linear { input: input.split(tp), output, split },
                 _ => Operator::Linear { input, output: output.split(ways(split)), split },
             },
-            Operator::Embedding { vocab, hidden } => Operator::Embedding { vocab: vocab.split(tp), hidden },
+            Operator::Embedding { vocab, hidden, split: Split::Vocab } => {
+                Operator::Embedding { vocab: vocab.split(tp), hidden, split: Split::Vocab }
+            }
             Operator::Norm { width, rows, split: Split::Replicate } if input.sharding == Sharding::Shard => {
                 Operator::Norm { width: width.split(input.parts), rows, split: Split::Replicate }
             }
@@ -321,9 +327,14 @@ impl<'a> Layout<'a> {
                 Split::Vocab if rank < 2 => output.value.div_ceil(tp),
                 Split::Vocab => input.value * output.value.div_ceil(tp),
             },
-            Operator::Embedding { vocab, hidden } => vocab.value.div_ceil(tp) * hidden.value,
+            Operator::Embedding { vocab, hidden, split: Split::Vocab } => {
+                vocab.value.div_ceil(tp) * hidden.value
+            }
             Operator::Attention { .. } | Operator::LatentAttention { .. } => elements.div_ceil(tp),
             Operator::Experts { .. } => elements.div_ceil(self.plan.ep * self.plan.moe_tp),
+            // A scale for each head goes with its head.
+            Operator::Norm { split: Split::Heads, .. } if rank == 2 => elements.div_ceil(tp),
+            Operator::Norm { split: Split::KvHeads, .. } if rank == 2 => elements.div_ceil(self.kv_parts),
             _ => elements,
         }
     }

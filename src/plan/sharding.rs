@@ -21,6 +21,7 @@ pub enum Sharding {
 pub fn output(operator: &Operator, input: Sharding) -> Sharding {
     match operator {
         Operator::Input { .. } | Operator::Router { .. } => Sharding::Replicate,
+        Operator::Embedding { split: Split::Replicate, .. } => Sharding::Replicate,
         Operator::Embedding { .. } | Operator::Experts { .. } => Sharding::Partial,
         Operator::Linear { split, .. } => match split {
             Split::Column | Split::Heads | Split::KvHeads | Split::Vocab => Sharding::Shard,

@@ -49,12 +49,22 @@ impl ModelConfig {
         let keys = Keys::new(&map);
         let model_type = keys.text("model_type")?;
         let architectures = keys.texts("architectures")?.unwrap_or_default();
-        let dtype = match keys.text("dtype")? {
-            Some(dtype) => Some(dtype),
-            None => keys.text("torch_dtype")?,
+        let text = language(&map);
+        let inside = Keys::new(text);
+        let mut dtype = None;
+        for (keys, key) in
+            [(&keys, "dtype"), (&keys, "torch_dtype"), (&inside, "dtype"), (&inside, "torch_dtype")]
+        {
+            if dtype.is_none() {
+                dtype = keys.text(key)?;
+            }
+        }
+        let max_context = match inside.count_or_none("max_position_embeddings")? {
+            Some(count) => Some(count.value),
+            None => keys.count_or_none("max_position_embeddings")?.map(|count| count.value),
         };
-        let max_context = keys.count_or_none("max_position_embeddings")?.map(|count| count.value);
-        let quantization = Quantization::find(&map, hf_quant_config)?;
+        let stated = |map: &Map<String, Value>| quantization::KEYS.iter().any(|key| map.contains_key(*key));
+        let quantization = Quantization::find(if stated(&map) { &map } else { text }, hf_quant_config)?;
         Ok(ModelConfig { model_type, architectures, dtype, max_context, quantization, map })
     }
 
@@ -74,6 +84,16 @@ impl ModelConfig {
             _ => None,
         }
     }
+}
+
+/// Where multimodal models keep the configuration of their language model.
+const LANGUAGE: &[&[&str]] =
+    &[&["text_config"], &["llm_config"], &["language_config"], &["thinker_config", "text_config"]];
+
+/// The object that describes the language model: one of [`LANGUAGE`], else the file itself.
+fn language(map: &Map<String, Value>) -> &Map<String, Value> {
+    let inside = |map, key: &&str| Map::get(map, *key).and_then(Value::as_object);
+    LANGUAGE.iter().find_map(|path| path.iter().try_fold(map, inside)).unwrap_or(map)
 }
 
 /// The JSON object that `text` must be.
@@ -96,6 +116,21 @@ mod tests {
         let new = ModelConfig::parse(r#"{"dtype": "bfloat16"}"#).unwrap();
         assert_eq!(old.weight_format(), Some("bf16"));
         assert_eq!(old.dtype, new.dtype);
+    }
+
+    #[test]
+    fn what_a_multimodal_file_says_of_its_language_model_is_found() {
+        for text in [
+            r#"{"text_config": {"dtype": "bfloat16", "max_position_embeddings": 7}}"#,
+            r#"{"torch_dtype": "bfloat16", "llm_config": {"dtype": "float16", "max_position_embeddings": 7}}"#,
+            r#"{"thinker_config": {"text_config": {"torch_dtype": "bfloat16", "max_position_embeddings": 7}}}"#,
+        ] {
+            let config = ModelConfig::parse(text).unwrap();
+            assert_eq!((config.weight_format(), config.max_context), (Some("bf16"), Some(7)), "{text}");
+        }
+        let text =
+            r#"{"dtype": "bfloat16", "text_config": {"quantization_config": {"quant_method": "mxfp4"}}}"#;
+        assert_eq!(ModelConfig::parse(text).unwrap().weight_format(), Some("mxfp4"));
     }
 
     #[test]

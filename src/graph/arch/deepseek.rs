@@ -30,7 +30,7 @@ fn build(keys: &Keys<'_>, correction_bias: Option<&'static str>) -> Result<Model
     keys.only("moe_layer_freq", &json!(1))?;
     let latent = Latent::read(keys, hidden)?;
     let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
-    let layer = |network| Layer { hidden, norm_bias: false, mixer: Mixer::Latent(latent.clone()), network };
+    let layer = |network| Layer::of(hidden, Mixer::Latent(latent.clone()), network);
     let dense = keys
         .stated("first_k_dense_replace")?
         .count_unless_zero("first_k_dense_replace")?

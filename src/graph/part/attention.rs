@@ -4,7 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
-use crate::graph::assembly::{Assembly, Matrix, Scale, once, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, Scale, once, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::reach::Reach;
@@ -20,17 +20,12 @@ pub enum QkNorm {
     Absent,
     /// One scale of `head_dim` for all heads (Qwen3).
     PerHead,
+    /// One scale and shift of `head_dim` for all heads (Phi).
+    PerHeadWithShift,
+    /// A scale of `head_dim` for each head (Command R+).
+    EachHead,
     /// Over the whole projection, with a scale for each element (MiniMax-M2, OLMo-2).
     WholeProjection,
-}
-
-/// How the checkpoint stores the three projections.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Packing {
-    /// `q_proj`, `k_proj`, `v_proj`.
-    Separate,
-    /// Rows of one `qkv_proj` (Phi-3): each operator reads its own.
-    Joined,
 }
 
 /// Attention over heads, as one layer has it.
@@ -54,22 +49,25 @@ pub struct Attention {
     pub reach: Reach,
     /// A learned logit per head in the softmax's denominator (gpt-oss).
     pub sinks: bool,
-    /// How the checkpoint stores the projections.
-    pub packing: Packing,
 }
 
 impl Attention {
-    /// Plain attention of the usual keys; `head_dim` where the file or the class gives one.
-    fn read(keys: &Keys<'_>, hidden: Count, heads: Count, kv_heads: Count) -> Result<Attention, Error> {
-        let head_dim = match keys.count_or_none("head_dim")? {
+    /// Plain attention of these dimensions; without `head_dim`, heads share `hidden` between them.
+    pub fn of(
+        hidden: Count,
+        heads: Count,
+        kv_heads: Count,
+        head_dim: Option<Count>,
+    ) -> Result<Attention, Error> {
+        let head_dim = match head_dim {
             Some(head_dim) => head_dim,
             None => quotient(hidden, heads)?,
         };
         if !heads.value.is_multiple_of(kv_heads.value) {
             return Err(Error::new(
-                "num_key_value_heads",
+                kv_heads.symbol,
                 kv_heads.value.to_string(),
-                format!("a divisor of num_attention_heads {}", heads.value),
+                format!("a divisor of {} {}", heads.symbol, heads.value),
                 "copy both values from the model's config.json",
             ));
         }
@@ -83,7 +81,6 @@ impl Attention {
             qk_norm: QkNorm::Absent,
             reach: Reach::All,
             sinks: false,
-            packing: Packing::Separate,
         })
     }
 
@@ -97,9 +94,9 @@ impl Attention {
         let heads = keys.count("num_attention_heads")?;
         let kv_heads = match keys.count_or_none("num_key_value_heads")? {
             Some(kv_heads) => kv_heads,
-            None => Count::derived("num_key_value_heads", heads.value, "num_attention_heads, as in MHA"),
+            None => mha(heads),
         };
-        Attention::read(keys, hidden, heads, kv_heads)
+        Attention::of(hidden, heads, kv_heads, keys.count_or_none("head_dim")?)
     }
 
     /// What a layer of it caches.
@@ -114,11 +111,7 @@ impl Attention {
         let q_width = width("q_width", heads, head_dim, "num_attention_heads × head_dim");
         let kv_width = width("kv_width", kv_heads, head_dim, "num_key_value_heads × head_dim");
         let mut project = |name: &'static str, output, split| {
-            let tensor = match self.packing {
-                Packing::Separate => format!("self_attn.{name}"),
-                Packing::Joined => "self_attn.qkv_proj".to_owned(),
-            };
-            let (role, bias) = (Role::Attention, self.qkv_bias);
+            let (tensor, role, bias) = (format!("self_attn.{name}"), Role::Attention, self.qkv_bias);
             block.linear(from, Matrix { name, tensor, input: hidden, output, split, role, bias })
         };
         let q = project("q_proj", q_width, Split::Heads);
@@ -159,11 +152,18 @@ impl Attention {
         let tensor = format!("self_attn.{name}");
         let (width, rows, split) = match self.qk_norm {
             QkNorm::Absent => return from,
-            QkNorm::PerHead => (self.head_dim, heads, split),
             QkNorm::WholeProjection => (projection, once(), Split::Replicate),
+            _ => (self.head_dim, heads, split),
         };
-        block.norm(from, Scale { name, tensor, width, rows, split, bias: false })
+        let affine = Affine::shift(self.qk_norm == QkNorm::PerHeadWithShift);
+        let by_row = self.qk_norm == QkNorm::EachHead;
+        block.norm(from, Scale { name, tensor, width, rows, split, affine, by_row })
     }
+}
+
+/// As many key and value heads as query heads.
+pub fn mha(heads: Count) -> Count {
+    Count::derived("num_key_value_heads", heads.value, "as many as query heads, as in MHA")
 }
 
 /// `heads` heads of `head_dim` elements. Both stay within the limits of their keys, so the product fits.
@@ -175,9 +175,9 @@ pub(super) fn width(symbol: &'static str, heads: Count, head_dim: Count, how: &'
 fn quotient(hidden: Count, heads: Count) -> Result<Count, Error> {
     if !hidden.value.is_multiple_of(heads.value) {
         return Err(Error::new(
-            "num_attention_heads",
+            heads.symbol,
             heads.value.to_string(),
-            format!("a divisor of hidden_size {}, or a head_dim", hidden.value),
+            format!("a divisor of {} {}, or a head_dim", hidden.symbol, hidden.value),
             "copy head_dim from the model's config.json",
         ));
     }

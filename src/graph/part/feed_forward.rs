@@ -4,24 +4,18 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::attention::Packing;
 use crate::graph::assembly::{Assembly, Matrix};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
-/// The matrices of a feed-forward network, with the checkpoint's names for them.
+/// The matrices of a feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
-    /// `act(gate_proj) × up_proj`, then `down_proj`; `gate_up_proj` where joined.
-    Gated(Packing),
-    /// `act(up)`, then `down`.
-    Plain {
-        /// The first matrix, e.g. `c_fc`.
-        up: &'static str,
-        /// The second, e.g. `c_proj`.
-        down: &'static str,
-    },
+    /// `act(gate_proj) × up_proj`, then `down_proj`.
+    Gated,
+    /// `act(up_proj)`, then `down_proj`.
+    Plain,
 }
 
 /// A dense feed-forward network, as one layer has it.
@@ -56,7 +50,12 @@ const SHARED: Names = Names {
 impl FeedForward {
     /// Gate, up and down projections without biases, stored apart: what most models have.
     pub fn gated(hidden: Count, intermediate: Count) -> FeedForward {
-        FeedForward { hidden, intermediate, form: Form::Gated(Packing::Separate), bias: false }
+        FeedForward { hidden, intermediate, form: Form::Gated, bias: false }
+    }
+
+    /// Up and down projections, with biases on both or on neither.
+    pub fn plain(hidden: Count, intermediate: Count, bias: bool) -> FeedForward {
+        FeedForward { hidden, intermediate, form: Form::Plain, bias }
     }
 
     /// Adds the operators of a layer's `mlp`, from the normed stream on.
@@ -78,11 +77,6 @@ impl FeedForward {
         role: Role,
     ) -> NodeIndex {
         let FeedForward { hidden, intermediate, form, bias } = *self;
-        let (gate, up, down) = match form {
-            Form::Gated(Packing::Separate) => (Some("gate_proj"), "up_proj", "down_proj"),
-            Form::Gated(Packing::Joined) => (Some("gate_up_proj"), "gate_up_proj", "down_proj"),
-            Form::Plain { up, down } => (None, up, down),
-        };
         let column = |name, stored: &str| Matrix {
             name,
             tensor: format!("{tensor}.{stored}"),
@@ -93,17 +87,18 @@ impl FeedForward {
             bias,
         };
         let mut wide = vec![];
-        if let Some(gate) = gate {
-            wide.push(block.linear(from, column(names.gate, gate)));
+        let gated = form == Form::Gated;
+        if gated {
+            wide.push(block.linear(from, column(names.gate, "gate_proj")));
         }
-        wide.push(block.linear(from, column(names.up, up)));
-        let activation = Operator::Activation { width: intermediate, gated: gate.is_some() };
+        wide.push(block.linear(from, column(names.up, "up_proj")));
+        let activation = Operator::Activation { width: intermediate, gated };
         let activated = block.node(names.activation, activation, vec![], &wide);
         block.linear(
             activated,
             Matrix {
                 name: names.down,
-                tensor: format!("{tensor}.{down}"),
+                tensor: format!("{tensor}.down_proj"),
                 input: intermediate,
                 output: hidden,
                 split: Split::Row,

@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use super::attention::width;
-use crate::graph::assembly::{Assembly, Matrix, Scale, once, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, Scale, once, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -75,7 +75,8 @@ impl Latent {
             width,
             rows: once(),
             split: Split::Replicate,
-            bias: false,
+            affine: Affine::Scale,
+            by_row: false,
         };
         let q_head =
             sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");

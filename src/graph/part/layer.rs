@@ -1,12 +1,14 @@
-//! One transformer layer: norm, attention, sum, norm, feed-forward network, sum.
+//! One transformer layer: attention and a feed-forward network, their norms, and their sums with the stream.
 //!
 //! Equal layers compare equal, which is how they become one block.
+
+use petgraph::graph::NodeIndex;
 
 use super::attention::Attention;
 use super::feed_forward::FeedForward;
 use super::latent::Latent;
 use super::moe::Moe;
-use crate::graph::assembly::Assembly;
+use crate::graph::assembly::{Affine, Assembly};
 use crate::graph::cache::Cache;
 use crate::graph::model::Block;
 use crate::graph::operator::Operator;
@@ -30,13 +32,34 @@ pub enum Network {
     Moe(Box<Moe>),
 }
 
-/// A pre-norm layer.
+/// Where a layer has norms, and where what it works out joins the residual stream.
+///
+/// `norm` is a norm with a weight of its own, `mix` attention or its like, `net` the feed-forward network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrangement {
+    /// `x += mix(norm(x)); x += net(norm(x))`: Llama and most others.
+    PreNorm,
+    /// `x += norm(mix(x)); x += norm(net(x))`: OLMo-2, EXAONE-4.
+    PostNorm,
+    /// `x += norm(mix(norm(x))); x += norm(net(norm(x)))`: Gemma-2 and 3, GLM-4-0414.
+    Sandwich,
+    /// `x = norm(x + mix(x)); x = norm(x + net(x))`: OPT-350m.
+    NormedSum,
+    /// `h = norm(x); x += mix(h) + net(h)`: GPT-J, Phi-2, Cohere, Falcon-7B.
+    Parallel,
+    /// `x += mix(norm(x)) + net(norm(x))`, each with its own norm: GPT-NeoX, Falcon-40B.
+    ParallelTwoNorms,
+}
+
+/// A layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// LayerNorm's shifts beside its scales.
-    pub norm_bias: bool,
+    /// What its norms learn.
+    pub norm: Affine,
+    /// Where its norms and sums are.
+    pub arrangement: Arrangement,
     /// What mixes tokens.
     pub mixer: Mixer,
     /// What works on each token alone.
@@ -44,9 +67,14 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// A layer of attention over heads with RMSNorm.
+    /// A pre-norm layer of attention over heads with RMSNorm.
     pub fn new(attention: Attention, network: Network) -> Layer {
-        Layer { hidden: attention.hidden, norm_bias: false, mixer: Mixer::Attention(attention), network }
+        Layer::of(attention.hidden, Mixer::Attention(attention), network)
+    }
+
+    /// A pre-norm layer with RMSNorm.
+    pub fn of(hidden: Count, mixer: Mixer, network: Network) -> Layer {
+        Layer { hidden, norm: Affine::Scale, arrangement: Arrangement::PreNorm, mixer, network }
     }
 
     /// Whether it attends to a window only.
@@ -62,23 +90,89 @@ impl Layer {
     /// The layer as a block of the graph, standing for `layers`.
     pub fn block(&self, name: &'static str, layers: Vec<u32>) -> Block {
         let mut block = Assembly::default();
-        let add = || Operator::Add { width: self.hidden };
         let input = block.input(self.hidden);
-        let normed = block.stream_norm(input, "input_norm", "input_layernorm", self.norm_bias);
-        let (mixed, caches): (_, Vec<Cache>) = match &self.mixer {
-            Mixer::Attention(attention) => (attention.assemble(&mut block, normed), attention.caches()),
-            Mixer::Latent(latent) => (latent.assemble(&mut block, normed), latent.caches()),
+        let caches = match self.arrangement {
+            Arrangement::Parallel | Arrangement::ParallelTwoNorms => self.parallel(&mut block, input),
+            _ => self.sequential(&mut block, input),
         };
-        let stream = block.node("attention_add", add(), vec![], &[mixed, input]);
-        let normed =
-            block.stream_norm(stream, "post_attention_norm", "post_attention_layernorm", self.norm_bias);
-        let mut sums = match &self.network {
-            Network::Dense(network) => vec![network.assemble(&mut block, normed)],
-            Network::Moe(moe) => moe.assemble(&mut block, normed),
-        };
-        sums.push(stream);
-        block.node("ffn_add", add(), vec![], &sums);
         block.finish(name, layers, caches)
+    }
+
+    fn sequential(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
+        use Arrangement::{NormedSum, PostNorm, PreNorm, Sandwich};
+        let of = self.arrangement;
+        let normed = match of {
+            PreNorm | Sandwich => self.normed(block, input, "input_norm", "input_layernorm"),
+            _ => input,
+        };
+        let (mut mixed, caches) = self.mix(block, normed);
+        if matches!(of, PostNorm | Sandwich) {
+            mixed = self.normed(block, mixed, "post_attention_norm", "post_attention_layernorm");
+        }
+        let mut stream = self.add(block, "attention_add", &[mixed, input]);
+        let mut normed = stream;
+        if matches!(of, PreNorm | NormedSum) {
+            normed = self.normed(block, stream, "post_attention_norm", "post_attention_layernorm");
+        } else if of == Sandwich {
+            normed = self.normed(block, stream, "pre_ffn_norm", "pre_feedforward_layernorm");
+        }
+        if of == NormedSum {
+            stream = normed;
+        }
+        let mut sums = self.networked(block, normed);
+        if matches!(of, PostNorm | Sandwich) {
+            let whole = if let [one] = sums[..] { one } else { self.add(block, "experts_add", &sums) };
+            sums = vec![self.normed(block, whole, "post_ffn_norm", "post_feedforward_layernorm")];
+        }
+        sums.push(stream);
+        let sum = self.add(block, "ffn_add", &sums);
+        if of == NormedSum {
+            self.normed(block, sum, "post_ffn_norm", "post_feedforward_layernorm");
+        }
+        caches
+    }
+
+    fn parallel(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
+        let normed = self.normed(block, input, "input_norm", "input_layernorm");
+        let (mixed, caches) = self.mix(block, normed);
+        let normed = match self.arrangement {
+            Arrangement::Parallel => normed,
+            _ => self.normed(block, input, "post_attention_norm", "post_attention_layernorm"),
+        };
+        // One sum, and so one exchange, for both.
+        let mut sums = vec![mixed];
+        sums.extend(self.networked(block, normed));
+        sums.push(input);
+        self.add(block, "layer_add", &sums);
+        caches
+    }
+
+    fn mix(&self, block: &mut Assembly, from: NodeIndex) -> (NodeIndex, Vec<Cache>) {
+        match &self.mixer {
+            Mixer::Attention(attention) => (attention.assemble(block, from), attention.caches()),
+            Mixer::Latent(latent) => (latent.assemble(block, from), latent.caches()),
+        }
+    }
+
+    fn networked(&self, block: &mut Assembly, from: NodeIndex) -> Vec<NodeIndex> {
+        match &self.network {
+            Network::Dense(network) => vec![network.assemble(block, from)],
+            Network::Moe(moe) => moe.assemble(block, from),
+        }
+    }
+
+    fn normed(
+        &self,
+        block: &mut Assembly,
+        from: NodeIndex,
+        name: &'static str,
+        tensor: &'static str,
+    ) -> NodeIndex {
+        block.stream_norm(from, name, tensor, self.norm)
+    }
+
+    fn add(&self, block: &mut Assembly, name: &'static str, inputs: &[NodeIndex]) -> NodeIndex {
+        block.node(name, Operator::Add { width: self.hidden }, vec![], inputs)
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Quantization {
 }
 
 const KEY: &str = "quantization_config";
+/// The keys under which a configuration states it.
+pub(super) const KEYS: [&str; 2] = [KEY, "compression_config"];
 const FIX: &str = "state the weight format yourself, or use a checkpoint in one of these";
 const KNOWN: &str =
     "fp8, fbgemm_fp8, mxfp4, awq, gptq, compressed-tensors or modelopt with one uniform weight format";
@@ -45,7 +47,7 @@ impl Quantization {
         config: &Map<String, Value>,
         hf_quant_config: Option<&Map<String, Value>>,
     ) -> Result<Option<Quantization>, Error> {
-        let inside = match config.get(KEY).or_else(|| config.get("compression_config")) {
+        let inside = match KEYS.iter().find_map(|key| config.get(*key)) {
             None | Some(Value::Null) => None,
             Some(Value::Object(map)) => Some(Quantization::read(map)?),
             Some(other) => return Err(Error::new(KEY, shown(other), "an object", FIX)),
