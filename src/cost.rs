@@ -11,6 +11,7 @@ pub mod latent;
 pub mod linear;
 pub mod machine;
 pub mod memory;
+pub mod recurrence;
 pub mod roofline;
 pub mod task;
 
@@ -27,6 +28,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         latent::FORMULAS,
         linear::FORMULAS,
         memory::FORMULAS,
+        recurrence::FORMULAS,
         roofline::FORMULAS,
     ]
     .concat()

@@ -9,4 +9,5 @@ pub mod model;
 pub mod operator;
 pub mod part;
 pub mod reach;
+pub mod rule;
 pub mod tensor;

@@ -38,6 +38,8 @@ pub enum Role {
     Bias,
     /// Learned attention sinks: a logit per head.
     Sink,
+    /// Kernels of short convolutions, and decays, steps and skips of recurrences: small, like norms.
+    Recurrence,
 }
 
 /// A tensor of the checkpoint, whole.

@@ -78,6 +78,9 @@ impl Module {
         let Task::Compute { operator, role, .. } = task else { return Module::Communication };
         match operator {
             Operator::Attention { .. } | Operator::LatentAttention { .. } => Module::Attention,
+            Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
+                Module::Attention
+            }
             Operator::Activation { .. } => Module::FeedForward,
             Operator::Router { .. } | Operator::Experts { .. } => Module::Experts,
             Operator::Embedding { .. } | Operator::Sampling { .. } => Module::Vocabulary,
@@ -86,7 +89,7 @@ impl Module {
                 Role::Attention => Module::Attention,
                 Role::Expert | Role::SharedExpert | Role::Router => Module::Experts,
                 Role::Embedding | Role::LmHead => Module::Vocabulary,
-                Role::Mlp | Role::Norm | Role::Bias | Role::Sink => Module::FeedForward,
+                Role::Mlp | Role::Norm | Role::Bias | Role::Sink | Role::Recurrence => Module::FeedForward,
             },
         }
     }
