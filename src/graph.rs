@@ -11,3 +11,4 @@ pub mod part;
 pub mod reach;
 pub mod rule;
 pub mod tensor;
+pub mod tower;

@@ -1,5 +1,6 @@
 //! What a device must hold: weights, cache, activations, buffers. Residency, not traffic.
 
+use super::indexer::key_bytes;
 use super::machine::Chip;
 use crate::graph::cache::{Cache, StateWidth};
 use crate::quantity::count::Count;
@@ -59,9 +60,12 @@ pub fn kv_per_sequence<R: Read>(
     let n = |count: Count| read.count(count);
     let (width, limit) = match *cache {
         Cache::Heads { kv_heads, head_dim, v_head_dim, reach } => {
-            (n(kv_heads) * (n(head_dim) + n(v_head_dim)), reach.kept().map(n))
+            (n(kv_heads) * (n(head_dim) + n(v_head_dim)), reach.limit().map(n))
         }
         Cache::Latent { kv_lora_rank, qk_rope_head_dim } => (n(kv_lora_rank) + n(qk_rope_head_dim), None),
+        Cache::IndexKeys { head_dim } => {
+            return (cached_tokens(tokens, None, parts, chip) * key_bytes(n(head_dim))).is(&INDEX);
+        }
         Cache::State { elements, width, .. } => return state_bytes(n(elements), width, chip),
     };
     (cached_tokens(tokens, limit, parts, chip) * width * chip.kv_bytes).is(&KV)
@@ -130,6 +134,12 @@ crate::formulas! {
         unit: BYTE,
         why: "a key and a value per cached token and head here, or the latent; sinks are logits and take none",
         cite: "Shazeer 2019; DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4",
+    }
+    INDEX {
+        symbol: "index_keys_per_sequence",
+        unit: BYTE,
+        why: "an indexer's keys, one per cached token for all its heads, beside the latents that it picks from",
+        cite: "DeepSeek-AI 2025 (DeepSeek-V3.2), 2.1",
     }
     STATE {
         symbol: "state_per_sequence",

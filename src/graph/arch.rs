@@ -3,14 +3,20 @@
 //! Adding an architecture: a file in `arch/` and its line in `ARCHITECTURES`.
 
 pub mod deepseek;
+pub mod deepseek_sparse;
 pub mod gpt_oss;
 pub mod llama;
+pub mod llama4;
 pub mod minimax_m2;
 pub mod mixtral;
+pub mod mllama;
 pub mod phi3;
 pub mod qwen;
 pub mod qwen_moe;
 pub mod starcoder2;
+pub mod vision;
+pub mod vision_language;
+pub mod wrapper;
 
 use super::model::ModelGraph;
 use crate::spec::error::Error;
@@ -32,18 +38,32 @@ pub struct Architecture {
 pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
+    of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
+    of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
+    of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek_sparse::build_glm_lite),
+    of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("gpt_oss", "GptOssForCausalLM", gpt_oss::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
+    of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
     of("llama", "LlamaForCausalLM", llama::build),
+    of("llama4", "Llama4ForConditionalGeneration", llama4::build),
+    of("llama4_text", "Llama4ForCausalLM", llama4::build_text),
+    of("llava", "LlavaForConditionalGeneration", vision_language::build_llava),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
+    of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
     of("mixtral", "MixtralForCausalLM", mixtral::build),
+    of("mllama", "MllamaForConditionalGeneration", mllama::build),
     of("phi3", "Phi3ForCausalLM", phi3::build),
     of("qwen2", "Qwen2ForCausalLM", qwen::build_qwen2),
+    of("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", vision_language::build_qwen2_5_vl),
     of("qwen2_moe", "Qwen2MoeForCausalLM", qwen_moe::build_qwen2),
+    of("qwen2_vl", "Qwen2VLForConditionalGeneration", vision_language::build_qwen2_vl),
     of("qwen3", "Qwen3ForCausalLM", qwen::build_qwen3),
     of("qwen3_moe", "Qwen3MoeForCausalLM", qwen_moe::build_qwen3),
+    of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
+    of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
     of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
 ];
 

@@ -26,6 +26,11 @@ pub enum Cache {
         /// Elements of the shared rotary key.
         qk_rope_head_dim: Count,
     },
+    /// Keys of a sparse attention's indexer, one per token for all its heads, in a format of their own.
+    IndexKeys {
+        /// Elements of a key.
+        head_dim: Count,
+    },
     /// A state of fixed size, rewritten by every token: it neither grows nor lies in pages.
     State {
         /// What holds it, e.g. `conv`, `ssm`.
@@ -59,14 +64,14 @@ impl StateWidth {
 }
 
 impl Cache {
-    /// Elements that it keeps per token; a state keeps none.
+    /// Elements of keys and values that it keeps per token; index keys and states are counted apart.
     pub fn elements_per_token(&self) -> u64 {
         match self {
             Cache::Heads { kv_heads, head_dim, v_head_dim, .. } => {
                 kv_heads.value * (head_dim.value + v_head_dim.value)
             }
             Cache::Latent { kv_lora_rank, qk_rope_head_dim } => kv_lora_rank.value + qk_rope_head_dim.value,
-            Cache::State { .. } => 0,
+            Cache::IndexKeys { .. } | Cache::State { .. } => 0,
         }
     }
 
@@ -74,15 +79,15 @@ impl Cache {
     pub fn state_bytes(&self) -> u64 {
         match self {
             Cache::State { elements, width, .. } => elements.value * width.bytes(),
-            Cache::Heads { .. } | Cache::Latent { .. } => 0,
+            Cache::Heads { .. } | Cache::Latent { .. } | Cache::IndexKeys { .. } => 0,
         }
     }
 
     /// Tokens that it keeps at most.
     pub fn limit(&self) -> Option<u64> {
         match self {
-            Cache::Heads { reach, .. } => reach.kept().map(|tokens| tokens.value),
-            Cache::Latent { .. } | Cache::State { .. } => None,
+            Cache::Heads { reach, .. } => reach.limit().map(|tokens| tokens.value),
+            Cache::Latent { .. } | Cache::IndexKeys { .. } | Cache::State { .. } => None,
         }
     }
 
@@ -95,7 +100,7 @@ impl Cache {
             Cache::State { name, elements, parts, width } => {
                 Cache::State { name, elements: elements.split(tp.min(parts.value)), parts, width }
             }
-            Cache::Latent { .. } => self,
+            Cache::Latent { .. } | Cache::IndexKeys { .. } => self,
         }
     }
 }

@@ -6,6 +6,7 @@ use super::cache::Cache;
 use super::model::{Block, ModelGraph, Node};
 use super::operator::Operator;
 use super::tensor::{Role, Weight};
+use super::tower::Tower;
 
 /// The legitimate parameter counts of one model, kept apart.
 #[derive(
@@ -16,7 +17,9 @@ pub struct Parameters {
     pub unique: u64,
     /// Persistent buffers, e.g. `e_score_correction_bias`.
     pub buffers: u64,
-    /// Unique parameters that one token passes: all but the routed experts not chosen for it.
+    /// Those of `unique` in vision and audio encoders and their projectors.
+    pub towers: u64,
+    /// Unique parameters that one token of text passes: all but encoders and the routed experts not chosen for it.
     ///
     /// The embedding counts whole, although a token reads one row; without it, model cards' figures come out.
     pub active: u64,
@@ -99,8 +102,10 @@ impl ModelGraph {
         let copy = |weight: &&Weight| matches!(weight.role, Role::Embedding | Role::LmHead);
         let shipped: u64 = self.mtp.iter().map(Weight::elements).sum();
         let mtp_copies: u64 = self.mtp.iter().filter(copy).map(Weight::elements).sum();
+        let towers = self.towers.iter().map(Tower::parameters).sum();
         Parameters {
-            unique: total(Node::parameters),
+            unique: total(Node::parameters) + towers,
+            towers,
             buffers: total(|node| {
                 node.weights.iter().filter(|weight| weight.buffer).map(Weight::elements).sum()
             }),
@@ -142,6 +147,7 @@ impl ModelGraph {
             tensors.extend(of_block[*block].iter().map(named));
         }
         tensors.extend(self.head.weights());
+        tensors.extend(self.towers.iter().flat_map(Tower::tensors));
         tensors
     }
 
@@ -152,7 +158,10 @@ impl ModelGraph {
             let once: u128 = block.graph.node_weights().flat_map(|node| &node.weights).map(elements).sum();
             u128::from(block.repeats()) * once
         };
-        self.all_blocks().map(block).sum::<u128>() + self.mtp.iter().map(elements).sum::<u128>()
+        let towers = self.towers.iter().flat_map(|tower| &tower.parts).map(|part| block(&part.block));
+        self.all_blocks().map(block).sum::<u128>()
+            + towers.sum::<u128>()
+            + self.mtp.iter().map(elements).sum::<u128>()
     }
 }
 

@@ -5,6 +5,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use super::cache::Cache;
 use super::operator::Operator;
 use super::tensor::{Tensor, Weight};
+use super::tower::Tower;
 use crate::quantity::count::Count;
 
 /// An operator in its place: its name and the weights it reads.
@@ -56,6 +57,8 @@ pub struct ModelGraph {
     pub head: Block,
     /// Multi-token-prediction weights, where the checkpoint ships them; kept apart.
     pub mtp: Vec<Weight>,
+    /// Encoders beside the language model.
+    pub towers: Vec<Tower>,
     /// What the names of layers' tensors begin with, e.g. `model.layers`.
     pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).

@@ -89,6 +89,32 @@ pub enum Operator {
         qk_nope_head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
+        /// Which keys a query sees.
+        reach: Reach,
+    },
+    /// Attention to what an encoder made of an image or another sequence: no mask, keys and values made once.
+    ///
+    /// `k_proj` and `v_proj` belong here, since they see the encoder's positions and not the tokens.
+    CrossAttention {
+        /// Query heads.
+        heads: Count,
+        /// Key and value heads.
+        kv_heads: Count,
+        /// Elements of a head.
+        head_dim: Count,
+        /// Width of the encoder's states.
+        source: Count,
+        /// Positions of the encoder that a sequence attends to.
+        positions: Count,
+    },
+    /// Scores all keys in reach with light heads over a key of its own and picks `top_k` of them.
+    Indexer {
+        /// Its heads.
+        heads: Count,
+        /// Elements of a head, and of the one key that all share.
+        head_dim: Count,
+        /// Keys chosen for each query.
+        top_k: Count,
     },
     /// A matrix for each slice of the input: `[tokens × input] · [input × output]`, `groups` times.
     GroupedLinear {
@@ -183,6 +209,8 @@ impl Operator {
             Operator::GroupedLinear { .. } => "grouped_linear",
             Operator::ShortConv { .. } => "short_conv",
             Operator::Recurrence { rule, .. } => rule.name(),
+            Operator::CrossAttention { .. } => "cross_attention",
+            Operator::Indexer { .. } => "indexer",
             Operator::Activation { .. } => "activation",
             Operator::Router { .. } => "router",
             Operator::Experts { .. } => "experts",
@@ -203,13 +231,14 @@ impl Operator {
             Operator::Norm { width, rows, .. } => width_of_rows(rows, width),
             Operator::Linear { output, .. } => output,
             Operator::Attention { heads, v_head_dim, .. } => width(heads, v_head_dim, "heads × head_dim"),
+            Operator::CrossAttention { heads, head_dim, .. } => width(heads, head_dim, "heads × head_dim"),
             Operator::LatentAttention { heads, v_head_dim, .. } => {
                 width(heads, v_head_dim, "heads × v_head_dim")
             }
             Operator::GroupedLinear { groups, output, .. } => width(groups, output, "groups × output"),
             Operator::ShortConv { channels, .. } => channels,
             Operator::Recurrence { heads, value_dim, .. } => width(heads, value_dim, "heads × value_dim"),
-            Operator::Router { top_k, .. } => top_k,
+            Operator::Router { top_k, .. } | Operator::Indexer { top_k, .. } => top_k,
             Operator::Sampling { .. } => Count::derived("token", 1, "one token id"),
         }
     }
@@ -235,13 +264,22 @@ impl Operator {
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
-            } => vec![
-                ("heads", heads),
-                ("kv_lora_rank", kv_lora_rank),
-                ("qk_rope_head_dim", qk_rope_head_dim),
-                ("qk_nope_head_dim", qk_nope_head_dim),
-                ("v_head_dim", v_head_dim),
-            ],
+                reach,
+            } => {
+                let mut dims = vec![("heads", heads), ("kv_lora_rank", kv_lora_rank)];
+                dims.extend([("qk_rope_head_dim", qk_rope_head_dim), ("qk_nope_head_dim", qk_nope_head_dim)]);
+                dims.push(("v_head_dim", v_head_dim));
+                dims.extend(reach.dim());
+                dims
+            }
+            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
+                let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
+                dims.extend([("source", source), ("positions", positions)]);
+                dims
+            }
+            Operator::Indexer { heads, head_dim, top_k } => {
+                vec![("heads", heads), ("head_dim", head_dim), ("top_k", top_k)]
+            }
             Operator::GroupedLinear { groups, input, output } => {
                 vec![("groups", groups), ("input", input), ("output", output)]
             }

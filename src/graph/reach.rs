@@ -32,8 +32,13 @@ impl<T: Copy> Reach<T> {
         }
     }
 
+    /// A window where there is one.
+    pub fn window(window: Option<T>) -> Reach<T> {
+        window.map_or(Reach::All, Reach::Window)
+    }
+
     /// Tokens kept at most, where later tokens see no more: a selection may still pick any.
-    pub fn kept(self) -> Option<T> {
+    pub fn limit(self) -> Option<T> {
         match self {
             Reach::Window(tokens) | Reach::Chunk(tokens) => Some(tokens),
             Reach::All | Reach::Selected(_) | Reach::Both => None,

@@ -40,6 +40,10 @@ pub enum Role {
     Sink,
     /// Kernels of short convolutions, and decays, steps and skips of recurrences: small, like norms.
     Recurrence,
+    /// Projections of a sparse attention's indexer.
+    Indexer,
+    /// Matrices and embeddings of vision and audio encoders and their projectors.
+    Tower,
 }
 
 /// A tensor of the checkpoint, whole.

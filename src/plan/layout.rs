@@ -37,7 +37,9 @@ pub(super) struct Layout<'a> {
 impl<'a> Layout<'a> {
     pub(super) fn new(plan: ParallelPlan, phase: Phase, tiers: &'a [TierShape], block: &'a Block) -> Self {
         let kv_heads = block.graph.node_weights().find_map(|node| match node.operator {
-            Operator::Attention { kv_heads, .. } => Some(kv_heads.value),
+            Operator::Attention { kv_heads, .. } | Operator::CrossAttention { kv_heads, .. } => {
+                Some(kv_heads.value)
+            }
             _ => None,
         });
         let kv_parts = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads));
@@ -144,8 +146,11 @@ impl<'a> Layout<'a> {
             Operator::Linear { split, .. }
             | Operator::Embedding { split, .. }
             | Operator::ShortConv { split, .. } => by(*split),
-            Operator::Attention { .. } | Operator::LatentAttention { .. } => self.plan.tp,
-            Operator::GroupedLinear { .. } | Operator::Recurrence { .. } => self.plan.tp,
+            Operator::Attention { .. }
+            | Operator::LatentAttention { .. }
+            | Operator::CrossAttention { .. }
+            | Operator::GroupedLinear { .. }
+            | Operator::Recurrence { .. } => self.plan.tp,
             _ => input.parts,
         }
     }
@@ -172,12 +177,17 @@ impl<'a> Layout<'a> {
                 let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
                 Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared }
             }
+            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
+                let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
+                Operator::CrossAttention { heads, kv_heads, head_dim, source, positions }
+            }
             Operator::LatentAttention {
                 heads,
                 kv_lora_rank,
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
+                reach,
             } => {
                 let heads = heads.split(tp);
                 Operator::LatentAttention {
@@ -186,6 +196,7 @@ impl<'a> Layout<'a> {
                     qk_rope_head_dim,
                     qk_nope_head_dim,
                     v_head_dim,
+                    reach,
                 }
             }
             Operator::GroupedLinear { groups, input, output } => {
@@ -346,6 +357,7 @@ impl<'a> Layout<'a> {
             Operator::Attention { .. } | Operator::LatentAttention { .. } => elements.div_ceil(tp),
             Operator::GroupedLinear { .. } | Operator::Recurrence { .. } => elements.div_ceil(tp),
             Operator::ShortConv { split, .. } if *split != Split::Replicate => elements.div_ceil(tp),
+            Operator::CrossAttention { .. } if role == Role::Attention => elements.div_ceil(self.kv_parts),
             Operator::Experts { .. } => elements.div_ceil(self.plan.ep * self.plan.moe_tp),
             // A scale for each head goes with its head.
             Operator::Norm { split: Split::Heads, .. } if rank == 2 => elements.div_ceil(tp),
@@ -364,13 +376,15 @@ fn result_width(operator: &Operator) -> Count {
         Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
         Operator::Linear { output, .. } => output,
         Operator::Attention { heads, v_head_dim, .. }
-        | Operator::LatentAttention { heads, v_head_dim, .. } => {
+        | Operator::LatentAttention { heads, v_head_dim, .. }
+        | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
             Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
         }
         Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
             operator.output()
         }
         Operator::Router { experts, .. } => experts,
+        Operator::Indexer { top_k, .. } => top_k,
         Operator::Sampling { vocab } => vocab,
     }
 }

@@ -12,7 +12,7 @@ use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
 /// Number of [`Role`]s.
-pub const ROLES: usize = Role::Recurrence as usize + 1;
+pub const ROLES: usize = Role::Tower as usize + 1;
 
 /// Weight elements that one device holds of something, by role.
 pub type Elements = [u64; ROLES];

@@ -3,6 +3,7 @@
 use mantile::cost::batch::Batch;
 use mantile::cost::latent::LatentAttention;
 use mantile::graph::model::ModelGraph;
+use mantile::graph::reach::Reach;
 use mantile::graph::tensor::Role;
 use mantile::quantity::num::Qty;
 use mantile::serving::economy::{Bill, Owned, usd_per_second, usd_per_token};
@@ -48,6 +49,7 @@ fn absorbed(keys: f64) -> (f64, f64) {
         qk_nope_head_dim: Qty(128.0),
         v_head_dim: Qty(128.0),
         matrix: Qty(0.0),
+        reach: Reach::All,
         absorbed: true,
     };
     let batch = Batch::new((Qty(1.0), Qty(1.0), Qty(keys - 1.0)), (Qty(1.0), Qty(1.0), Qty(1.0)));

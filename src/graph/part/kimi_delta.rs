@@ -60,7 +60,14 @@ impl KimiDelta {
         };
         mixed.push(low_rank([("f_a_proj", "self_attn.f_a_proj"), ("f_b_proj", "self_attn.f_b_proj")]));
         let z = low_rank([("g_a_proj", "self_attn.g_a_proj"), ("g_b_proj", "self_attn.g_b_proj")]);
-        mixed.push(project(block, from, ("b_proj", "self_attn.b_proj"), (hidden, heads), Split::Heads, false));
+        mixed.push(project(
+            block,
+            from,
+            ("b_proj", "self_attn.b_proj"),
+            (hidden, heads),
+            Split::Heads,
+            false,
+        ));
         let rule = Operator::Recurrence {
             rule: Rule::ChannelDelta,
             heads,

@@ -5,6 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use super::attention::Attention;
+use super::cross::Cross;
 use super::feed_forward::FeedForward;
 use super::latent::Latent;
 use super::moe::Moe;
@@ -21,6 +22,8 @@ pub enum Mixer {
     Attention(Attention),
     /// Multi-head latent attention.
     Latent(Latent),
+    /// Attention to an encoder's states.
+    Cross(Cross),
 }
 
 /// What works on each token alone.
@@ -79,7 +82,7 @@ impl Layer {
 
     /// Whether it attends to a window only.
     pub fn slides(&self) -> bool {
-        matches!(&self.mixer, Mixer::Attention(attention) if attention.reach.kept().is_some())
+        matches!(&self.mixer, Mixer::Attention(attention) if attention.reach.limit().is_some())
     }
 
     /// Whether it has experts.
@@ -151,6 +154,7 @@ impl Layer {
         match &self.mixer {
             Mixer::Attention(attention) => (attention.assemble(block, from), attention.caches()),
             Mixer::Latent(latent) => (latent.assemble(block, from), latent.caches()),
+            Mixer::Cross(cross) => (cross.assemble(block, from), cross.caches()),
         }
     }
 

@@ -51,8 +51,7 @@ impl Mamba {
         let form = (ConvForm::Activated, Split::Heads, conv_bias);
         let x = convolve(block, &[x], ("conv1d", "mamba.conv1d"), (inner, kernel), form);
         let steering = Count::derived("dt_b_c", dt_rank.value + 2 * state.value, "dt_rank + 2 × state_size");
-        let steering =
-            project(block, x, ("x_proj", "mamba.x_proj"), (inner, steering), Split::Row, false);
+        let steering = project(block, x, ("x_proj", "mamba.x_proj"), (inner, steering), Split::Row, false);
         let mut norm = |name: &'static str, width| match norms {
             None => steering,
             Some(affine) => {
@@ -61,7 +60,8 @@ impl Mamba {
                 block.norm(steering, Scale { name, tensor, width, rows, split, affine, by_row: false })
             }
         };
-        let (dt, b, c) = (norm("dt_layernorm", dt_rank), norm("b_layernorm", state), norm("c_layernorm", state));
+        let (dt, b, c) =
+            (norm("dt_layernorm", dt_rank), norm("b_layernorm", state), norm("c_layernorm", state));
         let dt = project(block, dt, ("dt_proj", "mamba.dt_proj"), (dt_rank, inner), Split::Heads, true);
         let scan = Operator::Recurrence {
             rule: Rule::Selective,
@@ -73,10 +73,8 @@ impl Mamba {
             chunk: None,
             state: StateWidth::Native,
         };
-        let weights = vec![
-            small("mamba.A_log", vec![inner.value, state.value]),
-            small("mamba.D", vec![inner.value]),
-        ];
+        let weights =
+            vec![small("mamba.A_log", vec![inner.value, state.value]), small("mamba.D", vec![inner.value])];
         let inputs = if b == c { vec![x, dt, b] } else { vec![x, dt, b, c] };
         let y = block.node("selective_scan", scan, weights, &inputs);
         let y = gate(block, y, z, inner);

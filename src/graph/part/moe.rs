@@ -16,6 +16,8 @@ use crate::spec::error::Error;
 pub enum Stacking {
     /// `[experts, out, in]`, without biases: what most models have.
     OutIn,
+    /// `[experts, in, out]`, without biases (Llama-4).
+    InOut,
     /// `[experts, in, out]`, with biases (gpt-oss).
     InOutWithBias,
 }
@@ -114,6 +116,10 @@ impl Moe {
             Stacking::OutIn => vec![
                 expert("gate_up_proj", vec![experts, 2 * inner, hidden]),
                 expert("down_proj", vec![experts, hidden, inner]),
+            ],
+            Stacking::InOut => vec![
+                expert("gate_up_proj", vec![experts, hidden, 2 * inner]),
+                expert("down_proj", vec![experts, inner, hidden]),
             ],
             Stacking::InOutWithBias => vec![
                 expert("gate_up_proj", vec![experts, hidden, 2 * inner]),

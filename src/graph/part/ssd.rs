@@ -107,7 +107,12 @@ impl Ssd {
         if self.norm {
             let width = Count::derived("group_width", inner.value / groups.value, "d_inner / groups");
             let weights = vec![weight("mamba.norm.weight", vec![inner.value], Role::Norm)];
-            y = block.node("mixer_norm", Operator::Norm { width, rows: groups, split: shared }, weights, &[y]);
+            y = block.node(
+                "mixer_norm",
+                Operator::Norm { width, rows: groups, split: shared },
+                weights,
+                &[y],
+            );
         }
         project(block, y, ("out_proj", "mamba.out_proj"), (inner, hidden), Split::Row, self.bias[1])
     }

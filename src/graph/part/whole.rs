@@ -113,6 +113,7 @@ impl Whole {
             blocks: blocks.collect(),
             head: self.head(),
             mtp,
+            towers: vec![],
             layer_prefix: self.names.of("model.layers"),
             layer_block,
         }
