@@ -7,6 +7,7 @@ pub mod deepseek_sparse;
 pub mod gpt_oss;
 pub mod llama;
 pub mod llama4;
+pub mod mamba;
 pub mod minimax_m2;
 pub mod mixtral;
 pub mod mllama;
@@ -39,6 +40,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
+    of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
     of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
     of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek_sparse::build_glm_lite),
     of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
@@ -49,6 +51,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("llama4", "Llama4ForConditionalGeneration", llama4::build),
     of("llama4_text", "Llama4ForCausalLM", llama4::build_text),
     of("llava", "LlavaForConditionalGeneration", vision_language::build_llava),
+    of("mamba", "MambaForCausalLM", mamba::build),
+    of("mamba2", "Mamba2ForCausalLM", mamba::build_second),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),

@@ -9,6 +9,7 @@ pub mod encoder;
 pub mod feed_forward;
 pub mod indexer;
 pub mod kimi_delta;
+pub mod kinds;
 pub mod latent;
 pub mod layer;
 pub mod lightning;

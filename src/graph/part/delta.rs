@@ -4,8 +4,8 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::recurrent::{conv_state, convolve, fixed, gate, head_state, product, project, small};
-use crate::graph::assembly::{Affine, Assembly, Scale};
+use super::recurrent::{conv_state, convolve, fixed, gate, head_norm, head_state, product, project, small};
+use crate::graph::assembly::Assembly;
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, Rule};
@@ -101,18 +101,7 @@ impl Delta {
         };
         let vector = |name: &str| small(format!("linear_attn.{name}"), vec![value_heads.value]);
         let y = block.node("delta_rule", rule, vec![vector("dt_bias"), vector("A_log")], &[qkv, b, a]);
-        let y = block.norm(
-            y,
-            Scale {
-                name: "mixer_norm",
-                tensor: "linear_attn.norm".to_owned(),
-                width: value_dim,
-                rows: value_heads,
-                split: Split::Heads,
-                affine: Affine::Scale,
-                by_row: false,
-            },
-        );
+        let y = head_norm(block, y, "linear_attn.norm", (value_heads, value_dim));
         let y = gate(block, y, z, values);
         project(block, y, ("out_proj", "linear_attn.out_proj"), (values, hidden), Split::Row, false)
     }

@@ -5,8 +5,8 @@
 use petgraph::graph::NodeIndex;
 
 use super::delta::CHUNK;
-use super::recurrent::{conv_state, convolve, fixed, gate, head_state, product, project, small};
-use crate::graph::assembly::{Affine, Assembly, Scale};
+use super::recurrent::{conv_state, convolve, fixed, gate, head_norm, head_state, product, project, small};
+use crate::graph::assembly::Assembly;
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, Rule};
@@ -83,18 +83,7 @@ impl KimiDelta {
             small("self_attn.dt_bias", vec![inner.value]),
         ];
         let y = block.node("delta_rule", rule, weights, &mixed);
-        let y = block.norm(
-            y,
-            Scale {
-                name: "mixer_norm",
-                tensor: "self_attn.o_norm".to_owned(),
-                width: head_dim,
-                rows: heads,
-                split: Split::Heads,
-                affine: Affine::Scale,
-                by_row: false,
-            },
-        );
+        let y = head_norm(block, y, "self_attn.o_norm", (heads, head_dim));
         let y = gate(block, y, z, inner);
         project(block, y, ("o_proj", "self_attn.o_proj"), (inner, hidden), Split::Row, false)
     }

@@ -5,10 +5,11 @@
 use petgraph::graph::NodeIndex;
 
 use super::recurrent::{conv_state, convolve, fixed, gate, head_state, project, small};
-use crate::graph::assembly::{Affine, Assembly, Scale, once};
+use crate::graph::assembly::{Affine, Assembly, once, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, Rule};
+use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
 /// A Mamba-1 mixer, as one layer has it.
@@ -52,12 +53,13 @@ impl Mamba {
         let x = convolve(block, &[x], ("conv1d", "mamba.conv1d"), (inner, kernel), form);
         let steering = Count::derived("dt_b_c", dt_rank.value + 2 * state.value, "dt_rank + 2 × state_size");
         let steering = project(block, x, ("x_proj", "mamba.x_proj"), (inner, steering), Split::Row, false);
-        let mut norm = |name: &'static str, width| match norms {
+        let mut norm = |name: &'static str, width: Count| match norms {
             None => steering,
             Some(affine) => {
-                let tensor = format!("mamba.{name}");
-                let (rows, split) = (once(), Split::Replicate);
-                block.norm(steering, Scale { name, tensor, width, rows, split, affine, by_row: false })
+                let learned = || weight(format!("mamba.{name}.weight"), vec![width.value], Role::Norm);
+                let weights = if affine == Affine::Absent { vec![] } else { vec![learned()] };
+                let norm = Operator::Norm { width, rows: once(), split: Split::Replicate };
+                block.node(name, norm, weights, &[steering])
             }
         };
         let (dt, b, c) =

@@ -99,6 +99,17 @@ pub(super) fn gate(block: &mut Assembly, x: NodeIndex, gate: NodeIndex, width: C
     block.node("gate", Operator::Activation { width, gated: true }, vec![], &[x, gate])
 }
 
+/// A norm of each head, with one scale for all of them.
+pub(super) fn head_norm(
+    block: &mut Assembly,
+    from: NodeIndex,
+    tensor: &str,
+    (heads, width): (Count, Count),
+) -> NodeIndex {
+    let weights = vec![weight(format!("{tensor}.weight"), vec![width.value], Role::Norm)];
+    block.node("mixer_norm", Operator::Norm { width, rows: heads, split: Split::Heads }, weights, &[from])
+}
+
 /// A small tensor of a recurrence.
 pub(super) fn small(name: impl Into<String>, shape: Vec<u64>) -> Weight {
     weight(name, shape, Role::Recurrence)
