@@ -5,12 +5,15 @@
 pub mod deepseek;
 pub mod deepseek_sparse;
 pub mod gpt_oss;
+pub mod jamba;
 pub mod llama;
 pub mod llama4;
 pub mod mamba;
+pub mod mamba_hybrid;
 pub mod minimax_m2;
 pub mod mixtral;
 pub mod mllama;
+pub mod nemotron_h;
 pub mod phi3;
 pub mod qwen;
 pub mod qwen_moe;
@@ -37,14 +40,18 @@ pub struct Architecture {
 
 /// Every architecture that is understood.
 pub static ARCHITECTURES: &[Architecture] = &[
+    of("bamba", "BambaForCausalLM", mamba_hybrid::build_bamba),
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
+    of("falcon_h1", "FalconH1ForCausalLM", mamba_hybrid::build_falcon_h1),
     of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
     of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
     of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek_sparse::build_glm_lite),
     of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("gpt_oss", "GptOssForCausalLM", gpt_oss::build),
+    of("granitemoehybrid", "GraniteMoeHybridForCausalLM", mamba_hybrid::build_granite),
+    of("jamba", "JambaForCausalLM", jamba::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
     of("llama", "LlamaForCausalLM", llama::build),
@@ -59,6 +66,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
     of("mixtral", "MixtralForCausalLM", mixtral::build),
     of("mllama", "MllamaForConditionalGeneration", mllama::build),
+    of("nemotron_h", "NemotronHForCausalLM", nemotron_h::build),
     of("phi3", "Phi3ForCausalLM", phi3::build),
     of("qwen2", "Qwen2ForCausalLM", qwen::build_qwen2),
     of("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", vision_language::build_qwen2_5_vl),
