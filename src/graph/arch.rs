@@ -6,17 +6,21 @@ pub mod deepseek;
 pub mod deepseek_sparse;
 pub mod gpt_oss;
 pub mod jamba;
+pub mod lfm2;
 pub mod llama;
 pub mod llama4;
 pub mod mamba;
 pub mod mamba_hybrid;
 pub mod minimax_m2;
+pub mod minimax_text;
 pub mod mixtral;
 pub mod mllama;
 pub mod nemotron_h;
 pub mod phi3;
 pub mod qwen;
 pub mod qwen_moe;
+pub mod qwen_next;
+pub mod recurrent_gemma;
 pub mod starcoder2;
 pub mod vision;
 pub mod vision_language;
@@ -54,12 +58,15 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("jamba", "JambaForCausalLM", jamba::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
+    of("lfm2", "Lfm2ForCausalLM", lfm2::build),
+    of("lfm2_moe", "Lfm2MoeForCausalLM", lfm2::build_moe),
     of("llama", "LlamaForCausalLM", llama::build),
     of("llama4", "Llama4ForConditionalGeneration", llama4::build),
     of("llama4_text", "Llama4ForCausalLM", llama4::build_text),
     of("llava", "LlavaForConditionalGeneration", vision_language::build_llava),
     of("mamba", "MambaForCausalLM", mamba::build),
     of("mamba2", "Mamba2ForCausalLM", mamba::build_second),
+    of("minimax", "MiniMaxForCausalLM", minimax_text::build),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
@@ -73,9 +80,15 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qwen2_moe", "Qwen2MoeForCausalLM", qwen_moe::build_qwen2),
     of("qwen2_vl", "Qwen2VLForConditionalGeneration", vision_language::build_qwen2_vl),
     of("qwen3", "Qwen3ForCausalLM", qwen::build_qwen3),
+    of("qwen3_5", "Qwen3_5ForConditionalGeneration", qwen_next::build_5),
+    of("qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", qwen_next::build_5_moe),
+    of("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", qwen_next::build_5_moe_text),
+    of("qwen3_5_text", "Qwen3_5ForCausalLM", qwen_next::build_5_text),
     of("qwen3_moe", "Qwen3MoeForCausalLM", qwen_moe::build_qwen3),
+    of("qwen3_next", "Qwen3NextForCausalLM", qwen_next::build_next),
     of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
     of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
+    of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
     of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
 ];
 
