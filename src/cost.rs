@@ -4,6 +4,7 @@
 pub mod attention;
 pub mod batch;
 pub mod collective;
+pub mod compressed;
 pub mod cross;
 pub mod drive;
 pub mod elementwise;

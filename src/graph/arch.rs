@@ -6,6 +6,7 @@ pub mod bloom;
 pub mod cohere;
 pub mod deepseek;
 pub mod deepseek_sparse;
+pub mod deepseek_v4;
 pub mod exaone;
 pub mod gemma;
 pub mod glm;
@@ -72,6 +73,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
+    of("deepseek_v4", "DeepseekV4ForCausalLM", deepseek_v4::build),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
     with_aliases(of("ernie4_5", "Ernie4_5ForCausalLM", llama_kin::build_ernie), &["Ernie4_5_ForCausalLM"]),
     of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_kin::build_ernie),

@@ -4,7 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::indexer::Indexer;
+use super::indexer::{Indexer, own_key};
 use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
@@ -141,7 +141,9 @@ impl Attention {
             Source::Shared => vec![],
             _ => vec![Cache::Heads { kv_heads, head_dim, v_head_dim, reach }],
         };
-        caches.extend(self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim }));
+        caches.extend(
+            self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim, every: own_key() }),
+        );
         caches
     }
 

@@ -74,6 +74,11 @@ impl Indexer {
                 inputs.push(norm(block, k, "index_k_norm", "k_norm", false));
             }
         }
-        block.node("indexer", Operator::Indexer { heads, head_dim, top_k }, vec![], &inputs)
+        block.node("indexer", Operator::Indexer { heads, head_dim, top_k, every: own_key() }, vec![], &inputs)
     }
+}
+
+/// Each token has a key of its own.
+pub fn own_key() -> Count {
+    Count::derived("tokens_of_a_key", 1, "a key for each token")
 }

@@ -4,6 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::hyper::{head_connection, stream_width};
 use super::layer::{Layer, name};
 use super::names::Names;
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
@@ -37,6 +38,8 @@ pub struct Whole {
     pub embedding_width: Option<Count>,
     /// Bias on the head (Phi-2, GPT-J).
     pub head_bias: bool,
+    /// Parallel residual streams (DeepSeek-V4), which the head sums.
+    pub streams: Option<Count>,
     /// Longest context in tokens, where the family states it by a key of its own.
     pub max_context: Option<u64>,
     /// How the checkpoint names tensors.
@@ -69,6 +72,7 @@ impl Whole {
             embedding_norm: false,
             embedding_width: None,
             head_bias: false,
+            streams: None,
             max_context: None,
             names: Names::default(),
         })
@@ -147,7 +151,13 @@ impl Whole {
 
     fn head(&self) -> Block {
         let mut block = Assembly::default();
-        let mut stream = block.input(self.hidden);
+        let mut stream = match self.streams {
+            None => block.input(self.hidden),
+            Some(streams) => {
+                let all = block.input(stream_width(self.hidden, streams));
+                head_connection(&mut block, all, self.hidden, streams)
+            }
+        };
         if self.final_norm {
             stream = block.stream_norm(stream, "final_norm", "model.norm", self.norm);
         }
