@@ -4,9 +4,11 @@
 pub mod attention;
 pub mod batch;
 pub mod collective;
+pub mod cross;
 pub mod drive;
 pub mod elementwise;
 pub mod experts;
+pub mod indexer;
 pub mod latent;
 pub mod linear;
 pub mod machine;

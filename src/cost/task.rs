@@ -2,13 +2,16 @@
 
 use super::attention::Attention;
 use super::batch::Batch;
+use super::cross::CrossAttention;
 use super::elementwise::{ACTIVATION_FLOPS, Elementwise, NORM_FLOPS, SAMPLING_FLOPS};
 use super::experts::Experts;
+use super::indexer::Indexer;
 use super::latent::LatentAttention;
 use super::linear::Linear;
 use super::machine::Machine;
 use super::roofline::Cost;
 use crate::graph::operator::Operator;
+use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{Elements, Task};
@@ -93,15 +96,23 @@ fn compute<R: Read>(
             let matrix = elements(share.matrix);
             Linear { tokens: tokens(), input: n(hidden), output: n(experts), matrix }.cost(chip, quantised)
         }
-        Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => Attention {
+        Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => Attention {
             heads: n(heads),
             kv_heads: n(kv_heads),
             head_dim: n(head_dim),
             v_head_dim: n(v_head_dim),
-            window: window.map(n),
+            reach: reach.map(n),
+            shared,
         }
         .cost(batch, chip),
-        Operator::LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim } => {
+        Operator::LatentAttention {
+            heads,
+            kv_lora_rank,
+            qk_rope_head_dim,
+            qk_nope_head_dim,
+            v_head_dim,
+            reach,
+        } => {
             LatentAttention {
                 heads: n(heads),
                 kv_lora_rank: n(kv_lora_rank),
@@ -109,9 +120,24 @@ fn compute<R: Read>(
                 qk_nope_head_dim: n(qk_nope_head_dim),
                 v_head_dim: n(v_head_dim),
                 matrix: elements(share.matrix),
-                absorbed: phase == Phase::Decode,
+                reach: reach.map(n),
+                // A latent that was picked for one query is shared by its heads only where they are absorbed.
+                absorbed: phase == Phase::Decode || matches!(reach, Reach::Selected(_)),
             }
             .cost(batch, chip, quantised)
+        }
+        Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => CrossAttention {
+            heads: n(heads),
+            kv_heads: n(kv_heads),
+            head_dim: n(head_dim),
+            source: n(source),
+            positions: n(positions),
+            matrix: elements(share.matrix),
+            makes: phase == Phase::Prefill,
+        }
+        .cost(batch, chip, quantised),
+        Operator::Indexer { heads, head_dim, .. } => {
+            Indexer { heads: n(heads), head_dim: n(head_dim) }.cost(batch, chip)
         }
         Operator::Experts { .. } => {
             let experts = Experts::of(read, share.operator, layer[Role::Expert as usize]);

@@ -5,16 +5,19 @@
 pub mod bloom;
 pub mod cohere;
 pub mod deepseek;
+pub mod deepseek_sparse;
 pub mod exaone;
 pub mod gemma;
 pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
 pub mod llama;
+pub mod llama4;
 pub mod llama_kin;
 pub mod minicpm;
 pub mod minimax_m2;
 pub mod mixtral;
+pub mod mllama;
 pub mod moe_kin;
 pub mod nemotron;
 pub mod olmo;
@@ -24,6 +27,9 @@ pub mod phi3;
 pub mod qwen;
 pub mod qwen_moe;
 pub mod starcoder2;
+pub mod vision;
+pub mod vision_language;
+pub mod wrapper;
 
 use super::model::ModelGraph;
 use crate::spec::error::Error;
@@ -55,6 +61,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek", "DeepseekForCausalLM", deepseek::build_v1),
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
+    of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
     with_aliases(of("ernie4_5", "Ernie4_5ForCausalLM", llama_kin::build_ernie), &["Ernie4_5_ForCausalLM"]),
     of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_kin::build_ernie),
@@ -63,11 +70,13 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("falcon", "FalconForCausalLM", bloom::build_falcon),
     of("gemma", "GemmaForCausalLM", gemma::build),
     of("gemma2", "Gemma2ForCausalLM", gemma::build_gemma2),
+    of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
     of("gemma3_text", "Gemma3ForCausalLM", gemma::build_gemma3),
     of("glm", "GlmForCausalLM", glm::build),
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
     of("glm4_moe", "Glm4MoeForCausalLM", deepseek::build_glm4),
-    of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek::build_v3),
+    of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek_sparse::build_glm_lite),
+    of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("gpt2", "GPT2LMHeadModel", gpt::build_gpt2),
     of("gpt_bigcode", "GPTBigCodeForCausalLM", gpt::build_bigcode),
     of("gpt_neo", "GPTNeoForCausalLM", gpt::build_neo),
@@ -81,14 +90,20 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_kin::build_hunyuan),
     of("internlm2", "InternLM2ForCausalLM", llama_kin::build_internlm2),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
+    of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
     of("llama", "LlamaForCausalLM", llama::build),
+    of("llama4", "Llama4ForConditionalGeneration", llama4::build),
+    of("llama4_text", "Llama4ForCausalLM", llama4::build_text),
+    of("llava", "LlavaForConditionalGeneration", vision_language::build_llava),
     of("mimo", "MiMoForCausalLM", qwen::build_mimo),
     of("minicpm", "MiniCPMForCausalLM", minicpm::build),
     of("minicpm3", "MiniCPM3ForCausalLM", minicpm::build_minicpm3),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
+    of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
     of("mixtral", "MixtralForCausalLM", mixtral::build),
+    of("mllama", "MllamaForConditionalGeneration", mllama::build),
     with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),
     of("nemotron", "NemotronForCausalLM", nemotron::build),
     of("olmo", "OlmoForCausalLM", olmo::build),
@@ -101,9 +116,13 @@ pub static ARCHITECTURES: &[Architecture] = &[
     with_aliases(of("phimoe", "PhimoeForCausalLM", moe_kin::build_phimoe), &["PhiMoEForCausalLM"]),
     of("qwen", "QWenLMHeadModel", qwen::build_qwen),
     of("qwen2", "Qwen2ForCausalLM", qwen::build_qwen2),
+    of("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", vision_language::build_qwen2_5_vl),
     of("qwen2_moe", "Qwen2MoeForCausalLM", qwen_moe::build_qwen2),
+    of("qwen2_vl", "Qwen2VLForConditionalGeneration", vision_language::build_qwen2_vl),
     of("qwen3", "Qwen3ForCausalLM", qwen::build_qwen3),
     of("qwen3_moe", "Qwen3MoeForCausalLM", qwen_moe::build_qwen3),
+    of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
+    of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
     of("seed_oss", "SeedOssForCausalLM", llama_kin::build_seed_oss),
     of("smollm3", "SmolLM3ForCausalLM", llama_kin::build_smollm3),
     with_aliases(of("stablelm", "StableLmForCausalLM", phi::build_stablelm), &["StableLMEpochForCausalLM"]),

@@ -4,7 +4,8 @@
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::model::{Block, KvLayout, Node};
+use super::cache::Cache;
+use super::model::{Block, Node};
 use super::operator::{Operator, Split};
 use super::tensor::{Role, Tensor, Weight};
 use crate::quantity::count::Count;
@@ -149,8 +150,8 @@ impl Assembly {
     }
 
     /// Closes the block.
-    pub fn finish(self, name: &'static str, layers: Vec<u32>, kv: KvLayout) -> Block {
-        Block { name, layers, graph: self.graph, order: self.order, kv }
+    pub fn finish(self, name: &'static str, layers: Vec<u32>, caches: Vec<Cache>) -> Block {
+        Block { name, layers, graph: self.graph, order: self.order, caches }
     }
 }
 
@@ -187,7 +188,7 @@ mod tests {
         );
         let activation = Operator::Activation { width: Count::config("intermediate_size", 10), gated: false };
         block.node("activation", activation, vec![], &[up]);
-        let block = block.finish("dense_layer", vec![0], KvLayout::None);
+        let block = block.finish("dense_layer", vec![0], vec![]);
         let widths: Vec<u64> = block.graph.edge_weights().map(|tensor| tensor.width.value).collect();
         assert_eq!(widths, [6, 10]);
         let elements: u64 = block.graph[up].weights.iter().map(Weight::elements).sum();

@@ -1,5 +1,6 @@
 //! The kinds of operator, with their dimensions. A closed list: `plan` and `cost` match every one.
 
+use super::reach::Reach;
 use crate::quantity::count::Count;
 
 /// How a matrix may be divided among tensor-parallel devices (Megatron-LM's words).
@@ -66,8 +67,10 @@ pub enum Operator {
         head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
-        /// Sliding window in tokens, where the layer has one.
-        window: Option<Count>,
+        /// Which keys a query sees.
+        reach: Reach,
+        /// Keys and values are those that another layer cached: read here, not written.
+        shared: bool,
     },
     /// Multi-head latent attention: prefill with materialised heads, decode absorbed into the latent.
     ///
@@ -84,6 +87,32 @@ pub enum Operator {
         qk_nope_head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
+        /// Which keys a query sees.
+        reach: Reach,
+    },
+    /// Attention to what an encoder made of an image or another sequence: no mask, keys and values made once.
+    ///
+    /// `k_proj` and `v_proj` belong here, since they see the encoder's positions and not the tokens.
+    CrossAttention {
+        /// Query heads.
+        heads: Count,
+        /// Key and value heads.
+        kv_heads: Count,
+        /// Elements of a head.
+        head_dim: Count,
+        /// Width of the encoder's states.
+        source: Count,
+        /// Positions of the encoder that a sequence attends to.
+        positions: Count,
+    },
+    /// Scores all keys in reach with light heads over a key of its own and picks `top_k` of them.
+    Indexer {
+        /// Its heads.
+        heads: Count,
+        /// Elements of a head, and of the one key that all share.
+        head_dim: Count,
+        /// Keys chosen for each query.
+        top_k: Count,
     },
     /// `act(gate) × up` (gated) or `act(x)`, element by element over `width` results.
     Activation {
@@ -136,6 +165,8 @@ impl Operator {
             Operator::Linear { .. } => "linear",
             Operator::Attention { .. } => "attention",
             Operator::LatentAttention { .. } => "latent_attention",
+            Operator::CrossAttention { .. } => "cross_attention",
+            Operator::Indexer { .. } => "indexer",
             Operator::Activation { .. } => "activation",
             Operator::Router { .. } => "router",
             Operator::Experts { .. } => "experts",
@@ -156,10 +187,11 @@ impl Operator {
             Operator::Norm { width, rows, .. } => width_of_rows(rows, width),
             Operator::Linear { output, .. } => output,
             Operator::Attention { heads, v_head_dim, .. } => width(heads, v_head_dim, "heads × head_dim"),
+            Operator::CrossAttention { heads, head_dim, .. } => width(heads, head_dim, "heads × head_dim"),
             Operator::LatentAttention { heads, v_head_dim, .. } => {
                 width(heads, v_head_dim, "heads × v_head_dim")
             }
-            Operator::Router { top_k, .. } => top_k,
+            Operator::Router { top_k, .. } | Operator::Indexer { top_k, .. } => top_k,
             Operator::Sampling { .. } => Count::derived("token", 1, "one token id"),
         }
     }
@@ -173,10 +205,10 @@ impl Operator {
             Operator::Embedding { vocab, hidden, .. } => vec![("vocab", vocab), ("hidden", hidden)],
             Operator::Norm { width, rows, .. } => vec![("width", width), ("rows", rows)],
             Operator::Linear { input, output, .. } => vec![("input", input), ("output", output)],
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => {
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, .. } => {
                 let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
                 dims.push(("v_head_dim", v_head_dim));
-                dims.extend(window.map(|window| ("window", window)));
+                dims.extend(reach.dim());
                 dims
             }
             Operator::LatentAttention {
@@ -185,13 +217,22 @@ impl Operator {
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
-            } => vec![
-                ("heads", heads),
-                ("kv_lora_rank", kv_lora_rank),
-                ("qk_rope_head_dim", qk_rope_head_dim),
-                ("qk_nope_head_dim", qk_nope_head_dim),
-                ("v_head_dim", v_head_dim),
-            ],
+                reach,
+            } => {
+                let mut dims = vec![("heads", heads), ("kv_lora_rank", kv_lora_rank)];
+                dims.extend([("qk_rope_head_dim", qk_rope_head_dim), ("qk_nope_head_dim", qk_nope_head_dim)]);
+                dims.push(("v_head_dim", v_head_dim));
+                dims.extend(reach.dim());
+                dims
+            }
+            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
+                let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
+                dims.extend([("source", source), ("positions", positions)]);
+                dims
+            }
+            Operator::Indexer { heads, head_dim, top_k } => {
+                vec![("heads", heads), ("head_dim", head_dim), ("top_k", top_k)]
+            }
             Operator::Router { hidden, experts, top_k } => {
                 vec![("hidden", hidden), ("experts", experts), ("top_k", top_k)]
             }

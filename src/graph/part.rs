@@ -3,7 +3,10 @@
 //! A family states parts; equal layers become one block. Knows no `model_type`.
 
 pub mod attention;
+pub mod cross;
+pub mod encoder;
 pub mod feed_forward;
+pub mod indexer;
 pub mod latent;
 pub mod layer;
 pub mod moe;

@@ -38,6 +38,10 @@ pub enum Role {
     Bias,
     /// Learned attention sinks: a logit per head.
     Sink,
+    /// Projections of a sparse attention's indexer.
+    Indexer,
+    /// Matrices and embeddings of vision and audio encoders and their projectors.
+    Tower,
 }
 
 /// A tensor of the checkpoint, whole.

@@ -9,7 +9,7 @@ use super::group::{Group, TierShape};
 use super::parallel::{ParallelPlan, Phase};
 use super::shard::{Elements, ROLES, ShardedBlock, Step, Task};
 use super::sharding::{Sharding, exchange, output};
-use crate::graph::model::{Block, KvLayout};
+use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
@@ -36,10 +36,13 @@ pub(super) struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     pub(super) fn new(plan: ParallelPlan, phase: Phase, tiers: &'a [TierShape], block: &'a Block) -> Self {
-        let kv_parts = match block.kv {
-            KvLayout::Heads { kv_heads, .. } => plan.tp.min(kv_heads.value),
-            KvLayout::Latent { .. } | KvLayout::None => 1,
-        };
+        let kv_heads = block.graph.node_weights().find_map(|node| match node.operator {
+            Operator::Attention { kv_heads, .. } | Operator::CrossAttention { kv_heads, .. } => {
+                Some(kv_heads.value)
+            }
+            _ => None,
+        });
+        let kv_parts = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads));
         let lays = vec![WHOLE; block.graph.node_count()];
         Layout { plan, phase, tiers, block, kv_parts, lays, steps: vec![], weights: [0; ROLES] }
     }
@@ -64,13 +67,8 @@ impl<'a> Layout<'a> {
             self.exchange("all_reduce", Kind::AllReduce, parts, width);
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
-        let kv = match self.block.kv {
-            KvLayout::Heads { kv_heads, head_dim, v_head_dim, window } => {
-                KvLayout::Heads { kv_heads: kv_heads.split(self.kv_parts), head_dim, v_head_dim, window }
-            }
-            other => other,
-        };
-        ShardedBlock { name: self.block.name, layers, steps: self.steps, weights: self.weights, kv }
+        let caches = self.block.caches.iter().map(|cache| cache.local(self.plan.tp)).collect();
+        ShardedBlock { name: self.block.name, layers, steps: self.steps, weights: self.weights, caches }
     }
 
     fn place(&mut self, node: NodeIndex) {
@@ -146,7 +144,9 @@ impl<'a> Layout<'a> {
         };
         match operator {
             Operator::Linear { split, .. } | Operator::Embedding { split, .. } => by(*split),
-            Operator::Attention { .. } | Operator::LatentAttention { .. } => self.plan.tp,
+            Operator::Attention { .. }
+            | Operator::LatentAttention { .. }
+            | Operator::CrossAttention { .. } => self.plan.tp,
             _ => input.parts,
         }
     }
@@ -169,19 +169,21 @@ impl<'a> Layout<'a> {
             Operator::Norm { width, rows, split } if split != Split::Replicate => {
                 Operator::Norm { width, rows: rows.split(ways(split)), split }
             }
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => Operator::Attention {
-                heads: heads.split(tp),
-                kv_heads: kv_heads.split(self.kv_parts),
-                head_dim,
-                v_head_dim,
-                window,
-            },
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => {
+                let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
+                Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared }
+            }
+            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
+                let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
+                Operator::CrossAttention { heads, kv_heads, head_dim, source, positions }
+            }
             Operator::LatentAttention {
                 heads,
                 kv_lora_rank,
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
+                reach,
             } => {
                 let heads = heads.split(tp);
                 Operator::LatentAttention {
@@ -190,6 +192,7 @@ impl<'a> Layout<'a> {
                     qk_rope_head_dim,
                     qk_nope_head_dim,
                     v_head_dim,
+                    reach,
                 }
             }
             Operator::Activation { width, gated } => {
@@ -338,6 +341,7 @@ impl<'a> Layout<'a> {
                 vocab.value.div_ceil(tp) * hidden.value
             }
             Operator::Attention { .. } | Operator::LatentAttention { .. } => elements.div_ceil(tp),
+            Operator::CrossAttention { .. } if role == Role::Attention => elements.div_ceil(self.kv_parts),
             Operator::Experts { .. } => elements.div_ceil(self.plan.ep * self.plan.moe_tp),
             // A scale for each head goes with its head.
             Operator::Norm { split: Split::Heads, .. } if rank == 2 => elements.div_ceil(tp),
@@ -356,10 +360,12 @@ fn result_width(operator: &Operator) -> Count {
         Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
         Operator::Linear { output, .. } => output,
         Operator::Attention { heads, v_head_dim, .. }
-        | Operator::LatentAttention { heads, v_head_dim, .. } => {
+        | Operator::LatentAttention { heads, v_head_dim, .. }
+        | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
             Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
         }
         Operator::Router { experts, .. } => experts,
+        Operator::Indexer { top_k, .. } => top_k,
         Operator::Sampling { vocab } => vocab,
     }
 }

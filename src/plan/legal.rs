@@ -34,7 +34,8 @@ fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> 
 pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &Limits) -> Result<(), Infeasible> {
     for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
         match node.operator {
-            Operator::Attention { heads, kv_heads, .. } => {
+            Operator::Attention { heads, kv_heads, .. }
+            | Operator::CrossAttention { heads, kv_heads, .. } => {
                 divides("num_attention_heads", heads.value, "tp", tp)?;
                 let kv_heads = kv_heads.value;
                 if kv_heads % tp != 0 && !tp.is_multiple_of(kv_heads) {

@@ -20,7 +20,7 @@ pub enum Sharding {
 /// What an operator leaves behind, given what comes in.
 pub fn output(operator: &Operator, input: Sharding) -> Sharding {
     match operator {
-        Operator::Input { .. } | Operator::Router { .. } => Sharding::Replicate,
+        Operator::Input { .. } | Operator::Router { .. } | Operator::Indexer { .. } => Sharding::Replicate,
         Operator::Embedding { split: Split::Replicate, .. } => Sharding::Replicate,
         Operator::Embedding { .. } | Operator::Experts { .. } => Sharding::Partial,
         Operator::Linear { split, .. } => match split {
@@ -29,7 +29,9 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
             Split::Replicate => Sharding::Replicate,
         },
         Operator::Norm { .. } | Operator::Activation { .. } => input,
-        Operator::Attention { .. } | Operator::LatentAttention { .. } => Sharding::Shard,
+        Operator::Attention { .. } | Operator::LatentAttention { .. } | Operator::CrossAttention { .. } => {
+            Sharding::Shard
+        }
         Operator::Add { .. } | Operator::Sampling { .. } => Sharding::Replicate,
     }
 }

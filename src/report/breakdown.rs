@@ -77,15 +77,18 @@ impl Module {
     fn of(task: &Task) -> Module {
         let Task::Compute { operator, role, .. } = task else { return Module::Communication };
         match operator {
-            Operator::Attention { .. } | Operator::LatentAttention { .. } => Module::Attention,
+            Operator::Attention { .. }
+            | Operator::LatentAttention { .. }
+            | Operator::CrossAttention { .. }
+            | Operator::Indexer { .. } => Module::Attention,
             Operator::Activation { .. } => Module::FeedForward,
             Operator::Router { .. } | Operator::Experts { .. } => Module::Experts,
             Operator::Embedding { .. } | Operator::Sampling { .. } => Module::Vocabulary,
             Operator::Input { .. } | Operator::Norm { .. } | Operator::Add { .. } => Module::Residual,
             Operator::Linear { .. } => match role {
-                Role::Attention => Module::Attention,
+                Role::Attention | Role::Indexer => Module::Attention,
                 Role::Expert | Role::SharedExpert | Role::Router => Module::Experts,
-                Role::Embedding | Role::LmHead => Module::Vocabulary,
+                Role::Embedding | Role::LmHead | Role::Tower => Module::Vocabulary,
                 Role::Mlp | Role::Norm | Role::Bias | Role::Sink => Module::FeedForward,
             },
         }

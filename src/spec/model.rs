@@ -6,6 +6,7 @@ pub mod file;
 pub mod keys;
 pub mod neutral;
 pub mod quantization;
+pub mod scheme;
 
 use serde_json::{Map, Value};
 

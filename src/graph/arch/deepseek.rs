@@ -6,32 +6,55 @@ use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::indexer::Indexer;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, Shared};
 use crate::graph::part::whole::Whole;
 use crate::graph::part::window::{interleaved_windows, uniform_window};
+use crate::graph::reach::Reach;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
+/// What a checkpoint of multi-token prediction stores again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mtp {
+    /// Embedding and head beside the module's layer, projection and norms.
+    WithCopies,
+    /// Neither: the module uses the model's own.
+    Shared,
+}
+
+/// Which layers have an indexer of their own.
+pub type Indexers = fn(&Keys<'_>, Count) -> Result<Vec<bool>, Error>;
+
+/// What tells the families with DeepSeek's layers apart.
+pub struct Family {
+    /// The buffer that balances the experts.
+    pub correction_bias: Option<&'static str>,
+    /// Indexers of sparse attention, where there is any.
+    pub indexers: Option<Indexers>,
+    /// What multi-token prediction ships.
+    pub mtp: Mtp,
+}
+
 /// `deepseek_v2`: experts chosen by plain scores.
 pub fn build_v2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    build(keys, None)
+    build_family(keys, &Family { correction_bias: None, indexers: None, mtp: Mtp::WithCopies })
 }
 
 /// `deepseek_v3` and `kimi_k2`: a buffer balances the experts.
 pub fn build_v3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    build(keys, CORRECTION)
+    build_family(keys, &Family { correction_bias: CORRECTION_BIAS, indexers: None, mtp: Mtp::WithCopies })
 }
 
 /// `deepseek`: the first DeepSeek-MoE, whose attention is Llama's.
 pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
-    let plain = vec![Mixer::Attention(attention); whole.layers.value as usize];
-    layers(keys, whole, plain, None)
+    alike(keys, whole, Mixer::Attention(attention), None)
 }
 
 /// `glm4_moe`: GLM-4.5 to 4.7: biases on Q, K and V, norms on their heads if `use_qk_norm`.
@@ -42,8 +65,7 @@ pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qk_norm: if keys.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::Absent },
         ..Attention::read_stated(keys, whole.hidden)?
     };
-    let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
-    layers(keys, whole, same, CORRECTION)
+    alike(keys, whole, Mixer::Attention(attention), CORRECTION_BIAS)
 }
 
 /// `dots1`: a norm on each head of Q and K; layers from `max_window_layers` on slide, where there is a window.
@@ -54,52 +76,90 @@ pub fn build_dots1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let first = keys.count_or("max_window_layers", 62)?.value;
     let window = uniform_window(keys, Some(4096))?;
     let windows = interleaved_windows(keys, whole.layers, window, |layer| layer >= first)?;
-    let windows = windows.into_iter();
-    let mixers = windows.map(|window| Mixer::Attention(Attention { window, ..attention.clone() }));
-    layers(keys, whole, mixers.collect(), CORRECTION)
+    let windows = windows.into_iter().map(Reach::window);
+    let mixers = windows.map(|reach| Mixer::Attention(Attention { reach, ..attention.clone() }));
+    layers(keys, whole, (mixers.collect(), Mixer::Attention(attention.clone())), CORRECTION_BIAS, Mtp::Shared)
 }
 
-/// The buffer that balances the experts from DeepSeek-V3 on.
-const CORRECTION: Option<&str> = Some("mlp.gate.e_score_correction_bias");
+/// The same mixer in every layer, and in the modules of multi-token prediction.
+fn alike(
+    keys: &Keys<'_>,
+    whole: Whole,
+    mixer: Mixer,
+    correction_bias: Option<&'static str>,
+) -> Result<ModelGraph, Error> {
+    let mixers = vec![mixer.clone(); whole.layers.value as usize];
+    layers(keys, whole, (mixers, mixer), correction_bias, Mtp::WithCopies)
+}
 
-fn build(keys: &Keys<'_>, correction_bias: Option<&'static str>) -> Result<ModelGraph, Error> {
+/// The buffer that balances the experts.
+pub const CORRECTION_BIAS: Option<&str> = Some("mlp.gate.e_score_correction_bias");
+
+/// A model of DeepSeek's layers.
+pub fn build_family(keys: &Keys<'_>, family: &Family) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
-    let latent = Mixer::Latent(Latent::read(keys, whole.hidden)?);
-    let same = vec![latent; whole.layers.value as usize];
-    layers(keys, whole, same, correction_bias)
+    let latent = Latent::read(keys, whole.hidden)?;
+    let indexer = family.indexers.map(|_| Indexer::read(keys, whole.hidden)).transpose()?;
+    let mixer = |own: bool| {
+        let reach = indexer.map_or(Reach::All, |indexer| Reach::Selected(indexer.top_k));
+        Mixer::Latent(Latent { reach, indexer: indexer.filter(|_| own), ..latent.clone() })
+    };
+    let count = whole.layers.value as usize;
+    let indexers = family.indexers.map_or(Ok(vec![false; count]), |read| read(keys, whole.layers))?;
+    let mixers = indexers.into_iter().map(mixer).collect();
+    layers(keys, whole, (mixers, mixer(true)), family.correction_bias, family.mtp)
 }
 
-/// One layer for each of `mixers`: the first `first_k_dense_replace` with a dense network, the rest with experts.
+/// One layer for each of `mixers`, with a dense network or with experts; the mixer apart is for the modules of
+/// multi-token prediction.
 fn layers(
     keys: &Keys<'_>,
     whole: Whole,
-    mixers: Vec<Mixer>,
+    (mixers, predicting): (Vec<Mixer>, Mixer),
     correction_bias: Option<&'static str>,
+    mtp: Mtp,
 ) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     keys.only("moe_layer_freq", &json!(1))?;
     let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
-    let dense = keys
-        .stated("first_k_dense_replace")?
-        .count_unless_zero("first_k_dense_replace")?
-        .map_or(0, |layers| layers.value);
-    let mut layers = Vec::with_capacity(whole.layers.value as usize);
+    let sparse = sparse_layers(keys, whole.layers)?;
+    let mut layers = Vec::with_capacity(mixers.len());
     keys.set_aside(&["intermediate_size"]);
-    for (index, mixer) in (0..).zip(&mixers) {
-        let network = if index < dense {
-            Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?))
-        } else {
+    for (sparse, mixer) in sparse.into_iter().zip(mixers) {
+        let network = if sparse {
             Network::Moe(Box::new(moe.clone()))
+        } else {
+            Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?))
         };
-        layers.push(Layer::of(hidden, mixer.clone(), network));
+        layers.push(Layer::of(hidden, mixer, network));
     }
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
-    let last = mixers.last().map(|mixer| Layer::of(hidden, mixer.clone(), Network::Moe(Box::new(moe))));
-    let mut mtp = vec![];
-    for module in 0..modules {
-        mtp.extend(last.iter().flat_map(|layer| mtp_module(&whole, layer, whole.layers.value + module)));
-    }
+    let predicting = Layer::of(hidden, predicting, Network::Moe(Box::new(moe)));
+    let module = |module| mtp_module(&whole, &predicting, whole.layers.value + module, mtp);
+    let mtp = (0..modules).flat_map(module).collect();
     Ok(whole.graph(layers, mtp))
+}
+
+/// Which layers have experts: `mlp_layer_types`, else those after `first_k_dense_replace`.
+fn sparse_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
+    let Some(types) = keys.texts("mlp_layer_types")? else {
+        let dense = keys.stated("first_k_dense_replace")?.count_unless_zero("first_k_dense_replace")?;
+        return Ok((0..layers.value).map(|layer| layer >= dense.map_or(0, |dense| dense.value)).collect());
+    };
+    keys.set_aside(&["first_k_dense_replace"]);
+    let refuse = |key: &str, found: &str, expected: &str| {
+        Error::new(key, found, expected, "copy mlp_layer_types from the model's config.json")
+    };
+    if types.len() as u64 != layers.value {
+        let expected = format!("one entry for each of the {} layers", layers.value);
+        return Err(refuse("mlp_layer_types", &format!("a list of {}", types.len()), &expected));
+    }
+    let one = |(at, kind): (usize, &String)| match kind.as_str() {
+        "dense" => Ok(false),
+        "sparse" => Ok(true),
+        other => Err(refuse(&format!("mlp_layer_types[{at}]"), other, "dense or sparse")),
+    };
+    types.iter().enumerate().map(one).collect()
 }
 
 fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
@@ -119,19 +179,20 @@ fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<Shared>, Error> {
 }
 
 /// The weights of a multi-token-prediction module: a layer, its two-to-one projection, three norms,
-/// and copies of embedding and head that the checkpoint stores again.
-fn mtp_module(whole: &Whole, layer: &Layer, index: u64) -> Vec<Weight> {
+/// and copies of embedding and head where the checkpoint stores them again.
+fn mtp_module(whole: &Whole, layer: &Layer, index: u64, mtp: Mtp) -> Vec<Weight> {
     let (hidden, vocab) = (whole.hidden.value, whole.vocab.value);
-    let mut weights = vec![
-        weight("embed_tokens.weight", vec![vocab, hidden], Role::Embedding),
+    let copy = |name, role| (mtp == Mtp::WithCopies).then(|| weight(name, vec![vocab, hidden], role));
+    let mut weights: Vec<Weight> = copy("embed_tokens.weight", Role::Embedding).into_iter().collect();
+    weights.extend([
         weight("enorm.weight", vec![hidden], Role::Norm),
         weight("hnorm.weight", vec![hidden], Role::Norm),
         weight("eh_proj.weight", vec![hidden, 2 * hidden], Role::Mlp),
-    ];
+    ]);
     let block = layer.block("mtp_layer", vec![]);
     weights.extend(block.graph.node_weights().flat_map(|node| node.weights.clone()));
     weights.push(weight("shared_head.norm.weight", vec![hidden], Role::Norm));
-    weights.push(weight("shared_head.head.weight", vec![vocab, hidden], Role::LmHead));
+    weights.extend(copy("shared_head.head.weight", Role::LmHead));
     for weight in &mut weights {
         weight.name = format!("model.layers.{index}.{}", weight.name);
     }

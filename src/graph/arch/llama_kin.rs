@@ -61,6 +61,8 @@ pub fn build_seed_oss(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, true)?;
     keys.count("head_dim")?;
+    keys.stated("num_key_value_heads")?;
+    keys.set_aside(&["compression_ratio"]);
     let bias = keys.flag("use_bias", false)?;
     with_biases(keys, whole, Some(bias))
 }

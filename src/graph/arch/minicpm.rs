@@ -8,6 +8,7 @@ use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::whole::Whole;
+use crate::graph::reach::Reach;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -45,6 +46,8 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
         v_head_dim,
         bias: keys.flag("attention_bias", false)?,
+        reach: Reach::All,
+        indexer: None,
     };
     let network = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
     Ok(whole.uniform(Layer::of(hidden, Mixer::Latent(latent), network)))

@@ -19,7 +19,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         keys.only(key, &json!(false))?;
     }
     let window = uniform_window(keys, None)?;
-    let attention = Attention { window, ..Attention::read_grouped(keys, whole.hidden)? };
+    let attention = Attention { reach: window.into(), ..Attention::read_grouped(keys, whole.hidden)? };
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }

@@ -120,6 +120,8 @@ pub(super) fn normed_attention(keys: &Keys<'_>, whole: &Whole) -> Result<Attenti
 fn dense(keys: &Keys<'_>, whole: Whole, attention: Attention) -> Result<ModelGraph, Error> {
     let windows = qwen_windows(keys, whole.layers)?;
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
-    let layer = |window| Layer::new(Attention { window, ..attention.clone() }, network.clone());
+    let layer = |window: Option<Count>| {
+        Layer::new(Attention { reach: window.into(), ..attention.clone() }, network.clone())
+    };
     Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
 }

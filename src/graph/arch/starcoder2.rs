@@ -17,8 +17,12 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole { norm, names: NAMES, ..Whole::read(keys, true)? };
     let bias = keys.flag("use_bias", true)?;
     let window = uniform_window(keys, None)?;
-    let attention =
-        Attention { qkv_bias: bias, o_bias: bias, window, ..Attention::read_stated(keys, whole.hidden)? };
+    let attention = Attention {
+        qkv_bias: bias,
+        o_bias: bias,
+        reach: window.into(),
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, bias);
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
 }

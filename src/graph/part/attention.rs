@@ -5,8 +5,9 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
-use crate::graph::model::KvLayout;
+use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
+use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -46,8 +47,8 @@ pub struct Attention {
     pub o_bias: bool,
     /// Norms of queries and keys.
     pub qk_norm: QkNorm,
-    /// Sliding window, in tokens.
-    pub window: Option<Count>,
+    /// Which keys a query sees.
+    pub reach: Reach,
     /// A learned logit per head in the softmax's denominator (gpt-oss).
     pub sinks: bool,
 }
@@ -80,7 +81,7 @@ impl Attention {
             qkv_bias: false,
             o_bias: false,
             qk_norm: QkNorm::Absent,
-            window: None,
+            reach: Reach::All,
             sinks: false,
         })
     }
@@ -106,14 +107,14 @@ impl Attention {
     }
 
     /// What a layer of it caches.
-    pub fn kv(&self) -> KvLayout {
-        let Attention { kv_heads, head_dim, window, .. } = *self;
-        KvLayout::Heads { kv_heads, head_dim, v_head_dim: head_dim, window }
+    pub fn caches(&self) -> Vec<Cache> {
+        let Attention { kv_heads, head_dim, reach, .. } = *self;
+        vec![Cache::Heads { kv_heads, head_dim, v_head_dim: head_dim, reach }]
     }
 
     /// Adds the operators, from the normed stream to the output projection.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
-        let Attention { hidden, heads, kv_heads, head_dim, window, .. } = *self;
+        let Attention { hidden, heads, kv_heads, head_dim, reach, .. } = *self;
         let q_width = width("q_width", heads, head_dim, "num_attention_heads × head_dim");
         let kv_width = width("kv_width", kv_heads, head_dim, "num_key_value_heads × head_dim");
         let mut project = |name: &'static str, output, split| {
@@ -128,7 +129,7 @@ impl Attention {
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
         let attention = block.node(
             "attention",
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim: head_dim, window },
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim: head_dim, reach, shared: false },
             if self.sinks { vec![sinks] } else { vec![] },
             &[q, k, v],
         );

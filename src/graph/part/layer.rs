@@ -5,11 +5,13 @@
 use petgraph::graph::NodeIndex;
 
 use super::attention::Attention;
+use super::cross::Cross;
 use super::feed_forward::FeedForward;
 use super::latent::Latent;
 use super::moe::Moe;
 use crate::graph::assembly::{Affine, Assembly};
-use crate::graph::model::{Block, KvLayout};
+use crate::graph::cache::Cache;
+use crate::graph::model::Block;
 use crate::graph::operator::Operator;
 use crate::quantity::count::Count;
 
@@ -20,6 +22,8 @@ pub enum Mixer {
     Attention(Attention),
     /// Multi-head latent attention.
     Latent(Latent),
+    /// Attention to an encoder's states.
+    Cross(Cross),
 }
 
 /// What works on each token alone.
@@ -80,14 +84,14 @@ impl Layer {
     pub fn sliding(&self, window: Option<Count>) -> Layer {
         let mut layer = self.clone();
         if let Mixer::Attention(attention) = &mut layer.mixer {
-            attention.window = window;
+            attention.reach = window.into();
         }
         layer
     }
 
     /// Whether it attends to a window only.
     pub fn slides(&self) -> bool {
-        matches!(&self.mixer, Mixer::Attention(attention) if attention.window.is_some())
+        matches!(&self.mixer, Mixer::Attention(attention) if attention.reach.limit().is_some())
     }
 
     /// Whether it has experts.
@@ -106,7 +110,7 @@ impl Layer {
         block.finish(name, layers, kv)
     }
 
-    fn sequential(&self, block: &mut Assembly, input: NodeIndex) -> KvLayout {
+    fn sequential(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
         use Arrangement::{NormedSum, PostNorm, PreNorm, Sandwich};
         let of = self.arrangement;
         let normed = match of {
@@ -140,7 +144,7 @@ impl Layer {
         kv
     }
 
-    fn parallel(&self, block: &mut Assembly, input: NodeIndex) -> KvLayout {
+    fn parallel(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
         let normed = self.normed(block, input, "input_norm", "input_layernorm");
         let (mixed, kv) = self.mix(block, normed);
         let normed = match self.arrangement {
@@ -155,10 +159,11 @@ impl Layer {
         kv
     }
 
-    fn mix(&self, block: &mut Assembly, from: NodeIndex) -> (NodeIndex, KvLayout) {
+    fn mix(&self, block: &mut Assembly, from: NodeIndex) -> (NodeIndex, Vec<Cache>) {
         match &self.mixer {
-            Mixer::Attention(attention) => (attention.assemble(block, from), attention.kv()),
-            Mixer::Latent(latent) => (latent.assemble(block, from), latent.kv()),
+            Mixer::Attention(attention) => (attention.assemble(block, from), attention.caches()),
+            Mixer::Latent(latent) => (latent.assemble(block, from), latent.caches()),
+            Mixer::Cross(cross) => (cross.assemble(block, from), cross.caches()),
         }
     }
 

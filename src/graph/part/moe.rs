@@ -16,6 +16,8 @@ use crate::spec::error::Error;
 pub enum Stacking {
     /// `[experts, out, in]`, without biases: what most models have.
     OutIn,
+    /// `[experts, in, out]`, without biases (Llama-4).
+    InOut,
     /// `[experts, in, out]`, with biases (gpt-oss).
     InOutWithBias,
     /// `[experts × width, hidden]`, three of them (DBRX).
@@ -126,6 +128,10 @@ impl Moe {
             Stacking::Rows => ["gate_proj", "up_proj", "down_proj"]
                 .map(|name| expert(name, vec![experts * inner, hidden]))
                 .to_vec(),
+            Stacking::InOut => vec![
+                expert("gate_up_proj", vec![experts, hidden, 2 * inner]),
+                expert("down_proj", vec![experts, inner, hidden]),
+            ],
             Stacking::InOutWithBias => vec![
                 expert("gate_up_proj", vec![experts, hidden, 2 * inner]),
                 bias("gate_up_proj_bias", 2 * inner),

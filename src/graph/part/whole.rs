@@ -7,7 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::layer::{Layer, name};
 use super::names::Names;
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
-use crate::graph::model::{Block, KvLayout, ModelGraph};
+use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
@@ -113,6 +113,7 @@ impl Whole {
             blocks: blocks.collect(),
             head: self.head(),
             mtp,
+            towers: vec![],
             layer_prefix: self.names.of("model.layers"),
             layer_block,
         }
@@ -181,7 +182,7 @@ impl Whole {
     }
 
     fn finish(&self, block: Assembly, name: &'static str) -> Block {
-        let mut block = block.finish(name, vec![], KvLayout::None);
+        let mut block = block.finish(name, vec![], vec![]);
         self.names.apply(&mut block);
         block
     }

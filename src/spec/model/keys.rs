@@ -52,6 +52,8 @@ pub struct Keys<'c> {
     map: &'c Map<String, Value>,
     /// Where the object lies in the file: empty, or dotted with a dot at the end.
     path: String,
+    /// What the model class says for keys that are left out.
+    defaults: &'static [(&'static str, u64)],
     sections: Rc<RefCell<BTreeMap<String, Section<'c>>>>,
 }
 
@@ -59,7 +61,18 @@ impl<'c> Keys<'c> {
     /// The keys of `map`, none read yet.
     pub fn new(map: &'c Map<String, Value>) -> Keys<'c> {
         let sections = BTreeMap::from([(String::new(), Section { map, read: BTreeSet::new() })]);
-        Keys { map, path: String::new(), sections: Rc::new(RefCell::new(sections)) }
+        Keys { map, path: String::new(), defaults: &[], sections: Rc::new(RefCell::new(sections)) }
+    }
+
+    /// The same keys where the model class says what a number is that is left out.
+    pub fn with_defaults(self, defaults: &'static [(&'static str, u64)]) -> Keys<'c> {
+        Keys { defaults, ..self }
+    }
+
+    /// The class's number for a key that is left out.
+    fn default_of(&self, key: &'static str) -> Option<Count> {
+        let (key, value) = self.defaults.iter().find(|(name, _)| *name == key)?;
+        Some(Count::class_default(key, *value))
     }
 
     /// The keys of the object under `key`, e.g. `text_config`; what stays unread in it, `all_read` reports too.
@@ -78,7 +91,7 @@ impl<'c> Keys<'c> {
                 let path = format!("{}{key}.", self.path);
                 let section = || Section { map, read: BTreeSet::new() };
                 self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
-                Ok(Some(Keys { map, path, sections: Rc::clone(&self.sections) }))
+                Ok(Some(Keys { map, path, defaults: &[], sections: Rc::clone(&self.sections) }))
             }
             Some(other) => Err(self.error(key, shown(other), "an object")),
         }
@@ -111,6 +124,7 @@ impl<'c> Keys<'c> {
     pub fn stated(&self, key: &'static str) -> Result<&Keys<'c>, Error> {
         match self.get(key) {
             Some(_) => Ok(self),
+            None if self.default_of(key).is_some() => Ok(self),
             None => Err(self.error(key, "nothing: the key is missing", "a whole number, or null for none")),
         }
     }
@@ -119,7 +133,10 @@ impl<'c> Keys<'c> {
     pub fn count(&self, key: &'static str) -> Result<Count, Error> {
         match self.get(key) {
             Some(value) => Ok(Count::config(key, self.whole(key, value, 1)?)),
-            None => Err(self.error(key, "nothing: the key is missing", "a whole number")),
+            None => match self.default_of(key) {
+                Some(default) => Ok(default),
+                None => Err(self.error(key, "nothing: the key is missing", "a whole number")),
+            },
         }
     }
 
@@ -134,7 +151,8 @@ impl<'c> Keys<'c> {
     /// A number of at least 1 that may be left out or `null`.
     pub fn count_or_none(&self, key: &'static str) -> Result<Option<Count>, Error> {
         match self.get(key) {
-            None | Some(Value::Null) => Ok(None),
+            None => Ok(self.default_of(key)),
+            Some(Value::Null) => Ok(None),
             Some(value) => Ok(Some(Count::config(key, self.whole(key, value, 1)?))),
         }
     }
@@ -166,6 +184,11 @@ impl<'c> Keys<'c> {
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(other) => Err(self.error(key, shown(other), "a text")),
         }
+    }
+
+    /// How long a list is that may be left out or `null`, whatever it holds.
+    pub fn length(&self, key: &'static str) -> Result<Option<u64>, Error> {
+        Ok(self.list(key, |_, _| Ok(()))?.map(|list| list.len() as u64))
     }
 
     /// A list of texts that may be left out or `null`.
