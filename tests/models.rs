@@ -17,6 +17,10 @@ use serde_json::Value;
 mod facts;
 #[path = "models/mutations.rs"]
 mod mutations;
+#[path = "models/plans.rs"]
+mod plans;
+#[path = "models/traps.rs"]
+mod traps;
 
 type Shapes = BTreeMap<String, Vec<u64>>;
 
