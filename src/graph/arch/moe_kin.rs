@@ -35,6 +35,20 @@ pub fn build_granitemoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
 }
 
+/// `granitemoeshared`: a shared network beside the experts, where it has a width.
+pub fn build_granitemoe_shared(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole { names: GRANITE_NAMES, ..Whole::read(keys, false)? };
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let width = keys.stated("shared_intermediate_size")?.count_unless_zero("shared_intermediate_size")?;
+    let shared = width.map(|width| Shared {
+        tensor: "shared_mlp",
+        network: FeedForward::gated(whole.hidden, width),
+        gate: None,
+    });
+    let moe = Moe { shared, ..local_experts(keys, whole.hidden)? };
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+}
+
 fn local_experts(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
     let (experts, top_k) = (keys.count("num_local_experts")?, keys.count("num_experts_per_tok")?);
     Moe::routed(hidden, experts, top_k, keys.count("intermediate_size")?)
@@ -204,7 +218,13 @@ fn ernie_module(layer: &Layer, index: u64) -> Vec<Weight> {
 }
 
 const GRANITE_NAMES: Names = Names {
-    table: &[("mlp.gate", "block_sparse_moe.router"), ("mlp", "block_sparse_moe")],
+    table: &[
+        ("shared_mlp.gate_proj", "shared_mlp.input_linear"),
+        ("shared_mlp.up_proj", "shared_mlp.input_linear"),
+        ("shared_mlp.down_proj", "shared_mlp.output_linear"),
+        ("mlp.gate", "block_sparse_moe.router"),
+        ("mlp", "block_sparse_moe"),
+    ],
     transposed: false,
 };
 

@@ -33,6 +33,7 @@ const NEUTRAL: &[&str] = &[
     // training
     "attention_dropout",
     "activation_dropout",
+    "attention_probs_dropout_prob",
     "attn_dropout_prob",
     "attn_pdrop",
     "classifier_dropout",
@@ -49,6 +50,7 @@ const NEUTRAL: &[&str] = &[
     "ep_size",
     "gradient_checkpointing",
     "hidden_dropout",
+    "hidden_dropout_prob",
     "initializer_range",
     "pretraining_tp",
     "resid_pdrop",
