@@ -19,6 +19,10 @@ mod checkpoints;
 mod facts;
 #[path = "models/mutations.rs"]
 mod mutations;
+#[path = "models/plans.rs"]
+mod plans;
+#[path = "models/traps.rs"]
+mod traps;
 
 type Shapes = BTreeMap<String, Vec<u64>>;
 
