@@ -3,6 +3,7 @@
 pub mod arch;
 pub mod assembly;
 pub mod cache;
+pub mod checkpoint;
 pub mod count;
 pub mod inspect;
 pub mod model;

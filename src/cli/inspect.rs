@@ -29,7 +29,7 @@ impl Inspect {
         let named = model.named.as_ref().map(|published| published.weight_format.as_str());
         let inspected = Inspected {
             weight_format: named.or(model.config.weight_format()).map(str::to_owned),
-            inspection: Inspection::of(&graph),
+            inspection: Inspection::of_checkpoint(&graph, &model.config),
             name: model.name,
             source: model.source,
         };

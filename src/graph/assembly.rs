@@ -53,6 +53,17 @@ impl Affine {
     }
 }
 
+/// Which rows of a norm share what it learns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rows {
+    /// All of them.
+    Alike,
+    /// Each has its own, in one tensor.
+    Stacked,
+    /// Each has its own, in a tensor for each.
+    Apart,
+}
+
 /// A norm of the checkpoint, as an operator.
 pub struct Scale {
     /// The operator's name, e.g. `q_norm`.
@@ -67,8 +78,8 @@ pub struct Scale {
     pub split: Split,
     /// What it learns.
     pub affine: Affine,
-    /// A scale for each row instead of one for all of them.
-    pub by_row: bool,
+    /// Which rows share it.
+    pub learns: Rows,
 }
 
 impl Assembly {
@@ -106,14 +117,22 @@ impl Assembly {
 
     /// Adds a norm.
     pub fn norm(&mut self, from: NodeIndex, scale: Scale) -> NodeIndex {
-        let Scale { name, tensor, width, rows, split, affine, by_row } = scale;
-        let shape = if by_row { vec![rows.value, width.value] } else { vec![width.value] };
-        let learned = |suffix: &str| weight(format!("{tensor}.{suffix}"), shape.clone(), Role::Norm);
-        let weights = match affine {
-            Affine::Absent => vec![],
-            Affine::Scale => vec![learned("weight")],
-            Affine::ScaleAndShift => vec![learned("weight"), learned("bias")],
+        let Scale { name, tensor, width, rows, split, affine, learns } = scale;
+        let suffixes: &[&str] = match affine {
+            Affine::Absent => &[],
+            Affine::Scale => &["weight"],
+            Affine::ScaleAndShift => &["weight", "bias"],
         };
+        let learned = |suffix: &&str| match learns {
+            Rows::Alike => vec![weight(format!("{tensor}.{suffix}"), vec![width.value], Role::Norm)],
+            Rows::Stacked => {
+                vec![weight(format!("{tensor}.{suffix}"), vec![rows.value, width.value], Role::Norm)]
+            }
+            Rows::Apart => (0..rows.value)
+                .map(|row| weight(format!("{tensor}.norms.{row}.{suffix}"), vec![width.value], Role::Norm))
+                .collect(),
+        };
+        let weights = suffixes.iter().flat_map(learned).collect();
         self.node(name, Operator::Norm { width, rows, split }, weights, &[from])
     }
 
@@ -127,7 +146,7 @@ impl Assembly {
     ) -> NodeIndex {
         let width = self.graph[from].operator.output();
         let (tensor, rows, split) = (tensor.to_owned(), once(), Split::Replicate);
-        self.norm(from, Scale { name, tensor, width, rows, split, affine, by_row: false })
+        self.norm(from, Scale { name, tensor, width, rows, split, affine, learns: Rows::Alike })
     }
 
     /// Closes the block.

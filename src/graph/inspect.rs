@@ -8,9 +8,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::cache::Cache;
+use super::checkpoint::Checkpoint;
 use super::count::Parameters;
 use super::model::{Block, ModelGraph};
 use super::tensor::{Role, Weight};
+use super::tower::Tower;
+use crate::spec::model::ModelConfig;
 
 /// A model, laid open.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -31,12 +34,31 @@ pub struct Inspection {
     pub kv_bytes_per_token_windowed: u64,
     /// Bytes kept of each sequence however long it is: states of recurrent layers and convolutions.
     pub state_bytes_per_sequence: u64,
+    /// What the checkpoint takes, where its layout is known to the byte.
+    pub checkpoint: Option<Checkpoint>,
+    /// Encoders beside the language model.
+    pub towers: Vec<InspectedTower>,
     /// Embedding, layers, head.
     pub blocks: Vec<InspectedBlock>,
     /// Every tensor by its full name.
     pub tensors: Vec<InspectedTensor>,
     /// Multi-token-prediction weights.
     pub mtp: Vec<InspectedTensor>,
+}
+
+/// An encoder.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct InspectedTower {
+    /// What it encodes.
+    pub name: String,
+    /// Its parameters.
+    pub parameters: u64,
+    /// Operations of its matrices and attention for one image, where the file fixes the size.
+    pub flops_per_image: Option<u64>,
+    /// Tokens that one image becomes in the prompt, where the file fixes the size.
+    pub tokens_per_image: Option<u64>,
+    /// Its blocks in execution order.
+    pub blocks: Vec<InspectedBlock>,
 }
 
 /// Identical layers.
@@ -113,10 +135,27 @@ impl Inspection {
             kv_bytes_per_token: BF16_BYTES * kv.growing,
             kv_bytes_per_token_windowed: BF16_BYTES * kv.windowed,
             state_bytes_per_sequence: graph.state_bytes_per_sequence(),
+            checkpoint: None,
+            towers: graph.towers.iter().map(tower).collect(),
             blocks: graph.all_blocks().map(block).collect(),
             tensors: graph.tensors().into_iter().map(tensor).collect(),
             mtp: graph.mtp.iter().cloned().map(tensor).collect(),
         }
+    }
+
+    /// The same with what the checkpoint that `config` describes takes.
+    pub fn of_checkpoint(graph: &ModelGraph, config: &ModelConfig) -> Inspection {
+        Inspection { checkpoint: Checkpoint::of(graph, config), ..Inspection::of(graph) }
+    }
+}
+
+fn tower(tower: &Tower) -> InspectedTower {
+    InspectedTower {
+        name: tower.name.to_owned(),
+        parameters: tower.parameters(),
+        flops_per_image: tower.flops_per_image(),
+        tokens_per_image: tower.tokens_per_image(),
+        blocks: tower.parts.iter().map(|part| block(&part.block)).collect(),
     }
 }
 

@@ -6,7 +6,7 @@ use super::group::{Group, TierShape};
 use super::layout::Layout;
 use super::parallel::{ParallelPlan, Phase};
 use crate::graph::cache::Cache;
-use crate::graph::model::ModelGraph;
+use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
@@ -74,6 +74,10 @@ pub struct ShardedModel {
     pub blocks: Vec<ShardedBlock>,
     /// Final norm, vocabulary projection and sampling, on the last pipeline stage.
     pub head: ShardedBlock,
+    /// Weights of vision and audio encoders on one device of the first pipeline stage.
+    ///
+    /// Engines divide encoders over tensor-parallel ranks as they divide layers (vLLM `--mm-encoder-tp-mode weights`).
+    pub towers: Elements,
     /// From one pipeline stage to the next.
     pub handover: Option<Collective>,
     /// The head reads the embedding's weights.
@@ -103,12 +107,23 @@ pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[Tier
         embedding: lay(&graph.embedding),
         blocks,
         head: lay(&graph.head),
+        towers: towers(graph, lay),
         handover,
         tied: graph.tied,
         hidden: graph.hidden,
         vocab: graph.vocab,
         widest,
     }
+}
+
+/// Elements of all encoders on one device.
+fn towers<'g>(graph: &'g ModelGraph, lay: impl Fn(&'g Block) -> ShardedBlock) -> Elements {
+    let mut sums = [0; ROLES];
+    for part in graph.towers.iter().flat_map(|tower| &tower.parts) {
+        let weights = lay(&part.block).weights;
+        sums.iter_mut().zip(weights).for_each(|(sum, one)| *sum += part.repeats() * one);
+    }
+    sums
 }
 
 fn width_of(task: &Task) -> Count {

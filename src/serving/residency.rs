@@ -26,6 +26,7 @@ fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; RO
     }
     if stage.first {
         add(&model.embedding.weights, 1);
+        add(&model.towers, 1);
     }
     if stage.last {
         add(&model.head.weights, 1);

@@ -4,7 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
-use crate::graph::assembly::{Affine, Assembly, Matrix, Scale, once, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::reach::Reach;
@@ -22,8 +22,10 @@ pub enum QkNorm {
     PerHead,
     /// One scale and shift of `head_dim` for all heads (Phi).
     PerHeadWithShift,
-    /// A scale of `head_dim` for each head (Command R+).
+    /// A scale of `head_dim` for each head, in one tensor (Command R+).
     EachHead,
+    /// A scale of `head_dim` for each head, in a tensor for each (StableLM-2-12B).
+    EachHeadApart,
     /// Over the whole projection, with a scale for each element (MiniMax-M2, OLMo-2).
     WholeProjection,
 }
@@ -122,6 +124,11 @@ impl Attention {
         Attention::of(hidden, heads, kv_heads, keys.count_or_none("head_dim")?)
     }
 
+    /// The same with biases on all four projections, or on none.
+    pub fn biased(self, bias: bool) -> Attention {
+        Attention { qkv_bias: bias, o_bias: bias, ..self }
+    }
+
     /// What a layer of it caches.
     pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, reach, .. } = *self;
@@ -207,8 +214,12 @@ impl Attention {
             _ => (self.head_dim, heads, split),
         };
         let affine = Affine::shift(self.qk_norm == QkNorm::PerHeadWithShift);
-        let by_row = self.qk_norm == QkNorm::EachHead;
-        block.norm(from, Scale { name, tensor, width, rows, split, affine, by_row })
+        let learns = match self.qk_norm {
+            QkNorm::EachHead => Rows::Stacked,
+            QkNorm::EachHeadApart => Rows::Apart,
+            _ => Rows::Alike,
+        };
+        block.norm(from, Scale { name, tensor, width, rows, split, affine, learns })
     }
 }
 

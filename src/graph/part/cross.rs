@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use super::attention::Attention;
-use crate::graph::assembly::{Affine, Assembly, Matrix, Scale, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
@@ -54,7 +54,7 @@ impl Cross {
             rows: heads,
             split: Split::Heads,
             affine: Affine::Scale,
-            by_row: false,
+            learns: Rows::Alike,
         };
         let q = block.norm(q, q_norm);
         let mut weights: Vec<Weight> = ["k_proj", "v_proj"]

@@ -6,7 +6,7 @@ use petgraph::graph::NodeIndex;
 
 use super::attention::width;
 use super::indexer::Indexer;
-use crate::graph::assembly::{Affine, Assembly, Matrix, Scale, once, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::reach::Reach;
@@ -86,7 +86,7 @@ impl Latent {
             rows: once(),
             split: Split::Replicate,
             affine: Affine::Scale,
-            by_row: false,
+            learns: Rows::Alike,
         };
         let q_head =
             sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");

@@ -118,6 +118,15 @@ impl Layer {
         Layer { hidden, norm: Affine::Scale, arrangement: Arrangement::PreNorm, mixer, network }
     }
 
+    /// The same layer with a window, where it attends over heads.
+    pub fn sliding(&self, window: Option<Count>) -> Layer {
+        let mut layer = self.clone();
+        if let Mixer::Attention(attention) = &mut layer.mixer {
+            attention.reach = window.into();
+        }
+        layer
+    }
+
     /// What mixes tokens, as block names tell it.
     pub fn mixer_kind(&self) -> MixerKind {
         match &self.mixer {

@@ -22,6 +22,8 @@ pub enum Stacking {
     InOut,
     /// `[experts, in, out]`, with biases (gpt-oss).
     InOutWithBias,
+    /// `[experts × width, hidden]`, three of them (DBRX).
+    Rows,
 }
 
 /// Experts that every token passes.
@@ -52,6 +54,8 @@ pub struct Moe {
     pub router_bias: bool,
     /// The buffer that balances the experts, e.g. `mlp.gate.e_score_correction_bias`.
     pub correction_bias: Option<&'static str>,
+    /// The same where it is learned, and stored as one row (ERNIE-4.5).
+    pub learned_correction: Option<&'static str>,
     /// How the experts are stacked.
     pub stacking: Stacking,
     /// Width that the stream is projected to before the routed experts, and back from (Nemotron-3 Super).
@@ -79,6 +83,7 @@ impl Moe {
             router: "mlp.gate",
             router_bias: false,
             correction_bias: None,
+            learned_correction: None,
             stacking: Stacking::OutIn,
             latent: None,
             shared: None,
@@ -123,6 +128,9 @@ impl Moe {
         if let Some(name) = self.correction_bias {
             weights.push(Weight { buffer: true, ..weight(name, vec![experts], Role::Router) });
         }
+        if let Some(name) = self.learned_correction {
+            weights.push(weight(name, vec![1, experts], Role::Router));
+        }
         weights
     }
 
@@ -144,6 +152,9 @@ impl Moe {
                 expert("gate_up_proj", vec![experts, hidden, 2 * inner]),
                 expert("down_proj", vec![experts, inner, hidden]),
             ],
+            Stacking::Rows => ["gate_proj", "up_proj", "down_proj"]
+                .map(|name| expert(name, vec![experts * inner, hidden]))
+                .to_vec(),
             Stacking::InOutWithBias => vec![
                 expert("gate_up_proj", vec![experts, hidden, 2 * inner]),
                 bias("gate_up_proj_bias", 2 * inner),

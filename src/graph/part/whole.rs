@@ -15,7 +15,7 @@ use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// What a decoder has besides its layers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Whole {
     /// Width of the residual stream.
     pub hidden: Count,

@@ -110,6 +110,11 @@ impl<'c> Keys<'c> {
         }
     }
 
+    /// The value as it stands, for keys of a form of their own.
+    pub fn value(&self, key: &'static str) -> Option<&'c Value> {
+        self.get(key)
+    }
+
     /// Whether the key is there, be it `null`.
     pub fn has(&self, key: &'static str) -> bool {
         self.get(key).is_some()

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::keys::shown;
+use super::scheme::Scheme;
 use crate::spec::error::Error;
 
 /// A checkpoint's quantization.
@@ -18,6 +19,8 @@ pub struct Quantization {
     pub weight_block_size: Option<[u64; 2]>,
     /// Weights along a row that share a scale, where scales are per group.
     pub group_size: Option<u64>,
+    /// How it lays matrices and scales out, where that is known to the byte.
+    pub scheme: Option<Scheme>,
     /// Patterns of modules left in the model's dtype.
     pub modules_to_not_convert: Vec<String>,
     /// The format of cached keys and values, where the checkpoint brings scales for one.
@@ -111,6 +114,7 @@ impl Quantization {
         Ok(Quantization {
             method: method.unwrap_or_default().to_owned(),
             weight_format,
+            scheme: Scheme::read(map, method.unwrap_or_default(), weight_block_size, group_size),
             weight_block_size,
             group_size,
             modules_to_not_convert,
