@@ -17,6 +17,8 @@ use serde_json::Value;
 mod facts;
 #[path = "models/mutations.rs"]
 mod mutations;
+#[path = "models/states.rs"]
+mod states;
 
 type Shapes = BTreeMap<String, Vec<u64>>;
 
