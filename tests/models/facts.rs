@@ -7,7 +7,7 @@ use mantile::graph::arch::ARCHITECTURES;
 use super::*;
 
 /// Where the collection lies; `None`, said aloud, where it does not (but never in CI).
-pub(crate) fn collection() -> Option<PathBuf> {
+pub fn collection() -> Option<PathBuf> {
     let folder = root().join("../shared/facts/models");
     if folder.exists() {
         return Some(folder);
@@ -17,7 +17,7 @@ pub(crate) fn collection() -> Option<PathBuf> {
     None
 }
 
-fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
+pub fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
     csv::Reader::from_path(file).unwrap().deserialize().map(|row| row.unwrap()).collect()
 }
 
@@ -42,6 +42,7 @@ const SHIPS_MTP: &[&str] = &[
     "MTP, shared embed/head (last layer + bias + eh_proj 2h*h + 3h)",
     "deepseek-v4-style MTP (layer without compressor/indexer + bias + 2h*h + 3h + hc_head hc*hc*h+hc+1)",
     "MTP with its own full indexer, shared embed/head (largest layer + bias + 2h*h + 3h)",
+    "qwen-style MTP (last full-attn layer + 2h*h fc + 3h norms)",
 ];
 
 /// What checkpoints hold beyond unique parameters, by the words of the collection.
@@ -51,6 +52,11 @@ fn published_total(inspection: &Inspection, relation: &str) -> Option<u64> {
         "unique params" => Some(parameters.unique),
         "unique params + persistent buffers (e.g. e_score_correction_bias)" => {
             Some(parameters.unique + parameters.buffers)
+        }
+        // These totals leave buffers out, those of multi-token prediction too.
+        "unique params + nemotron-style MTP (pattern *E + 2h*h + 3h)" => {
+            let trained = inspection.mtp.iter().filter(|tensor| !tensor.buffer);
+            Some(parameters.unique + trained.map(|tensor| tensor.shape.iter().product::<u64>()).sum::<u64>())
         }
         relation if parameters.mtp > 0 && SHIPS_MTP.iter().any(|ending| relation.ends_with(ending)) => {
             Some(parameters.unique + parameters.buffers + parameters.mtp + parameters.mtp_copies)
