@@ -56,7 +56,7 @@ impl Quantization {
     ) -> Result<Option<Quantization>, Error> {
         let inside = match KEYS.iter().find_map(|key| config.get(*key)) {
             None | Some(Value::Null) => None,
-            Some(Value::Object(map)) => Some(Quantization::read(map)?),
+            Some(Value::Object(map)) => Some(Quantization::read(map)?.with_experts(map, config)),
             Some(other) => return Err(Error::new(KEY, shown(other), "an object", FIX)),
         };
         let beside = match hf_quant_config.and_then(|map| map.get("quantization")) {
@@ -72,6 +72,14 @@ impl Quantization {
                 "take both files from the same revision of the checkpoint",
             )),
             (inside, beside) => Ok(inside.or(beside)),
+        }
+    }
+
+    /// The same where experts have a format of their own (`expert_dtype`: DeepSeek-V4's fp4 beside fp8).
+    fn with_experts(self, map: &Map<String, Value>, config: &Map<String, Value>) -> Quantization {
+        match map.get("expert_dtype").or_else(|| config.get("expert_dtype")) {
+            None | Some(Value::Null) => self,
+            Some(_) => Quantization { weight_format: None, scheme: None, ..self },
         }
     }
 
@@ -247,6 +255,16 @@ mod tests {
             assert!(of(text).is_err(), "{text}");
         }
         assert_eq!(of(r#"{"quant_algo": "MIXED_PRECISION"}"#).unwrap().weight_format, None);
+    }
+
+    #[test]
+    fn experts_of_their_own_format_make_a_checkpoint_mixed() {
+        let config: Map<String, Value> = serde_json::from_str(
+            r#"{"expert_dtype": "fp4", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}"#,
+        )
+        .unwrap();
+        let found = Quantization::find(&config, None).unwrap().unwrap();
+        assert_eq!((found.weight_format, found.scheme), (None, None));
     }
 
     #[test]
