@@ -13,6 +13,7 @@ pub mod latent;
 pub mod linear;
 pub mod machine;
 pub mod memory;
+pub mod recurrence;
 pub mod roofline;
 pub mod task;
 
@@ -29,6 +30,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         latent::FORMULAS,
         linear::FORMULAS,
         memory::FORMULAS,
+        recurrence::FORMULAS,
         roofline::FORMULAS,
     ]
     .concat()

@@ -10,5 +10,6 @@ pub mod model;
 pub mod operator;
 pub mod part;
 pub mod reach;
+pub mod rule;
 pub mod tensor;
 pub mod tower;

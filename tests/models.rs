@@ -13,6 +13,8 @@ use mantile::spec::model::file::ModelFile;
 use serde::Deserialize;
 use serde_json::Value;
 
+#[path = "models/checkpoints.rs"]
+mod checkpoints;
 #[path = "models/facts.rs"]
 mod facts;
 #[path = "models/mutations.rs"]

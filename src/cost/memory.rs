@@ -74,11 +74,16 @@ pub fn kv_per_sequence<R: Read>(
 /// Bytes of a state of so many elements.
 #[inline(always)]
 pub fn state_bytes<N: Num>(elements: Qty<N>, width: StateWidth, chip: &Chip<Qty<N>>) -> Qty<N> {
-    let bytes = match width {
+    (elements * element_bytes(width, chip)).is(&STATE)
+}
+
+/// Bytes of an element of a state.
+#[inline(always)]
+pub fn element_bytes<N: Num>(width: StateWidth, chip: &Chip<Qty<N>>) -> Qty<N> {
+    match width {
         StateWidth::Native => chip.activation_bytes,
         StateWidth::Single => Qty::literal(4.0 * BYTE),
-    };
-    (elements * bytes).is(&STATE)
+    }
 }
 
 /// Bytes of the largest step's activations: the token budget at the widest place, and the logits.

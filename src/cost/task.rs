@@ -9,6 +9,8 @@ use super::indexer::Indexer;
 use super::latent::LatentAttention;
 use super::linear::Linear;
 use super::machine::Machine;
+use super::memory::element_bytes;
+use super::recurrence::{Recurrence, ShortConv};
 use super::roofline::Cost;
 use crate::graph::operator::Operator;
 use crate::graph::reach::Reach;
@@ -95,6 +97,29 @@ fn compute<R: Read>(
         Operator::Router { hidden, experts, .. } => {
             let matrix = elements(share.matrix);
             Linear { tokens: tokens(), input: n(hidden), output: n(experts), matrix }.cost(chip, quantised)
+        }
+        Operator::GroupedLinear { groups, input, output } => {
+            let (groups, matrix) = (n(groups), elements(share.matrix));
+            Linear { tokens: tokens() * groups, input: n(input), output: n(output), matrix }
+                .cost(chip, quantised)
+        }
+        Operator::ShortConv { channels, kernel, form, .. } => {
+            let weights = elements(share.vectors);
+            ShortConv { channels: n(channels), kernel: n(kernel), form, weights }.cost(batch, chip)
+        }
+        Operator::Recurrence { rule, heads, key_heads, key_dim, value_dim, gates, chunk, state } => {
+            Recurrence {
+                rule,
+                heads: n(heads),
+                key_heads: n(key_heads),
+                key_dim: n(key_dim),
+                value_dim: n(value_dim),
+                gates: n(gates),
+                chunk: chunk.filter(|_| phase == Phase::Prefill && rule.chunks()).map(n),
+                state_bytes: element_bytes(state, chip),
+                weights: elements(share.vectors),
+            }
+            .cost(batch, chip)
         }
         Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => Attention {
             heads: n(heads),

@@ -11,21 +11,30 @@ pub mod gemma;
 pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
+pub mod jamba;
+pub mod lfm2;
 pub mod llama;
 pub mod llama4;
 pub mod llama_kin;
+pub mod mamba;
+pub mod mamba_hybrid;
 pub mod minicpm;
 pub mod minimax_m2;
+pub mod minimax_m3;
+pub mod minimax_text;
 pub mod mixtral;
 pub mod mllama;
 pub mod moe_kin;
 pub mod nemotron;
+pub mod nemotron_h;
 pub mod olmo;
 pub mod opt;
 pub mod phi;
 pub mod phi3;
 pub mod qwen;
 pub mod qwen_moe;
+pub mod qwen_next;
+pub mod recurrent_gemma;
 pub mod starcoder2;
 pub mod vision;
 pub mod vision_language;
@@ -54,6 +63,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
     of("arcee", "ArceeForCausalLM", nemotron::build_arcee),
     with_aliases(of("baichuan", "BaichuanForCausalLM", llama_kin::build_baichuan), &["BaiChuanForCausalLM"]),
+    of("bamba", "BambaForCausalLM", mamba_hybrid::build_bamba),
     with_aliases(of("bloom", "BloomForCausalLM", bloom::build), &["BloomModel"]),
     with_aliases(of("chatglm", "ChatGLMModel", glm::build_chatglm), &["ChatGLMForConditionalGeneration"]),
     of("codegen", "CodeGenForCausalLM", gpt::build_codegen),
@@ -70,6 +80,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("exaone", "ExaoneForCausalLM", exaone::build),
     of("exaone4", "Exaone4ForCausalLM", exaone::build_exaone4),
     of("falcon", "FalconForCausalLM", bloom::build_falcon),
+    of("falcon_h1", "FalconH1ForCausalLM", mamba_hybrid::build_falcon_h1),
+    of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
     of("gemma", "GemmaForCausalLM", gemma::build),
     of("gemma2", "Gemma2ForCausalLM", gemma::build_gemma2),
     of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
@@ -77,7 +89,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("glm", "GlmForCausalLM", glm::build),
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
     of("glm4_moe", "Glm4MoeForCausalLM", deepseek::build_glm4),
-    of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek_sparse::build_glm_lite),
+    of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek::build_v3),
+    of("glm4v", "Glm4vForConditionalGeneration", vision_language::build_glm4v),
     of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("gpt2", "GPT2LMHeadModel", gpt::build_gpt2),
     of("gpt_bigcode", "GPTBigCodeForCausalLM", gpt::build_bigcode),
@@ -87,6 +100,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gptj", "GPTJForCausalLM", gpt::build_gptj),
     of("granite", "GraniteForCausalLM", llama_kin::build_granite),
     of("granitemoe", "GraniteMoeForCausalLM", moe_kin::build_granitemoe),
+    of("granitemoehybrid", "GraniteMoeHybridForCausalLM", mamba_hybrid::build_granite),
     of("granitemoeshared", "GraniteMoeSharedForCausalLM", moe_kin::build_granitemoe_shared),
     of("helium", "HeliumForCausalLM", llama_kin::build_helium),
     of("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", llama_kin::build_hunyuan),
@@ -94,16 +108,23 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("internlm", "InternLMForCausalLM", llama_kin::build_internlm),
     of("internlm2", "InternLM2ForCausalLM", llama_kin::build_internlm2),
     of("internlm3", "InternLM3ForCausalLM", llama_kin::build_internlm3),
+    of("jamba", "JambaForCausalLM", jamba::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
+    of("lfm2", "Lfm2ForCausalLM", lfm2::build),
+    of("lfm2_moe", "Lfm2MoeForCausalLM", lfm2::build_moe),
     of("llama", "LlamaForCausalLM", llama::build),
     of("llama4", "Llama4ForConditionalGeneration", llama4::build),
     of("llama4_text", "Llama4ForCausalLM", llama4::build_text),
     of("llava", "LlavaForConditionalGeneration", vision_language::build_llava),
+    of("mamba", "MambaForCausalLM", mamba::build),
+    of("mamba2", "Mamba2ForCausalLM", mamba::build_second),
     of("mimo", "MiMoForCausalLM", qwen::build_mimo),
     of("minicpm", "MiniCPMForCausalLM", minicpm::build),
     of("minicpm3", "MiniCPM3ForCausalLM", minicpm::build_minicpm3),
+    of("minimax", "MiniMaxForCausalLM", minimax_text::build),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
+    of("minimax_m3_vl", "MiniMaxM3SparseForConditionalGeneration", minimax_m3::build),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
     of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
@@ -111,6 +132,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("mllama", "MllamaForConditionalGeneration", mllama::build),
     with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),
     of("nemotron", "NemotronForCausalLM", nemotron::build),
+    of("nemotron_h", "NemotronHForCausalLM", nemotron_h::build),
     of("olmo", "OlmoForCausalLM", olmo::build),
     of("olmo2", "Olmo2ForCausalLM", olmo::build_olmo2),
     of("olmo3", "Olmo3ForCausalLM", olmo::build_olmo3),
@@ -127,9 +149,15 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qwen2_moe", "Qwen2MoeForCausalLM", qwen_moe::build_qwen2),
     of("qwen2_vl", "Qwen2VLForConditionalGeneration", vision_language::build_qwen2_vl),
     of("qwen3", "Qwen3ForCausalLM", qwen::build_qwen3),
+    of("qwen3_5", "Qwen3_5ForConditionalGeneration", qwen_next::build_5),
+    of("qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", qwen_next::build_5_moe),
+    of("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", qwen_next::build_5_moe_text),
+    of("qwen3_5_text", "Qwen3_5ForCausalLM", qwen_next::build_5_text),
     of("qwen3_moe", "Qwen3MoeForCausalLM", qwen_moe::build_qwen3),
+    of("qwen3_next", "Qwen3NextForCausalLM", qwen_next::build_next),
     of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
     of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
+    of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
     of("seed_oss", "SeedOssForCausalLM", llama_kin::build_seed_oss),
     of("smollm3", "SmolLM3ForCausalLM", llama_kin::build_smollm3),
     with_aliases(of("stablelm", "StableLmForCausalLM", phi::build_stablelm), &["StableLMEpochForCausalLM"]),

@@ -16,7 +16,7 @@ pub enum Cache {
         head_dim: Count,
         /// Elements of a value.
         v_head_dim: Count,
-        /// Tokens that later ones can still see.
+        /// Which keys a query sees, and so which tokens are kept.
         reach: Reach,
     },
     /// MLA: one latent and one rotary key per token for all heads, not divided by tensor parallelism.

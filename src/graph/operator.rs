@@ -1,6 +1,8 @@
 //! The kinds of operator, with their dimensions. A closed list: `plan` and `cost` match every one.
 
+use super::cache::StateWidth;
 use super::reach::Reach;
+use super::rule::{ConvForm, Rule};
 use crate::quantity::count::Count;
 
 /// How a matrix may be divided among tensor-parallel devices (Megatron-LM's words).
@@ -114,6 +116,45 @@ pub enum Operator {
         /// Keys chosen for each query.
         top_k: Count,
     },
+    /// A matrix for each slice of the input: `[tokens × input] · [input × output]`, `groups` times.
+    GroupedLinear {
+        /// Slices.
+        groups: Count,
+        /// Inner dimension of one.
+        input: Count,
+        /// Outer dimension of one.
+        output: Count,
+    },
+    /// A depthwise causal convolution over the last tokens.
+    ShortConv {
+        /// Channels.
+        channels: Count,
+        /// Tokens that it reaches over.
+        kernel: Count,
+        /// What stands around it.
+        form: ConvForm,
+        /// How the channels follow the plan: `Heads`, or `Replicate`.
+        split: Split,
+    },
+    /// A state per head that each token decays, writes and reads: linear attention and state space models.
+    Recurrence {
+        /// How tokens rewrite the state.
+        rule: Rule,
+        /// Heads.
+        heads: Count,
+        /// Heads of keys and queries (B and C); one is repeated on every device.
+        key_heads: Count,
+        /// Elements of a key: rows of a head's state.
+        key_dim: Count,
+        /// Elements of a value: columns of a head's state.
+        value_dim: Count,
+        /// Elements per head and token that steer decay and step.
+        gates: Count,
+        /// Tokens of a chunk in prefill; none: token by token.
+        chunk: Option<Count>,
+        /// How wide an element of the state is.
+        state: StateWidth,
+    },
     /// `act(gate) × up` (gated) or `act(x)`, element by element over `width` results.
     Activation {
         /// Elements of the result.
@@ -165,6 +206,9 @@ impl Operator {
             Operator::Linear { .. } => "linear",
             Operator::Attention { .. } => "attention",
             Operator::LatentAttention { .. } => "latent_attention",
+            Operator::GroupedLinear { .. } => "grouped_linear",
+            Operator::ShortConv { .. } => "short_conv",
+            Operator::Recurrence { rule, .. } => rule.name(),
             Operator::CrossAttention { .. } => "cross_attention",
             Operator::Indexer { .. } => "indexer",
             Operator::Activation { .. } => "activation",
@@ -191,6 +235,9 @@ impl Operator {
             Operator::LatentAttention { heads, v_head_dim, .. } => {
                 width(heads, v_head_dim, "heads × v_head_dim")
             }
+            Operator::GroupedLinear { groups, output, .. } => width(groups, output, "groups × output"),
+            Operator::ShortConv { channels, .. } => channels,
+            Operator::Recurrence { heads, value_dim, .. } => width(heads, value_dim, "heads × value_dim"),
             Operator::Router { top_k, .. } | Operator::Indexer { top_k, .. } => top_k,
             Operator::Sampling { .. } => Count::derived("token", 1, "one token id"),
         }
@@ -232,6 +279,16 @@ impl Operator {
             }
             Operator::Indexer { heads, head_dim, top_k } => {
                 vec![("heads", heads), ("head_dim", head_dim), ("top_k", top_k)]
+            }
+            Operator::GroupedLinear { groups, input, output } => {
+                vec![("groups", groups), ("input", input), ("output", output)]
+            }
+            Operator::ShortConv { channels, kernel, .. } => vec![("channels", channels), ("kernel", kernel)],
+            Operator::Recurrence { heads, key_heads, key_dim, value_dim, gates, chunk, .. } => {
+                let mut dims = vec![("heads", heads), ("key_heads", key_heads), ("key_dim", key_dim)];
+                dims.extend([("value_dim", value_dim), ("gates", gates)]);
+                dims.extend(chunk.map(|chunk| ("chunk", chunk)));
+                dims
             }
             Operator::Router { hidden, experts, top_k } => {
                 vec![("hidden", hidden), ("experts", experts), ("top_k", top_k)]

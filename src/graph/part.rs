@@ -4,12 +4,21 @@
 
 pub mod attention;
 pub mod cross;
+pub mod delta;
 pub mod encoder;
 pub mod feed_forward;
 pub mod indexer;
+pub mod kimi_delta;
+pub mod kinds;
 pub mod latent;
 pub mod layer;
+pub mod lightning;
+pub mod lru;
+pub mod mamba;
 pub mod moe;
 pub mod names;
+pub mod recurrent;
+pub mod short_conv;
+pub mod ssd;
 pub mod whole;
 pub mod window;

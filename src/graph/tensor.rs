@@ -38,6 +38,8 @@ pub enum Role {
     Bias,
     /// Learned attention sinks: a logit per head.
     Sink,
+    /// Kernels of short convolutions, and decays, steps and skips of recurrences: small, like norms.
+    Recurrence,
     /// Projections of a sparse attention's indexer.
     Indexer,
     /// Matrices and embeddings of vision and audio encoders and their projectors.

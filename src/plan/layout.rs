@@ -143,10 +143,14 @@ impl<'a> Layout<'a> {
             Split::Replicate => 1,
         };
         match operator {
-            Operator::Linear { split, .. } | Operator::Embedding { split, .. } => by(*split),
+            Operator::Linear { split, .. }
+            | Operator::Embedding { split, .. }
+            | Operator::ShortConv { split, .. } => by(*split),
             Operator::Attention { .. }
             | Operator::LatentAttention { .. }
-            | Operator::CrossAttention { .. } => self.plan.tp,
+            | Operator::CrossAttention { .. }
+            | Operator::GroupedLinear { .. }
+            | Operator::Recurrence { .. } => self.plan.tp,
             _ => input.parts,
         }
     }
@@ -194,6 +198,16 @@ impl<'a> Layout<'a> {
                     v_head_dim,
                     reach,
                 }
+            }
+            Operator::GroupedLinear { groups, input, output } => {
+                Operator::GroupedLinear { groups: groups.split(tp), input, output }
+            }
+            Operator::ShortConv { channels, kernel, form, split } if split != Split::Replicate => {
+                Operator::ShortConv { channels: channels.split(tp), kernel, form, split }
+            }
+            Operator::Recurrence { rule, heads, key_heads, key_dim, value_dim, gates, chunk, state } => {
+                let (heads, key_heads) = (heads.split(tp), key_heads.split(tp.min(key_heads.value)));
+                Operator::Recurrence { rule, heads, key_heads, key_dim, value_dim, gates, chunk, state }
             }
             Operator::Activation { width, gated } => {
                 let parts = if input.sharding == Sharding::Shard { input.parts } else { 1 };
@@ -308,7 +322,7 @@ impl<'a> Layout<'a> {
             let here = self.share(&whole.operator, weight.elements(), weight.role, weight.shape.len());
             self.weights[weight.role as usize] += here;
             match weight.role {
-                Role::Bias | Role::Norm | Role::Sink => vectors += here,
+                Role::Bias | Role::Norm | Role::Sink | Role::Recurrence => vectors += here,
                 matrix_role => {
                     matrix += here;
                     role = matrix_role;
@@ -341,6 +355,8 @@ impl<'a> Layout<'a> {
                 vocab.value.div_ceil(tp) * hidden.value
             }
             Operator::Attention { .. } | Operator::LatentAttention { .. } => elements.div_ceil(tp),
+            Operator::GroupedLinear { .. } | Operator::Recurrence { .. } => elements.div_ceil(tp),
+            Operator::ShortConv { split, .. } if *split != Split::Replicate => elements.div_ceil(tp),
             Operator::CrossAttention { .. } if role == Role::Attention => elements.div_ceil(self.kv_parts),
             Operator::Experts { .. } => elements.div_ceil(self.plan.ep * self.plan.moe_tp),
             // A scale for each head goes with its head.
@@ -363,6 +379,9 @@ fn result_width(operator: &Operator) -> Count {
         | Operator::LatentAttention { heads, v_head_dim, .. }
         | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
             Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
+        }
+        Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
+            operator.output()
         }
         Operator::Router { experts, .. } => experts,
         Operator::Indexer { top_k, .. } => top_k,

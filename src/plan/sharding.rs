@@ -28,10 +28,14 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
             Split::Row => Sharding::Partial,
             Split::Replicate => Sharding::Replicate,
         },
+        Operator::ShortConv { split: Split::Replicate, .. } => Sharding::Replicate,
         Operator::Norm { .. } | Operator::Activation { .. } => input,
-        Operator::Attention { .. } | Operator::LatentAttention { .. } | Operator::CrossAttention { .. } => {
-            Sharding::Shard
-        }
+        Operator::Attention { .. }
+        | Operator::LatentAttention { .. }
+        | Operator::CrossAttention { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Recurrence { .. } => Sharding::Shard,
         Operator::Add { .. } | Operator::Sampling { .. } => Sharding::Replicate,
     }
 }

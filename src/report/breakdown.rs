@@ -80,7 +80,10 @@ impl Module {
             Operator::Attention { .. }
             | Operator::LatentAttention { .. }
             | Operator::CrossAttention { .. }
-            | Operator::Indexer { .. } => Module::Attention,
+            | Operator::Indexer { .. }
+            | Operator::GroupedLinear { .. }
+            | Operator::ShortConv { .. }
+            | Operator::Recurrence { .. } => Module::Attention,
             Operator::Activation { .. } => Module::FeedForward,
             Operator::Router { .. } | Operator::Experts { .. } => Module::Experts,
             Operator::Embedding { .. } | Operator::Sampling { .. } => Module::Vocabulary,
@@ -89,7 +92,7 @@ impl Module {
                 Role::Attention | Role::Indexer => Module::Attention,
                 Role::Expert | Role::SharedExpert | Role::Router => Module::Experts,
                 Role::Embedding | Role::LmHead | Role::Tower => Module::Vocabulary,
-                Role::Mlp | Role::Norm | Role::Bias | Role::Sink => Module::FeedForward,
+                Role::Mlp | Role::Norm | Role::Bias | Role::Sink | Role::Recurrence => Module::FeedForward,
             },
         }
     }

@@ -79,7 +79,7 @@ impl ModelConfig {
     /// `None` where the file states neither, or a dtype that no accelerator computes in.
     pub fn weight_format(&self) -> Option<&'static str> {
         match (&self.quantization, self.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch."))) {
-            (Some(quantization), _) => Some(quantization.weight_format),
+            (Some(quantization), _) => quantization.weight_format,
             (None, Some("bfloat16")) => Some("bf16"),
             (None, Some("float16")) => Some("fp16"),
             _ => None,

@@ -162,7 +162,15 @@ impl Precision<'_> {
                 let why = "the checkpoint's own".to_owned();
                 Ok(Choice { format: (self.load)(id)?, why, checkpoint: None })
             }
-            None => self.native(),
+            None => match &self.config.quantization {
+                Some(mixed) => Err(Error::new(
+                    "quantization_config",
+                    format!("{}: layers in several weight formats", mixed.method),
+                    "one weight format for the whole checkpoint",
+                    "state the weight format yourself",
+                )),
+                None => self.native(),
+            },
         }
     }
 

@@ -6,13 +6,11 @@ use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
-use crate::graph::part::indexer::Indexer;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, Shared};
 use crate::graph::part::whole::Whole;
 use crate::graph::part::window::{interleaved_windows, uniform_window};
-use crate::graph::reach::Reach;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -27,34 +25,38 @@ pub enum Mtp {
     Shared,
 }
 
-/// Which layers have an indexer of their own.
-pub type Indexers = fn(&Keys<'_>, Count) -> Result<Vec<bool>, Error>;
-
 /// What tells the families with DeepSeek's layers apart.
+#[derive(Clone, Copy, Debug)]
 pub struct Family {
     /// The buffer that balances the experts.
     pub correction_bias: Option<&'static str>,
-    /// Indexers of sparse attention, where there is any.
-    pub indexers: Option<Indexers>,
-    /// What multi-token prediction ships.
+    /// What multi-token prediction stores again.
     pub mtp: Mtp,
 }
 
+/// The families before DeepSeek-V3.
+const EARLY: Family = Family { correction_bias: None, mtp: Mtp::WithCopies };
+
+/// DeepSeek-V3 and those after it.
+pub const V3: Family =
+    Family { correction_bias: Some("mlp.gate.e_score_correction_bias"), mtp: Mtp::WithCopies };
+
 /// `deepseek_v2`: experts chosen by plain scores.
 pub fn build_v2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    build_family(keys, &Family { correction_bias: None, indexers: None, mtp: Mtp::WithCopies })
+    build(keys, EARLY)
 }
 
-/// `deepseek_v3` and `kimi_k2`: a buffer balances the experts.
+/// `deepseek_v3`, `kimi_k2` and `glm4_moe_lite`: a buffer balances the experts.
 pub fn build_v3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    build_family(keys, &Family { correction_bias: CORRECTION_BIAS, indexers: None, mtp: Mtp::WithCopies })
+    build(keys, V3)
 }
 
 /// `deepseek`: the first DeepSeek-MoE, whose attention is Llama's.
 pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
-    alike(keys, whole, Mixer::Attention(attention), None)
+    let plain = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, plain, None, EARLY)
 }
 
 /// `glm4_moe`: GLM-4.5 to 4.7: biases on Q, K and V, norms on their heads if `use_qk_norm`.
@@ -65,7 +67,8 @@ pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qk_norm: if keys.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::Absent },
         ..Attention::read_stated(keys, whole.hidden)?
     };
-    alike(keys, whole, Mixer::Attention(attention), CORRECTION_BIAS)
+    let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, same, None, V3)
 }
 
 /// `dots1`: a norm on each head of Q and K; layers from `max_window_layers` on slide, where there is a window.
@@ -76,67 +79,50 @@ pub fn build_dots1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let first = keys.count_or("max_window_layers", 62)?.value;
     let window = uniform_window(keys, Some(4096))?;
     let windows = interleaved_windows(keys, whole.layers, window, |layer| layer >= first)?;
-    let windows = windows.into_iter().map(Reach::window);
-    let mixers = windows.map(|reach| Mixer::Attention(Attention { reach, ..attention.clone() }));
-    layers(keys, whole, (mixers.collect(), Mixer::Attention(attention.clone())), CORRECTION_BIAS, Mtp::Shared)
+    let windows = windows.into_iter();
+    let mixers =
+        windows.map(|window| Mixer::Attention(Attention { reach: window.into(), ..attention.clone() }));
+    layers(keys, whole, mixers.collect(), None, V3)
 }
 
-/// The same mixer in every layer, and in the modules of multi-token prediction.
-fn alike(
-    keys: &Keys<'_>,
-    whole: Whole,
-    mixer: Mixer,
-    correction_bias: Option<&'static str>,
-) -> Result<ModelGraph, Error> {
-    let mixers = vec![mixer.clone(); whole.layers.value as usize];
-    layers(keys, whole, (mixers, mixer), correction_bias, Mtp::WithCopies)
-}
-
-/// The buffer that balances the experts.
-pub const CORRECTION_BIAS: Option<&str> = Some("mlp.gate.e_score_correction_bias");
-
-/// A model of DeepSeek's layers.
-pub fn build_family(keys: &Keys<'_>, family: &Family) -> Result<ModelGraph, Error> {
+fn build(keys: &Keys<'_>, family: Family) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
-    let latent = Latent::read(keys, whole.hidden)?;
-    let indexer = family.indexers.map(|_| Indexer::read(keys, whole.hidden)).transpose()?;
-    let mixer = |own: bool| {
-        let reach = indexer.map_or(Reach::All, |indexer| Reach::Selected(indexer.top_k));
-        Mixer::Latent(Latent { reach, indexer: indexer.filter(|_| own), ..latent.clone() })
-    };
-    let count = whole.layers.value as usize;
-    let indexers = family.indexers.map_or(Ok(vec![false; count]), |read| read(keys, whole.layers))?;
-    let mixers = indexers.into_iter().map(mixer).collect();
-    layers(keys, whole, (mixers, mixer(true)), family.correction_bias, family.mtp)
+    let latent = Mixer::Latent(Latent::read(keys, whole.hidden)?);
+    let same = vec![latent; whole.layers.value as usize];
+    layers(keys, whole, same, None, family)
 }
 
-/// One layer for each of `mixers`, with a dense network or with experts; the mixer apart is for the modules of
-/// multi-token prediction.
-fn layers(
+/// One layer for each of `mixers`: dense networks first, then experts. Multi-token prediction has `predicting`,
+/// else what the last layer has.
+pub fn layers(
     keys: &Keys<'_>,
     whole: Whole,
-    (mixers, predicting): (Vec<Mixer>, Mixer),
-    correction_bias: Option<&'static str>,
-    mtp: Mtp,
+    mixers: Vec<Mixer>,
+    predicting: Option<Mixer>,
+    family: Family,
 ) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     keys.only("moe_layer_freq", &json!(1))?;
+    let correction_bias = family.correction_bias;
     let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
     let sparse = sparse_layers(keys, whole.layers)?;
     let mut layers = Vec::with_capacity(mixers.len());
     keys.set_aside(&["intermediate_size"]);
-    for (sparse, mixer) in sparse.into_iter().zip(mixers) {
+    for (sparse, mixer) in sparse.into_iter().zip(&mixers) {
         let network = if sparse {
             Network::Moe(Box::new(moe.clone()))
         } else {
             Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?))
         };
-        layers.push(Layer::of(hidden, mixer, network));
+        layers.push(Layer::of(hidden, mixer.clone(), network));
     }
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
-    let predicting = Layer::of(hidden, predicting, Network::Moe(Box::new(moe)));
-    let module = |module| mtp_module(&whole, &predicting, whole.layers.value + module, mtp);
-    let mtp = (0..modules).flat_map(module).collect();
+    let mixer = predicting.or(mixers.last().cloned());
+    let layer = mixer.map(|mixer| Layer::of(hidden, mixer, Network::Moe(Box::new(moe))));
+    let mut mtp = vec![];
+    for index in whole.layers.value..whole.layers.value + modules {
+        mtp.extend(layer.iter().flat_map(|layer| mtp_module(&whole, layer, index, family.mtp)));
+    }
     Ok(whole.graph(layers, mtp))
 }
 

@@ -1,19 +1,26 @@
-//! DeepSeek-V3.2 and GLM-5: latent attention that reads the keys an indexer picked; GLM-4.7-Flash: without one.
+//! DeepSeek-V3.2 and GLM-5: latent attention that reads the keys an indexer picked.
 
 use serde_json::json;
 
-use super::deepseek::{CORRECTION_BIAS, Family, Mtp, build_family};
+use super::deepseek::{self, Family, Mtp, V3};
 use crate::graph::model::ModelGraph;
+use crate::graph::part::indexer::Indexer;
+use crate::graph::part::latent::Latent;
+use crate::graph::part::layer::Mixer;
+use crate::graph::part::whole::Whole;
+use crate::graph::reach::Reach;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
+/// GLM-5 stores embedding and head once.
+const GLM: Family = Family { mtp: Mtp::Shared, ..V3 };
+
 /// `deepseek_v32`: an indexer in every layer.
 pub fn build_v32(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    build_family(
-        keys,
-        &Family { correction_bias: CORRECTION_BIAS, indexers: Some(everywhere), mtp: Mtp::WithCopies },
-    )
+    let whole = Whole::read(keys, false)?;
+    let own = everywhere(whole.layers);
+    build(keys, whole, own, V3)
 }
 
 /// `glm_moe_dsa`: some layers reuse the picks of an earlier one; embedding and head are stored once.
@@ -24,21 +31,28 @@ pub fn build_glm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "moe_router_dtype",
         "index_share_for_mtp_iteration",
     ]);
-    build_family(
-        keys,
-        &Family { correction_bias: CORRECTION_BIAS, indexers: Some(indexer_types), mtp: Mtp::Shared },
-    )
+    let whole = Whole::read(keys, false)?;
+    let own = indexer_types(keys, whole.layers)?;
+    // The class takes it for `n_routed_experts`, of which it is a copy.
+    keys.only("num_experts", &json!(keys.count("n_routed_experts")?.value))?;
+    build(keys, whole, own, GLM)
 }
 
-/// `glm4_moe_lite`: DeepSeek-V3's layers; layers with experts by `mlp_layer_types`.
-pub fn build_glm_lite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&["rope_interleave"]);
-    build_family(keys, &Family { correction_bias: CORRECTION_BIAS, indexers: None, mtp: Mtp::WithCopies })
+/// Latent attention over what an indexer picked, a layer's `own` or an earlier one's.
+fn build(keys: &Keys<'_>, whole: Whole, own: Vec<bool>, family: Family) -> Result<ModelGraph, Error> {
+    let every = |kind: &str| json!(vec![kind; whole.layers.value as usize]);
+    keys.only("layer_types", &every("deepseek_sparse_attention"))
+        .or_else(|_| keys.only("layer_types", &every("indexed_attention")))?;
+    let indexer = Indexer::read(keys, whole.hidden)?;
+    let latent = Latent { reach: Reach::Selected(indexer.top_k), ..Latent::read(keys, whole.hidden)? };
+    let mixer = |own| Mixer::Latent(Latent { indexer: Some(indexer).filter(|_| own), ..latent.clone() });
+    let mixers = own.into_iter().map(mixer).collect();
+    deepseek::layers(keys, whole, mixers, Some(mixer(true)), family)
 }
 
 /// An indexer of its own in every layer.
-fn everywhere(_: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
-    Ok(vec![true; layers.value as usize])
+fn everywhere(layers: Count) -> Vec<bool> {
+    vec![true; layers.value as usize]
 }
 
 /// Which layers have an indexer of their own: `indexer_types`, else a pattern, else every `index_topk_freq`-th.

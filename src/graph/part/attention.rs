@@ -4,6 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::indexer::Indexer;
 use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
@@ -30,6 +31,17 @@ pub enum QkNorm {
     WholeProjection,
 }
 
+/// Where a layer's keys and values come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Source {
+    /// Projections of its own.
+    Own,
+    /// One projection for both: values are the keys, before their norm (Gemma-4's `attention_k_eq_v`).
+    KeysAlone,
+    /// The cache of an earlier layer (`num_kv_shared_layers`).
+    Shared,
+}
+
 /// Attention over heads, as one layer has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention {
@@ -41,6 +53,14 @@ pub struct Attention {
     pub kv_heads: Count,
     /// Elements of a head.
     pub head_dim: Count,
+    /// Elements of a value head, where it is not as wide as a key (MiMo-V2).
+    pub v_head_dim: Option<Count>,
+    /// Where keys and values come from.
+    pub source: Source,
+    /// A sigmoid gate on the result, from rows of `q_proj` beside the queries' (Qwen3-Next).
+    pub output_gate: bool,
+    /// A norm without weights on each value head (Gemma-3n, Gemma-4).
+    pub v_norm: bool,
     /// Biases on queries, keys and values.
     pub qkv_bias: bool,
     /// Bias on the output projection.
@@ -49,6 +69,8 @@ pub struct Attention {
     pub qk_norm: QkNorm,
     /// Which keys a query sees.
     pub reach: Reach,
+    /// What picks the keys that a query sees, where the reach is a selection.
+    pub indexer: Option<Indexer>,
     /// A learned logit per head in the softmax's denominator (gpt-oss).
     pub sinks: bool,
 }
@@ -78,10 +100,15 @@ impl Attention {
             heads,
             kv_heads,
             head_dim,
+            v_head_dim: None,
+            source: Source::Own,
+            output_gate: false,
+            v_norm: false,
             qkv_bias: false,
             o_bias: false,
             qk_norm: QkNorm::Absent,
             reach: Reach::All,
+            indexer: None,
             sinks: false,
         })
     }
@@ -109,7 +136,13 @@ impl Attention {
     /// What a layer of it caches.
     pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, reach, .. } = *self;
-        vec![Cache::Heads { kv_heads, head_dim, v_head_dim: head_dim, reach }]
+        let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
+        let mut caches = match self.source {
+            Source::Shared => vec![],
+            _ => vec![Cache::Heads { kv_heads, head_dim, v_head_dim, reach }],
+        };
+        caches.extend(self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim }));
+        caches
     }
 
     /// Adds the operators, from the normed stream to the output projection.
@@ -117,28 +150,53 @@ impl Attention {
         let Attention { hidden, heads, kv_heads, head_dim, reach, .. } = *self;
         let q_width = width("q_width", heads, head_dim, "num_attention_heads × head_dim");
         let kv_width = width("kv_width", kv_heads, head_dim, "num_key_value_heads × head_dim");
+        let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
+        let v_width = width("v_width", kv_heads, v_head_dim, "num_key_value_heads × v_head_dim");
+        let o_width = width("o_width", heads, v_head_dim, "num_attention_heads × v_head_dim");
         let mut project = |name: &'static str, output, split| {
             let (tensor, role, bias) = (format!("self_attn.{name}"), Role::Attention, self.qkv_bias);
             block.linear(from, Matrix { name, tensor, input: hidden, output, split, role, bias })
         };
         let q = project("q_proj", q_width, Split::Heads);
-        let k = project("k_proj", kv_width, Split::KvHeads);
-        let v = project("v_proj", kv_width, Split::KvHeads);
+        let (own, both) = (self.source != Source::Shared, self.source == Source::Own);
+        let k = own.then(|| project("k_proj", kv_width, Split::KvHeads));
+        let v = both.then(|| project("v_proj", v_width, Split::KvHeads)).or(k);
+        let gate = self.output_gate.then(|| {
+            let (name, tensor, bias) = ("q_gate_proj", "self_attn.q_proj".to_owned(), self.qkv_bias);
+            let (split, role) = (Split::Heads, Role::Attention);
+            block.linear(from, Matrix { name, tensor, input: hidden, output: o_width, split, role, bias })
+        });
         let q = self.norm(block, q, "q_norm", heads, q_width, Split::Heads);
-        let k = self.norm(block, k, "k_norm", kv_heads, kv_width, Split::KvHeads);
+        let k = k.map(|k| self.norm(block, k, "k_norm", kv_heads, kv_width, Split::KvHeads));
+        let v = v.map(|v| {
+            if !self.v_norm {
+                return v;
+            }
+            let norm = Operator::Norm { width: v_head_dim, rows: kv_heads, split: Split::KvHeads };
+            block.node("v_norm", norm, vec![], &[v])
+        });
+        let mut inputs: Vec<NodeIndex> = [Some(q), k, v].into_iter().flatten().collect();
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
+        inputs.extend(self.indexer.map(|indexer| indexer.assemble(block, from, from)));
         let attention = block.node(
             "attention",
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim: head_dim, reach, shared: false },
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared: !own },
             if self.sinks { vec![sinks] } else { vec![] },
-            &[q, k, v],
+            &inputs,
         );
+        let attention = match gate {
+            Some(gate) => {
+                let gated = Operator::Activation { width: o_width, gated: true };
+                block.node("output_gate", gated, vec![], &[attention, gate])
+            }
+            None => attention,
+        };
         block.linear(
             attention,
             Matrix {
                 name: "o_proj",
                 tensor: "self_attn.o_proj".to_owned(),
-                input: q_width,
+                input: o_width,
                 output: hidden,
                 split: Split::Row,
                 role: Role::Attention,

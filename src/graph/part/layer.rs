@@ -9,10 +9,12 @@ use super::cross::Cross;
 use super::feed_forward::FeedForward;
 use super::latent::Latent;
 use super::moe::Moe;
-use crate::graph::assembly::{Affine, Assembly};
+use super::recurrent::Recurrent;
+use crate::graph::assembly::{Affine, Assembly, Matrix};
 use crate::graph::cache::Cache;
 use crate::graph::model::Block;
-use crate::graph::operator::Operator;
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
 /// What mixes tokens.
@@ -22,6 +24,14 @@ pub enum Mixer {
     Attention(Attention),
     /// Multi-head latent attention.
     Latent(Latent),
+    /// A mixer with a state in place of a cache.
+    Recurrent(Box<Recurrent>),
+    /// Attention and a recurrent mixer side by side, which read the same norm (Falcon-H1).
+    Beside(Attention, Box<Recurrent>),
+    /// A matrix in place of attention (Nemotron-NAS).
+    Linear,
+    /// Nothing, nor a norm for it: the layer is its network alone.
+    Absent,
     /// Attention to an encoder's states.
     Cross(Cross),
 }
@@ -33,6 +43,34 @@ pub enum Network {
     Dense(FeedForward),
     /// A mixture of experts.
     Moe(Box<Moe>),
+    /// A matrix in place of a network (Nemotron-NAS).
+    Linear,
+    /// Nothing, nor a norm for it: the layer is its mixer alone.
+    Absent,
+}
+
+/// What mixes tokens, as block names tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MixerKind {
+    /// Attention to all tokens.
+    Full,
+    /// Attention to the last or the chunk's tokens.
+    Sliding,
+    /// A recurrent mixer.
+    Recurrent,
+    /// None that looks at other tokens.
+    Absent,
+}
+
+/// What works on each token alone, as block names tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkKind {
+    /// A dense network.
+    Dense,
+    /// Experts.
+    Moe,
+    /// None.
+    Absent,
 }
 
 /// Where a layer has norms, and where what it works out joins the residual stream.
@@ -89,39 +127,61 @@ impl Layer {
         layer
     }
 
-    /// Whether it attends to a window only.
-    pub fn slides(&self) -> bool {
-        matches!(&self.mixer, Mixer::Attention(attention) if attention.reach.limit().is_some())
+    /// What mixes tokens, as block names tell it.
+    pub fn mixer_kind(&self) -> MixerKind {
+        match &self.mixer {
+            Mixer::Attention(attention) | Mixer::Beside(attention, _)
+                if attention.reach.limit().is_some() =>
+            {
+                MixerKind::Sliding
+            }
+            Mixer::Recurrent(_) => MixerKind::Recurrent,
+            Mixer::Linear | Mixer::Absent => MixerKind::Absent,
+            _ => MixerKind::Full,
+        }
     }
 
-    /// Whether it has experts.
-    pub fn is_moe(&self) -> bool {
-        matches!(self.network, Network::Moe(_))
+    /// What works on each token alone, as block names tell it.
+    pub fn network_kind(&self) -> NetworkKind {
+        match &self.network {
+            Network::Dense(_) | Network::Linear => NetworkKind::Dense,
+            Network::Moe(_) => NetworkKind::Moe,
+            Network::Absent => NetworkKind::Absent,
+        }
     }
 
     /// The layer as a block of the graph, standing for `layers`.
     pub fn block(&self, name: &'static str, layers: Vec<u32>) -> Block {
         let mut block = Assembly::default();
         let input = block.input(self.hidden);
-        let kv = match self.arrangement {
+        let caches = match self.arrangement {
             Arrangement::Parallel | Arrangement::ParallelTwoNorms => self.parallel(&mut block, input),
             _ => self.sequential(&mut block, input),
         };
-        block.finish(name, layers, kv)
+        block.finish(name, layers, caches)
     }
 
     fn sequential(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
         use Arrangement::{NormedSum, PostNorm, PreNorm, Sandwich};
         let of = self.arrangement;
-        let normed = match of {
-            PreNorm | Sandwich => self.normed(block, input, "input_norm", "input_layernorm"),
-            _ => input,
-        };
-        let (mut mixed, kv) = self.mix(block, normed);
-        if matches!(of, PostNorm | Sandwich) {
-            mixed = self.normed(block, mixed, "post_attention_norm", "post_attention_layernorm");
+        let (mut stream, mut caches) = (input, vec![]);
+        if self.mixer != Mixer::Absent {
+            let normed = match of {
+                PreNorm | Sandwich => self.normed(block, input, "input_norm", "input_layernorm"),
+                _ => input,
+            };
+            let mut sums;
+            (sums, caches) = self.mix(block, normed);
+            if matches!(of, PostNorm | Sandwich) {
+                let whole = self.one(block, "mixers_add", sums);
+                sums = vec![self.normed(block, whole, "post_attention_norm", "post_attention_layernorm")];
+            }
+            sums.push(input);
+            stream = self.add(block, "attention_add", &sums);
         }
-        let mut stream = self.add(block, "attention_add", &[mixed, input]);
+        if self.network == Network::Absent {
+            return caches;
+        }
         let mut normed = stream;
         if matches!(of, PreNorm | NormedSum) {
             normed = self.normed(block, stream, "post_attention_norm", "post_attention_layernorm");
@@ -133,7 +193,7 @@ impl Layer {
         }
         let mut sums = self.networked(block, normed);
         if matches!(of, PostNorm | Sandwich) {
-            let whole = if let [one] = sums[..] { one } else { self.add(block, "experts_add", &sums) };
+            let whole = self.one(block, "experts_add", sums);
             sums = vec![self.normed(block, whole, "post_ffn_norm", "post_feedforward_layernorm")];
         }
         sums.push(stream);
@@ -141,36 +201,56 @@ impl Layer {
         if of == NormedSum {
             self.normed(block, sum, "post_ffn_norm", "post_feedforward_layernorm");
         }
-        kv
+        caches
     }
 
     fn parallel(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
         let normed = self.normed(block, input, "input_norm", "input_layernorm");
-        let (mixed, kv) = self.mix(block, normed);
+        let (mut sums, caches) = self.mix(block, normed);
         let normed = match self.arrangement {
             Arrangement::Parallel => normed,
             _ => self.normed(block, input, "post_attention_norm", "post_attention_layernorm"),
         };
         // One sum, and so one exchange, for both.
-        let mut sums = vec![mixed];
         sums.extend(self.networked(block, normed));
         sums.push(input);
         self.add(block, "layer_add", &sums);
-        kv
+        caches
     }
 
-    fn mix(&self, block: &mut Assembly, from: NodeIndex) -> (NodeIndex, Vec<Cache>) {
+    fn mix(&self, block: &mut Assembly, from: NodeIndex) -> (Vec<NodeIndex>, Vec<Cache>) {
         match &self.mixer {
-            Mixer::Attention(attention) => (attention.assemble(block, from), attention.caches()),
-            Mixer::Latent(latent) => (latent.assemble(block, from), latent.caches()),
-            Mixer::Cross(cross) => (cross.assemble(block, from), cross.caches()),
+            Mixer::Attention(attention) => (vec![attention.assemble(block, from)], attention.caches()),
+            Mixer::Latent(latent) => (vec![latent.assemble(block, from)], latent.caches()),
+            Mixer::Cross(cross) => (vec![cross.assemble(block, from)], cross.caches()),
+            Mixer::Recurrent(mixer) => (vec![mixer.assemble(block, from)], mixer.caches()),
+            Mixer::Beside(attention, mixer) => {
+                let sums = vec![attention.assemble(block, from), mixer.assemble(block, from)];
+                (sums, [attention.caches(), mixer.caches()].concat())
+            }
+            Mixer::Linear => (vec![self.square(block, from, "linear_attn", "self_attn.linear_attn")], vec![]),
+            Mixer::Absent => (vec![], vec![]),
         }
+    }
+
+    /// A matrix from the stream to the stream.
+    fn square(&self, block: &mut Assembly, from: NodeIndex, name: &'static str, tensor: &str) -> NodeIndex {
+        let (tensor, input, output) = (tensor.to_owned(), self.hidden, self.hidden);
+        let (split, role) = (Split::Replicate, Role::Mlp);
+        block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
+    }
+
+    /// The sum of several, or the one that there is.
+    fn one(&self, block: &mut Assembly, name: &'static str, sums: Vec<NodeIndex>) -> NodeIndex {
+        if let [one] = sums[..] { one } else { self.add(block, name, &sums) }
     }
 
     fn networked(&self, block: &mut Assembly, from: NodeIndex) -> Vec<NodeIndex> {
         match &self.network {
             Network::Dense(network) => vec![network.assemble(block, from)],
             Network::Moe(moe) => moe.assemble(block, from),
+            Network::Linear => vec![self.square(block, from, "linear_mlp", "mlp.linear_mlp")],
+            Network::Absent => vec![],
         }
     }
 
@@ -189,17 +269,28 @@ impl Layer {
     }
 }
 
-/// Names blocks by what sets the layers of a model apart: windows, experts, or both.
-pub fn name(layer: &Layer, windows_differ: bool, networks_differ: bool) -> &'static str {
-    match (windows_differ, layer.slides(), networks_differ, layer.is_moe()) {
-        (false, _, _, false) => "dense_layer",
-        (false, _, _, true) => "moe_layer",
-        (true, true, false, _) => "sliding_layer",
-        (true, false, false, _) => "full_layer",
-        (true, true, true, false) => "sliding_dense_layer",
-        (true, true, true, true) => "sliding_moe_layer",
-        (true, false, true, false) => "full_dense_layer",
-        (true, false, true, true) => "full_moe_layer",
+/// Names blocks by what sets the layers of a model apart: what mixes tokens, what works on each alone, or both.
+pub fn name(layer: &Layer, mixers_differ: bool, networks_differ: bool) -> &'static str {
+    use MixerKind::{Absent, Full, Recurrent, Sliding};
+    let (mixer, network) = (layer.mixer_kind(), layer.network_kind());
+    let moe = network == NetworkKind::Moe;
+    if network == NetworkKind::Absent || (mixers_differ && !networks_differ) {
+        return match mixer {
+            Full => "full_layer",
+            Sliding => "sliding_layer",
+            Recurrent => "recurrent_layer",
+            Absent => "dense_layer",
+        };
+    }
+    match (mixers_differ, mixer, moe) {
+        (false, _, false) | (true, Absent, false) => "dense_layer",
+        (false, _, true) | (true, Absent, true) => "moe_layer",
+        (true, Full, false) => "full_dense_layer",
+        (true, Full, true) => "full_moe_layer",
+        (true, Sliding, false) => "sliding_dense_layer",
+        (true, Sliding, true) => "sliding_moe_layer",
+        (true, Recurrent, false) => "recurrent_dense_layer",
+        (true, Recurrent, true) => "recurrent_moe_layer",
     }
 }
 

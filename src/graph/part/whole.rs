@@ -82,8 +82,8 @@ impl Whole {
 
     /// A graph of these layers; equal ones share a block.
     pub fn graph(self, layers: Vec<Layer>, mtp: Vec<Weight>) -> ModelGraph {
-        let windows_differ = layers.iter().any(|layer| layer.slides() != layers[0].slides());
-        let networks_differ = layers.iter().any(|layer| layer.is_moe() != layers[0].is_moe());
+        let mixers_differ = layers.iter().any(|layer| layer.mixer_kind() != layers[0].mixer_kind());
+        let networks_differ = layers.iter().any(|layer| layer.network_kind() != layers[0].network_kind());
         let mut kinds: Vec<(Layer, Vec<u32>)> = vec![];
         let mut layer_block = Vec::with_capacity(layers.len());
         for (index, layer) in (0u32..).zip(layers) {
@@ -98,7 +98,7 @@ impl Whole {
             layer_block.push(block);
         }
         let blocks = kinds.into_iter().map(|(layer, indices)| {
-            let mut block = layer.block(name(&layer, windows_differ, networks_differ), indices);
+            let mut block = layer.block(name(&layer, mixers_differ, networks_differ), indices);
             self.names.apply(&mut block);
             block
         });

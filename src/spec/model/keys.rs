@@ -186,6 +186,14 @@ impl<'c> Keys<'c> {
         }
     }
 
+    /// Whether the key says `text`, or nothing, which the model class takes for the same.
+    pub fn says(&self, key: &'static str, text: &str) -> bool {
+        match self.get(key) {
+            None => true,
+            Some(value) => value.as_str() == Some(text),
+        }
+    }
+
     /// How long a list is that may be left out or `null`, whatever it holds.
     pub fn length(&self, key: &'static str) -> Result<Option<u64>, Error> {
         Ok(self.list(key, |_, _| Ok(()))?.map(|list| list.len() as u64))

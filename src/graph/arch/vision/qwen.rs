@@ -98,8 +98,13 @@ pub fn qwen2_5(keys: &Keys<'_>) -> Result<Tower, Error> {
     Ok(Tower { name: "vision", parts: [vec![stem, layers], merger.parts(hidden, merge, out)].concat() })
 }
 
-/// Qwen3-VL and Qwen3.5: learned positions, and further mergers that feed early layers of the language model.
+/// Qwen3-VL: learned positions, and further mergers that feed early layers of the language model.
 pub fn qwen3(keys: &Keys<'_>) -> Result<Tower, Error> {
+    qwen3_5(keys.stated("deepstack_visual_indexes")?)
+}
+
+/// Qwen3.5: the same, without further mergers unless the file states them.
+pub fn qwen3_5(keys: &Keys<'_>) -> Result<Tower, Error> {
     let hidden = keys.count_or("hidden_size", 1152)?;
     let positions = keys.count_or("num_position_embeddings", 2304)?;
     let table = vec![("pos_embed.weight", vec![positions.value, hidden.value])];
@@ -108,8 +113,7 @@ pub fn qwen3(keys: &Keys<'_>) -> Result<Tower, Error> {
     let encoder = encoder(keys, hidden, intermediate, true, &QWEN3)?;
     let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 27)?, None, &[])?;
     let (merge, out) = (keys.count_or("spatial_merge_size", 2)?, keys.count_or("out_hidden_size", 3584)?);
-    let deep =
-        keys.stated("deepstack_visual_indexes")?.numbers("deepstack_visual_indexes")?.unwrap_or_default();
+    let deep = keys.numbers("deepstack_visual_indexes")?.unwrap_or_default();
     let merger = |prefix, narrow| {
         let matrices = ["linear_fc1", "linear_fc2"];
         Merger { prefix, norm: "norm", shift: true, narrow, matrices }.parts(hidden, merge, out)
