@@ -21,6 +21,8 @@ mod facts;
 mod mutations;
 #[path = "models/plans.rs"]
 mod plans;
+#[path = "models/states.rs"]
+mod states;
 #[path = "models/traps.rs"]
 mod traps;
 
@@ -48,6 +50,8 @@ struct Golden {
 struct LayerGroup {
     /// First and last.
     layers: [u64; 2],
+    /// Those in between, where it is not all of them.
+    only: Option<Vec<u64>>,
     tensors: Shapes,
 }
 
@@ -56,6 +60,8 @@ struct LayerGroup {
 struct Buffer {
     /// First and last.
     layers: [u64; 2],
+    /// Those in between, where it is not all of them.
+    only: Option<Vec<u64>>,
     name: String,
     shape: Vec<u64>,
 }
@@ -90,18 +96,23 @@ fn built(stem: &str, config: &ModelConfig) -> ModelGraph {
     ModelGraph::build(config).unwrap_or_else(|error| panic!("{stem}: {error}"))
 }
 
+/// The layers of a group.
+fn indices(layers: [u64; 2], only: &Option<Vec<u64>>) -> Vec<u64> {
+    only.clone().unwrap_or_else(|| (layers[0]..=layers[1]).collect())
+}
+
 /// Expected tensors by full name, from groups of layers.
 fn expand(golden: &Golden) -> Shapes {
     let mut tensors = golden.outside_layers.clone();
     for group in &golden.layer_groups {
-        for layer in group.layers[0]..=group.layers[1] {
+        for layer in indices(group.layers, &group.only) {
             let named =
                 |(name, shape): (&String, &Vec<u64>)| (format!("model.layers.{layer}.{name}"), shape.clone());
             tensors.extend(group.tensors.iter().map(named));
         }
     }
     if let Some(buffer) = &golden.buffer {
-        for layer in buffer.layers[0]..=buffer.layers[1] {
+        for layer in indices(buffer.layers, &buffer.only) {
             tensors.insert(format!("model.layers.{layer}.{}", buffer.name), buffer.shape.clone());
         }
     }

@@ -8,6 +8,8 @@ pub mod neutral;
 pub mod quantization;
 pub mod scheme;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::spec::error::Error;
@@ -97,10 +99,34 @@ fn language(map: &Map<String, Value>) -> &Map<String, Value> {
     LANGUAGE.iter().find_map(|path| path.iter().try_fold(map, inside)).unwrap_or(map)
 }
 
+/// The text with `null` for the infinities that Python writes into JSON, e.g. in `time_step_limit`.
+fn without_infinities(text: &str) -> Cow<'_, str> {
+    if !text.contains("Infinity") {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    // Every other piece between quotes is a string; a quote after an odd number of backslashes is part of one.
+    let (mut inside, mut rest) = (false, text);
+    while let Some(at) = rest.find('"') {
+        let (piece, after) = rest.split_at(at);
+        let escaped = inside && (piece.len() - piece.trim_end_matches('\\').len()) % 2 == 1;
+        clean.push_str(&if inside { Cow::Borrowed(piece) } else { nulls(piece) });
+        clean.push('"');
+        inside = inside == escaped;
+        rest = &after[1..];
+    }
+    clean.push_str(&nulls(rest));
+    Cow::Owned(clean)
+}
+
+fn nulls(piece: &str) -> Cow<'_, str> {
+    Cow::Owned(piece.replace("-Infinity", "null").replace("Infinity", "null"))
+}
+
 /// The JSON object that `text` must be.
 fn object(text: &str) -> Result<Map<String, Value>, Error> {
     let fix = "give the model's config.json as downloaded from its repository";
-    match serde_json::from_str(text) {
+    match serde_json::from_str(&without_infinities(text)) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(other) => Err(Error::new("", keys::shown(&other), "a JSON object", fix)),
         Err(error) => Err(Error::new("", format!("text that is not JSON: {error}"), "a JSON object", fix)),
@@ -138,6 +164,14 @@ mod tests {
     fn quantization_wins_over_dtype() {
         let text = r#"{"torch_dtype": "bfloat16", "quantization_config": {"quant_method": "mxfp4"}}"#;
         assert_eq!(ModelConfig::parse(text).unwrap().weight_format(), Some("mxfp4"));
+    }
+
+    #[test]
+    fn infinities_of_python_are_read_as_null_outside_strings() {
+        let text = r#"{"time_step_limit": [0.0, Infinity, -Infinity], "model_type": "\"Infinity\\"}"#;
+        let config = ModelConfig::parse(text).unwrap();
+        assert_eq!(config.model_type.as_deref(), Some("\"Infinity\\"));
+        assert_eq!(config.map["time_step_limit"], serde_json::json!([0.0, null, null]));
     }
 
     #[test]

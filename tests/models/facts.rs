@@ -17,7 +17,7 @@ pub(crate) fn collection() -> Option<PathBuf> {
     None
 }
 
-fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
+pub fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
     csv::Reader::from_path(file).unwrap().deserialize().map(|row| row.unwrap()).collect()
 }
 
@@ -41,6 +41,7 @@ const SHIPS_MTP: &[&str] = &[
     "MTP, embed+head copies (last layer + bias + eh_proj 2h*h + 3h + 2Vh)",
     "MTP, shared embed/head (last layer + bias + eh_proj 2h*h + 3h)",
     "MTP with its own full indexer, shared embed/head (largest layer + bias + 2h*h + 3h)",
+    "qwen-style MTP (last full-attn layer + 2h*h fc + 3h norms)",
 ];
 
 /// What checkpoints hold beyond unique parameters, by the words of the collection.
@@ -50,6 +51,11 @@ fn published_total(inspection: &Inspection, relation: &str) -> Option<u64> {
         "unique params" => Some(parameters.unique),
         "unique params + persistent buffers (e.g. e_score_correction_bias)" => {
             Some(parameters.unique + parameters.buffers)
+        }
+        // These totals leave buffers out, those of multi-token prediction too.
+        "unique params + nemotron-style MTP (pattern *E + 2h*h + 3h)" => {
+            let trained = inspection.mtp.iter().filter(|tensor| !tensor.buffer);
+            Some(parameters.unique + trained.map(|tensor| tensor.shape.iter().product::<u64>()).sum::<u64>())
         }
         relation if parameters.mtp > 0 && SHIPS_MTP.iter().any(|ending| relation.ends_with(ending)) => {
             Some(parameters.unique + parameters.buffers + parameters.mtp + parameters.mtp_copies)

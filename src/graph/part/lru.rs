@@ -31,8 +31,10 @@ impl Lru {
     /// What a layer of it keeps.
     pub fn caches(&self) -> Vec<Cache> {
         let one = fixed("one", 1, "one number per channel");
+        // This class keeps the tokens before the newest, others the newest too.
+        let kept = Count::derived("kept", self.kernel.value.saturating_sub(1), "conv1d_width - 1");
         vec![
-            conv_state(self.width, self.kernel, self.blocks),
+            conv_state(self.width, kept, self.blocks),
             head_state("lru", self.width, one, one, StateWidth::Single),
         ]
     }
