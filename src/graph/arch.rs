@@ -19,6 +19,7 @@ pub mod llama4;
 pub mod llama_kin;
 pub mod mamba;
 pub mod mamba_hybrid;
+pub mod mimo_v2;
 pub mod minicpm;
 pub mod minimax_m2;
 pub mod minimax_m3;
@@ -28,6 +29,7 @@ pub mod mllama;
 pub mod moe_kin;
 pub mod nemotron;
 pub mod nemotron_h;
+pub mod nemotron_nas;
 pub mod olmo;
 pub mod opt;
 pub mod phi;
@@ -122,6 +124,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("mamba", "MambaForCausalLM", mamba::build),
     of("mamba2", "Mamba2ForCausalLM", mamba::build_second),
     of("mimo", "MiMoForCausalLM", qwen::build_mimo),
+    of("mimo_v2_flash", "MiMoV2FlashForCausalLM", mimo_v2::build),
     of("minicpm", "MiniCPMForCausalLM", minicpm::build),
     of("minicpm3", "MiniCPM3ForCausalLM", minicpm::build_minicpm3),
     of("minimax", "MiniMaxForCausalLM", minimax_text::build),
@@ -134,6 +137,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("mllama", "MllamaForConditionalGeneration", mllama::build),
     with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),
     of("nemotron", "NemotronForCausalLM", nemotron::build),
+    of("nemotron-nas", "DeciLMForCausalLM", nemotron_nas::build),
     of("nemotron_h", "NemotronHForCausalLM", nemotron_h::build),
     of("olmo", "OlmoForCausalLM", olmo::build),
     of("olmo2", "Olmo2ForCausalLM", olmo::build_olmo2),

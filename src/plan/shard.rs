@@ -19,6 +19,10 @@ pub type Elements = [u64; ROLES];
 
 /// A device's share of one operator, or an exchange.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all tasks compute, and the search reads them all the time"
+)]
 pub enum Task {
     /// The operator with this device's dimensions, and the weights it holds for it.
     Compute {

@@ -35,7 +35,7 @@ const LIMITS: &[(&str, u64)] = &[
 ];
 
 /// The limit of every key without a line in `LIMITS`: widths and ranks.
-const WIDTH_LIMIT: u64 = 1_000_000;
+pub(crate) const WIDTH_LIMIT: u64 = 1_000_000;
 
 const COPY: &str = "copy the value from the model's config.json on its repository page";
 
@@ -94,6 +94,39 @@ impl<'c> Keys<'c> {
                 Ok(Some(Keys { map, path, defaults: &[], sections: Rc::clone(&self.sections) }))
             }
             Some(other) => Err(self.error(key, shown(other), "an object")),
+        }
+    }
+
+    /// The keys of each object in the list under `key`, e.g. `block_configs`.
+    pub fn section_list(&self, key: &'static str) -> Result<Vec<Keys<'c>>, Error> {
+        let Some(Value::Array(values)) = self.get(key) else {
+            return Err(self.error(key, "no list", "a list of objects"));
+        };
+        let one = |(at, value): (usize, &'c Value)| {
+            let Value::Object(map) = value else {
+                return Err(self.error(&format!("{key}[{at}]"), shown(value), "an object"));
+            };
+            let path = format!("{}{key}[{at}].", self.path);
+            let section = || Section { map, read: BTreeSet::new() };
+            self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
+            Ok(Keys { map, path, sections: Rc::clone(&self.sections), defaults: &[] })
+        };
+        values.iter().enumerate().map(one).collect()
+    }
+
+    /// A decimal number as a fraction in integers: 2.625 is 2625 / 1000.
+    pub fn decimal(&self, key: &'static str) -> Result<[u64; 2], Error> {
+        let text = match self.get(key) {
+            Some(Value::Number(number)) => number.to_string(),
+            Some(other) => return Err(self.error(key, shown(other), "a decimal number")),
+            None => return Err(self.error(key, "nothing: the key is missing", "a decimal number")),
+        };
+        let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+        let digits = format!("{whole}{part}");
+        let fits = digits.len() <= 12 && digits.chars().all(|digit| digit.is_ascii_digit());
+        match digits.parse::<u64>() {
+            Ok(number) if fits && number > 0 => Ok([number, 10u64.pow(part.len() as u32)]),
+            _ => Err(self.error(key, text, "a decimal number above 0 of at most 12 digits")),
         }
     }
 
@@ -387,6 +420,17 @@ mod tests {
         assert_eq!(Keys::new(&old).spelling(names), Ok("n_layer"));
         assert_eq!(Keys::new(&map("{}")).spelling(names), Ok("num_hidden_layers"));
         assert_eq!(Keys::new(&both).spelling(names).unwrap_err().key, "n_layer");
+    }
+
+    #[test]
+    fn decimals_are_fractions_of_integers() {
+        let map = map(r#"{"a": 2.625, "b": 5, "c": 1e300, "d": -1.5, "e": "2"}"#);
+        let keys = Keys::new(&map);
+        assert_eq!(keys.decimal("a"), Ok([2625, 1000]));
+        assert_eq!(keys.decimal("b"), Ok([5, 1]));
+        for key in ["c", "d", "e", "f"] {
+            assert_eq!(keys.decimal(key).unwrap_err().key, key);
+        }
     }
 
     #[test]
