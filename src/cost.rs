@@ -4,13 +4,17 @@
 pub mod attention;
 pub mod batch;
 pub mod collective;
+pub mod compressed;
+pub mod cross;
 pub mod drive;
 pub mod elementwise;
 pub mod experts;
+pub mod indexer;
 pub mod latent;
 pub mod linear;
 pub mod machine;
 pub mod memory;
+pub mod recurrence;
 pub mod roofline;
 pub mod task;
 
@@ -22,11 +26,15 @@ pub fn formulas() -> Vec<&'static Formula> {
         attention::FORMULAS,
         batch::FORMULAS,
         collective::FORMULAS,
+        compressed::FORMULAS,
+        cross::FORMULAS,
         elementwise::FORMULAS,
         experts::FORMULAS,
+        indexer::FORMULAS,
         latent::FORMULAS,
         linear::FORMULAS,
         memory::FORMULAS,
+        recurrence::FORMULAS,
         roofline::FORMULAS,
     ]
     .concat()

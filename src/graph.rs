@@ -2,9 +2,14 @@
 
 pub mod arch;
 pub mod assembly;
+pub mod cache;
+pub mod checkpoint;
 pub mod count;
 pub mod inspect;
 pub mod model;
 pub mod operator;
 pub mod part;
+pub mod reach;
+pub mod rule;
 pub mod tensor;
+pub mod tower;

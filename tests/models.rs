@@ -13,10 +13,18 @@ use mantile::spec::model::file::ModelFile;
 use serde::Deserialize;
 use serde_json::Value;
 
+#[path = "models/checkpoints.rs"]
+mod checkpoints;
 #[path = "models/facts.rs"]
 mod facts;
 #[path = "models/mutations.rs"]
 mod mutations;
+#[path = "models/plans.rs"]
+mod plans;
+#[path = "models/states.rs"]
+mod states;
+#[path = "models/traps.rs"]
+mod traps;
 
 type Shapes = BTreeMap<String, Vec<u64>>;
 
@@ -40,8 +48,12 @@ struct Golden {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LayerGroup {
+    /// What their names begin with, where it is not `model.layers`.
+    prefix: Option<String>,
     /// First and last.
     layers: [u64; 2],
+    /// Those in between, where it is not all of them.
+    only: Option<Vec<u64>>,
     tensors: Shapes,
 }
 
@@ -50,6 +62,8 @@ struct LayerGroup {
 struct Buffer {
     /// First and last.
     layers: [u64; 2],
+    /// Those in between, where it is not all of them.
+    only: Option<Vec<u64>>,
     name: String,
     shape: Vec<u64>,
 }
@@ -84,18 +98,24 @@ fn built(stem: &str, config: &ModelConfig) -> ModelGraph {
     ModelGraph::build(config).unwrap_or_else(|error| panic!("{stem}: {error}"))
 }
 
+/// The layers of a group.
+fn indices(layers: [u64; 2], only: &Option<Vec<u64>>) -> Vec<u64> {
+    only.clone().unwrap_or_else(|| (layers[0]..=layers[1]).collect())
+}
+
 /// Expected tensors by full name, from groups of layers.
 fn expand(golden: &Golden) -> Shapes {
     let mut tensors = golden.outside_layers.clone();
     for group in &golden.layer_groups {
-        for layer in group.layers[0]..=group.layers[1] {
+        for layer in indices(group.layers, &group.only) {
+            let prefix = group.prefix.as_deref().unwrap_or("model.layers");
             let named =
-                |(name, shape): (&String, &Vec<u64>)| (format!("model.layers.{layer}.{name}"), shape.clone());
+                |(name, shape): (&String, &Vec<u64>)| (format!("{prefix}.{layer}.{name}"), shape.clone());
             tensors.extend(group.tensors.iter().map(named));
         }
     }
     if let Some(buffer) = &golden.buffer {
-        for layer in buffer.layers[0]..=buffer.layers[1] {
+        for layer in indices(buffer.layers, &buffer.only) {
             tensors.insert(format!("model.layers.{layer}.{}", buffer.name), buffer.shape.clone());
         }
     }
@@ -167,8 +187,10 @@ fn published_checkpoints_name_a_known_weight_format_and_a_source() {
     let known = ["bf16", "fp16", "fp8", "fp8-block", "int8", "int4-awq", "int4-gptq", "nvfp4", "mxfp4"];
     for (stem, model) in shipped() {
         let config = model.model_config().unwrap();
-        let own = config.weight_format().expect(&stem);
-        assert!(known.contains(&own), "{stem}: {own}");
+        match config.weight_format() {
+            Some(own) => assert!(known.contains(&own), "{stem}: {own}"),
+            None => assert!(config.quantization.is_some(), "{stem}: neither uniform nor mixed"),
+        }
         for published in &model.published {
             assert!(known.contains(&published.weight_format.as_str()), "{stem}: {}", published.weight_format);
             assert!(!published.source.is_empty(), "{stem}: {}", published.id);

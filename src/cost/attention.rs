@@ -3,6 +3,7 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
+use crate::graph::reach::Reach;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -16,8 +17,10 @@ pub struct Attention<T> {
     pub head_dim: T,
     /// Elements of a value head.
     pub v_head_dim: T,
-    /// Sliding window.
-    pub window: Option<T>,
+    /// Which keys a query sees.
+    pub reach: Reach<T>,
+    /// Keys and values are another layer's: nothing is written.
+    pub shared: bool,
 }
 
 impl<N: Num> Attention<Qty<N>> {
@@ -25,7 +28,7 @@ impl<N: Num> Attention<Qty<N>> {
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let per_pair = 2.0 * FLOP * self.heads * (self.head_dim + self.v_head_dim);
-        (per_pair * batch.sequences * batch.pairs(self.window)).is(&FLOPS)
+        (per_pair * batch.sequences * batch.pairs(self.reach)).is(&FLOPS)
     }
 
     /// Bytes: queries and results of the activation dtype, keys and values of the cache's.
@@ -33,8 +36,8 @@ impl<N: Num> Attention<Qty<N>> {
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.head_dim + self.v_head_dim;
         let queries = activation_bytes * batch.tokens * self.heads * width;
-        let written = batch.tokens / batch.context_parts;
-        let cached = batch.sequences * batch.keys(self.window) + written;
+        let read = batch.sequences * batch.keys(self.reach);
+        let cached = if self.shared { read } else { read + batch.tokens / batch.context_parts };
         (queries + kv_bytes * cached * self.kv_heads * width).is(&BYTES)
     }
 

@@ -1,5 +1,6 @@
 //! What goes through a step on one device: how many sequences, how many new tokens, how much context.
 
+use crate::graph::reach::Reach;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::COUNT;
 
@@ -41,29 +42,46 @@ impl<N: Num> Batch<Qty<N>> {
         Batch { tokens: self.sequences, pooled: self.sequences, ..*self }
     }
 
-    /// Query–key pairs of one sequence on this rank: causal, inside `window` where there is one.
+    /// Query–key pairs of one sequence on this rank: causal, as far as `reach` says.
     #[inline(always)]
-    pub fn pairs(&self, window: Option<Qty<N>>) -> Qty<N> {
-        let all = match window {
-            None => self.new * (self.past + (self.new + 1.0) / 2.0),
-            Some(window) => {
-                let filling = self.new.min((window - self.past).max(Qty::from(0.0)));
-                filling * (self.past + (filling + 1.0) / 2.0) + (self.new - filling) * window
+    pub fn pairs(&self, reach: Reach<Qty<N>>) -> Qty<N> {
+        (self.all_pairs(reach) / (self.token_parts * self.context_parts)).is(&PAIRS)
+    }
+
+    /// The same on all ranks together.
+    #[inline(always)]
+    fn all_pairs(&self, reach: Reach<Qty<N>>) -> Qty<N> {
+        match reach {
+            Reach::All => self.new * (self.past + (self.new + 1.0) / 2.0),
+            Reach::Window(most) | Reach::Selected(most) => {
+                let filling = self.new.min((most - self.past).max(Qty::from(0.0)));
+                filling * (self.past + (filling + 1.0) / 2.0) + (self.new - filling) * most
             }
-        };
-        (all / (self.token_parts * self.context_parts)).is(&PAIRS)
+            Reach::Chunk(chunk) => pairs_up_to(self.past + self.new, chunk) - pairs_up_to(self.past, chunk),
+            Reach::Both => self.new * (self.past + self.new),
+        }
     }
 
     /// Cached tokens of one sequence that this rank reads, each once.
     #[inline(always)]
-    pub fn keys(&self, window: Option<Qty<N>>) -> Qty<N> {
+    pub fn keys(&self, reach: Reach<Qty<N>>) -> Qty<N> {
         let all = self.past + self.new;
-        let seen = match window {
-            None => all,
-            Some(window) => all.min(window + self.new - 1.0),
+        let seen = match reach {
+            Reach::All | Reach::Both => all,
+            Reach::Window(window) => all.min(window + self.new - 1.0),
+            Reach::Chunk(chunk) => all - (((self.past + 1.0) / chunk).ceil() - 1.0) * chunk,
+            Reach::Selected(_) => all.min(self.all_pairs(reach)),
         };
         (seen / self.context_parts).is(&KEYS)
     }
+}
+
+/// Pairs of the first `tokens` of a sequence in chunks: a triangle for each, the last one begun.
+#[inline(always)]
+fn pairs_up_to<N: Num>(tokens: Qty<N>, chunk: Qty<N>) -> Qty<N> {
+    let full = (tokens / chunk).ceil() - 1.0;
+    let begun = tokens - full * chunk;
+    full * chunk * (chunk + 1.0) / 2.0 + begun * (begun + 1.0) / 2.0
 }
 
 crate::formulas! {
@@ -82,13 +100,72 @@ crate::formulas! {
     PAIRS {
         symbol: "pairs",
         unit: COUNT,
-        why: "a token attends to itself and what came before, up to the window: past + (new + 1) / 2 on average",
-        cite: "Vaswani et al. 2017, 3.2.3 (causal mask); Beltagy et al. 2020 (sliding window)",
+        why: "a token attends to itself and what came before, up to the window or inside its chunk: past + (new + 1) / 2 on average; an indexer leaves top_k of them",
+        cite: "Vaswani et al. 2017, 3.2.3 (causal mask); Beltagy et al. 2020 (sliding window); Meta 2025 (Llama-4, attention_chunk_size); DeepSeek-AI 2025 (DeepSeek-V3.2)",
     }
     KEYS {
         symbol: "keys",
         unit: COUNT,
         why: "the cache inside reach is read once a step for all queries of a sequence",
         cite: "Dao et al. 2022 (FlashAttention), 3.1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(past: u64, new: u64) -> Batch<Qty<f64>> {
+        let one = Qty::from(1.0);
+        Batch::new((one, Qty::from(new as f64), Qty::from(past as f64)), (one, one, one))
+    }
+
+    /// What a query at `position` sees, key by key.
+    fn sees(reach: Reach<u64>, position: u64, key: u64, end: u64) -> bool {
+        match reach {
+            Reach::All => key <= position,
+            Reach::Window(window) => key <= position && key + window > position,
+            Reach::Chunk(chunk) => key <= position && key / chunk == position / chunk,
+            Reach::Selected(top_k) => key <= position && key < top_k,
+            Reach::Both => key < end,
+        }
+    }
+
+    #[test]
+    fn pairs_are_those_that_masks_let_through() {
+        let reaches = [Reach::All, Reach::Window(4), Reach::Chunk(5), Reach::Selected(3), Reach::Both];
+        for reach in reaches {
+            for (past, new) in [(0, 1), (0, 5), (0, 7), (3, 1), (4, 1), (5, 1), (9, 1), (10, 6), (7, 20)] {
+                let end = past + new;
+                let seen = |position| (0..end).filter(|key| sees(reach, position, *key, end)).count() as f64;
+                let by_hand: f64 = (past..end).map(seen).sum();
+                let tokens = reach.map(|tokens| Qty::from(tokens as f64));
+                assert_eq!(batch(past, new).pairs(tokens).value(), by_hand, "{reach:?} {past}+{new}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_read_once_for_all_queries_of_a_sequence() {
+        for (past, new) in [(0, 1), (0, 7), (4, 1), (5, 1), (12, 9)] {
+            for reach in [Reach::All, Reach::Window(4), Reach::Chunk(5), Reach::Both] {
+                let end = past + new;
+                let needed = (0..end).filter(|key| (past..end).any(|query| sees(reach, query, *key, end)));
+                let tokens = reach.map(|tokens| Qty::from(tokens as f64));
+                assert_eq!(
+                    batch(past, new).keys(tokens).value(),
+                    needed.count() as f64,
+                    "{reach:?} {past}+{new}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_selection_reads_what_it_picked_and_no_more_than_there_is() {
+        let keys = |past, new| batch(past, new).keys(Reach::Selected(Qty::from(3.0))).value();
+        assert_eq!(keys(9, 1), 3.0);
+        assert_eq!(keys(1, 1), 2.0);
+        assert_eq!(keys(9, 20), 29.0);
     }
 }

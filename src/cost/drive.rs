@@ -25,13 +25,17 @@ const ROLE_NAMES: [(Role, &str); ROLES] = [
     (Role::SharedExpert, "shared_expert"),
     (Role::Bias, "bias"),
     (Role::Sink, "sink"),
+    (Role::Recurrence, "recurrence"),
+    (Role::Indexer, "indexer"),
+    (Role::Tower, "tower"),
 ];
 
-/// Which roles `format` stores in its own way. Norms, biases and sinks it always leaves alone.
+/// Which roles `format` stores in its own way. Norms, biases, sinks, recurrences' small tensors and encoders it always
+/// leaves alone.
 pub fn quantised(format: &Format) -> [bool; ROLES] {
     let mut roles = [true; ROLES];
     for (role, name) in ROLE_NAMES {
-        let small = matches!(role, Role::Norm | Role::Bias | Role::Sink);
+        let small = matches!(role, Role::Norm | Role::Bias | Role::Sink | Role::Recurrence | Role::Tower);
         roles[role as usize] = !small && !format.leaves.iter().any(|left| left == name);
     }
     roles

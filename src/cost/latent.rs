@@ -3,6 +3,7 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
+use crate::graph::reach::Reach;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -20,7 +21,9 @@ pub struct LatentAttention<T> {
     pub v_head_dim: T,
     /// Elements of `kv_b_proj` here.
     pub matrix: T,
-    /// Decode: attend to the latent itself.
+    /// Which keys a query sees.
+    pub reach: Reach<T>,
+    /// Decode, and sparse attention always: attend to the latent itself.
     pub absorbed: bool,
 }
 
@@ -76,7 +79,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let width = self.width();
-        (2.0 * FLOP * self.heads * width * batch.sequences * batch.pairs(None)).is(&FLOPS)
+        (2.0 * FLOP * self.heads * width * batch.sequences * batch.pairs(self.reach)).is(&FLOPS)
     }
 
     /// Bytes of attention proper.
@@ -84,13 +87,13 @@ impl<N: Num> LatentAttention<Qty<N>> {
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.width();
         let queries = activation_bytes * batch.tokens * self.heads * width;
-        let cached = batch.sequences * batch.keys(None) + batch.tokens / batch.context_parts;
+        let cached = batch.sequences * batch.keys(self.reach) + batch.tokens / batch.context_parts;
         let keys = kv_bytes * cached * self.latent();
         let read = if self.absorbed {
             queries + keys
         } else {
             let expanded = self.heads * (self.qk_nope_head_dim + self.v_head_dim) + self.qk_rope_head_dim;
-            queries + keys + activation_bytes * batch.sequences * batch.keys(None) * expanded
+            queries + keys + activation_bytes * batch.sequences * batch.keys(self.reach) * expanded
         };
         read.is(&BYTES)
     }
@@ -102,14 +105,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
         let projection = roofline(self.projection_flops(batch), bytes, &chip.gemm(quantised));
         let bytes = self.bytes(batch, chip.activation_bytes, chip.kv_bytes);
         let attention = roofline(self.flops(batch), bytes, &chip.attention());
-        Cost {
-            flops: projection.flops + attention.flops,
-            bytes: projection.bytes + attention.bytes,
-            computing: projection.computing + attention.computing,
-            moving: projection.moving + attention.moving,
-            time: projection.time + attention.time,
-            floor: projection.floor + attention.floor,
-        }
+        attention.after(&projection)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a device must hold: weights, cache, activations, buffers. Residency, not traffic.
 
+use super::indexer::key_bytes;
 use super::machine::Chip;
-use crate::graph::model::KvLayout;
+use crate::graph::cache::{Cache, StateWidth};
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
@@ -12,8 +13,10 @@ use crate::quantity::unit::{BYTE, COUNT};
 pub struct Footprint<T> {
     /// Weights, all experts included.
     pub weights: T,
-    /// Keys and values.
+    /// Keys and values, and states.
     pub kv: T,
+    /// What of it does not depend on the length of sequences, where anything.
+    pub state: Option<T>,
     /// Activations of the largest step.
     pub activations: T,
     /// The runtime's own buffers.
@@ -45,24 +48,43 @@ pub fn cached_tokens<N: Num>(
     ((kept / parts / chip.block_tokens).ceil() * chip.block_tokens).is(&CACHED)
 }
 
-/// Bytes that one layer caches of one sequence of `tokens` on one device.
+/// Bytes that one cache of a layer takes of one sequence of `tokens` on one device.
 #[inline(always)]
 pub fn kv_per_sequence<R: Read>(
     read: &R,
-    kv: &KvLayout,
+    cache: &Cache,
     tokens: Qty<R::N>,
     parts: Qty<R::N>,
     chip: &Chip<Qty<R::N>>,
 ) -> Qty<R::N> {
     let n = |count: Count| read.count(count);
-    let (width, window) = match *kv {
-        KvLayout::Heads { kv_heads, head_dim, v_head_dim, window } => {
-            (n(kv_heads) * (n(head_dim) + n(v_head_dim)), window.map(n))
+    let (width, limit) = match *cache {
+        Cache::Heads { kv_heads, head_dim, v_head_dim, reach } => {
+            (n(kv_heads) * (n(head_dim) + n(v_head_dim)), reach.limit().map(n))
         }
-        KvLayout::Latent { kv_lora_rank, qk_rope_head_dim } => (n(kv_lora_rank) + n(qk_rope_head_dim), None),
-        KvLayout::None => return Qty::literal(0.0 * BYTE),
+        Cache::Latent { kv_lora_rank, qk_rope_head_dim } => (n(kv_lora_rank) + n(qk_rope_head_dim), None),
+        Cache::IndexKeys { head_dim, every } => {
+            return (cached_tokens(tokens, None, parts, chip) / n(every) * key_bytes(n(head_dim))).is(&INDEX);
+        }
+        Cache::Entries { width, every, reach } => (n(width) / n(every), reach.limit().map(n)),
+        Cache::State { elements, width, .. } => return state_bytes(n(elements), width, chip),
     };
-    (cached_tokens(tokens, window, parts, chip) * width * chip.kv_bytes).is(&KV)
+    (cached_tokens(tokens, limit, parts, chip) * width * chip.kv_bytes).is(&KV)
+}
+
+/// Bytes of a state of so many elements.
+#[inline(always)]
+pub fn state_bytes<N: Num>(elements: Qty<N>, width: StateWidth, chip: &Chip<Qty<N>>) -> Qty<N> {
+    (elements * element_bytes(width, chip)).is(&STATE)
+}
+
+/// Bytes of an element of a state.
+#[inline(always)]
+pub fn element_bytes<N: Num>(width: StateWidth, chip: &Chip<Qty<N>>) -> Qty<N> {
+    match width {
+        StateWidth::Native => chip.activation_bytes,
+        StateWidth::Single => Qty::literal(4.0 * BYTE),
+    }
 }
 
 /// Bytes of the largest step's activations: the token budget at the widest place, and the logits.
@@ -84,13 +106,15 @@ pub fn activations<N: Num>(
 pub fn footprint<N: Num>(
     weights: Qty<N>,
     kv: Qty<N>,
+    state: Option<Qty<N>>,
     activations: Qty<N>,
     chip: &Chip<Qty<N>>,
 ) -> Footprint<Qty<N>> {
-    let kv = (kv * (1.0 + chip.fragmentation)).is(&CACHE);
+    let pages = kv * (1.0 + chip.fragmentation);
+    let kv = state.map_or(pages, |state| pages + state).is(&CACHE);
     let total = (weights + kv + activations + chip.buffers).is(&TOTAL);
     let usable = (chip.capacity * chip.utilization).is(&USABLE);
-    Footprint { weights, kv, activations, buffers: chip.buffers, total, usable }
+    Footprint { weights, kv, state, activations, buffers: chip.buffers, total, usable }
 }
 
 crate::formulas! {
@@ -112,6 +136,18 @@ crate::formulas! {
         why: "a key and a value per cached token and head here, or the latent; sinks are logits and take none",
         cite: "Shazeer 2019; DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4",
     }
+    INDEX {
+        symbol: "index_keys_per_sequence",
+        unit: BYTE,
+        why: "an indexer's keys, one per cached token for all its heads, beside the latents that it picks from",
+        cite: "DeepSeek-AI 2025 (DeepSeek-V3.2), 2.1",
+    }
+    STATE {
+        symbol: "state_per_sequence",
+        unit: BYTE,
+        why: "recurrent layers and convolutions keep a state of fixed size: every token rewrites it, so neither length nor pages matter",
+        cite: "Gu, Dao 2023 (Mamba), 3.3; Dao, Gu 2024 (Mamba-2), 4",
+    }
     ACTIVATIONS {
         symbol: "activation_memory",
         unit: BYTE,
@@ -121,7 +157,7 @@ crate::formulas! {
     CACHE {
         symbol: "kv_cache",
         unit: BYTE,
-        why: "all sequences of this device over its layers, and what fragmentation loses",
+        why: "all sequences of this device over its layers, and what fragmentation loses; states are handed out whole",
         cite: "Kwon et al. 2023 (PagedAttention), 6",
     }
     TOTAL {

@@ -20,6 +20,21 @@ pub struct Cost<T> {
     pub floor: T,
 }
 
+impl<N: Num> Cost<Qty<N>> {
+    /// Both kernels, one after the other.
+    #[inline(always)]
+    pub fn after(&self, first: &Cost<Qty<N>>) -> Cost<Qty<N>> {
+        Cost {
+            flops: first.flops + self.flops,
+            bytes: first.bytes + self.bytes,
+            computing: first.computing + self.computing,
+            moving: first.moving + self.moving,
+            time: first.time + self.time,
+            floor: first.floor + self.floor,
+        }
+    }
+}
+
 /// How near to the roofline a class of kernels comes on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Ceiling<T> {

@@ -2,13 +2,19 @@
 
 use super::attention::Attention;
 use super::batch::Batch;
-use super::elementwise::{ACTIVATION_FLOPS, Elementwise, NORM_FLOPS, SAMPLING_FLOPS};
+use super::compressed::CompressedAttention;
+use super::cross::CrossAttention;
+use super::elementwise::{ACTIVATION_FLOPS, Elementwise, NORM_FLOPS, SAMPLING_FLOPS, hyper_connection};
 use super::experts::Experts;
+use super::indexer::Indexer;
 use super::latent::LatentAttention;
 use super::linear::Linear;
 use super::machine::Machine;
+use super::memory::element_bytes;
+use super::recurrence::{Recurrence, ShortConv};
 use super::roofline::Cost;
 use crate::graph::operator::Operator;
+use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{Elements, Task};
@@ -93,15 +99,46 @@ fn compute<R: Read>(
             let matrix = elements(share.matrix);
             Linear { tokens: tokens(), input: n(hidden), output: n(experts), matrix }.cost(chip, quantised)
         }
-        Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => Attention {
+        Operator::GroupedLinear { groups, input, output } => {
+            let (groups, matrix) = (n(groups), elements(share.matrix));
+            Linear { tokens: tokens() * groups, input: n(input), output: n(output), matrix }
+                .cost(chip, quantised)
+        }
+        Operator::ShortConv { channels, kernel, form, .. } => {
+            let weights = elements(share.vectors);
+            ShortConv { channels: n(channels), kernel: n(kernel), form, weights }.cost(batch, chip)
+        }
+        Operator::Recurrence { rule, heads, key_heads, key_dim, value_dim, gates, chunk, state } => {
+            Recurrence {
+                rule,
+                heads: n(heads),
+                key_heads: n(key_heads),
+                key_dim: n(key_dim),
+                value_dim: n(value_dim),
+                gates: n(gates),
+                chunk: chunk.filter(|_| phase == Phase::Prefill && rule.chunks()).map(n),
+                state_bytes: element_bytes(state, chip),
+                weights: elements(share.vectors),
+            }
+            .cost(batch, chip)
+        }
+        Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => Attention {
             heads: n(heads),
             kv_heads: n(kv_heads),
             head_dim: n(head_dim),
             v_head_dim: n(v_head_dim),
-            window: window.map(n),
+            reach: reach.map(n),
+            shared,
         }
         .cost(batch, chip),
-        Operator::LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim } => {
+        Operator::LatentAttention {
+            heads,
+            kv_lora_rank,
+            qk_rope_head_dim,
+            qk_nope_head_dim,
+            v_head_dim,
+            reach,
+        } => {
             LatentAttention {
                 heads: n(heads),
                 kv_lora_rank: n(kv_lora_rank),
@@ -109,9 +146,37 @@ fn compute<R: Read>(
                 qk_nope_head_dim: n(qk_nope_head_dim),
                 v_head_dim: n(v_head_dim),
                 matrix: elements(share.matrix),
-                absorbed: phase == Phase::Decode,
+                reach: reach.map(n),
+                // A latent that was picked for one query is shared by its heads only where they are absorbed.
+                absorbed: phase == Phase::Decode || matches!(reach, Reach::Selected(_)),
             }
             .cost(batch, chip, quantised)
+        }
+        Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => CrossAttention {
+            heads: n(heads),
+            kv_heads: n(kv_heads),
+            head_dim: n(head_dim),
+            source: n(source),
+            positions: n(positions),
+            matrix: elements(share.matrix),
+            makes: phase == Phase::Prefill,
+        }
+        .cost(batch, chip, quantised),
+        Operator::CompressedAttention { heads, head_dim, window, beyond } => CompressedAttention {
+            heads: n(heads),
+            head_dim: n(head_dim),
+            window: n(window),
+            beyond: beyond.map(|(every, reach)| (n(every), reach.map(n))),
+        }
+        .cost(batch, chip),
+        Operator::HyperConnection { hidden, streams, expands } => {
+            let one = tokens() * n(hidden);
+            let all = one * n(streams);
+            let (flops, moved) = hyper_connection(streams.value as f64, expands, one, all);
+            elementwise(all, flops, moved, elements(share.vectors))
+        }
+        Operator::Indexer { heads, head_dim, every, .. } => {
+            Indexer { heads: n(heads), head_dim: n(head_dim), every: n(every) }.cost(batch, chip)
         }
         Operator::Experts { .. } => {
             let experts = Experts::of(read, share.operator, layer[Role::Expert as usize]);

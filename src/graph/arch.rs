@@ -2,15 +2,46 @@
 //!
 //! Adding an architecture: a file in `arch/` and its line in `ARCHITECTURES`.
 
+pub mod bloom;
+pub mod cohere;
 pub mod deepseek;
+pub mod deepseek_sparse;
+pub mod deepseek_v4;
+pub mod exaone;
+pub mod gemma;
+pub mod glm;
+pub mod gpt;
 pub mod gpt_oss;
+pub mod jamba;
+pub mod lfm2;
 pub mod llama;
+pub mod llama4;
+pub mod llama_kin;
+pub mod mamba;
+pub mod mamba_hybrid;
+pub mod mimo_v2;
+pub mod minicpm;
 pub mod minimax_m2;
+pub mod minimax_m3;
+pub mod minimax_text;
 pub mod mixtral;
+pub mod mllama;
+pub mod moe_kin;
+pub mod nemotron;
+pub mod nemotron_h;
+pub mod nemotron_nas;
+pub mod olmo;
+pub mod opt;
+pub mod phi;
 pub mod phi3;
 pub mod qwen;
 pub mod qwen_moe;
+pub mod qwen_next;
+pub mod recurrent_gemma;
 pub mod starcoder2;
+pub mod vision;
+pub mod vision_language;
+pub mod wrapper;
 
 use super::model::ModelGraph;
 use crate::spec::error::Error;
@@ -24,27 +55,120 @@ pub struct Architecture {
     pub model_type: &'static str,
     /// Its class in `architectures`.
     pub class: &'static str,
+    /// Other names of that class: in checkpoints' own code, or in old files.
+    pub aliases: &'static [&'static str],
     /// Reads the keys and builds the graph.
     pub build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
 }
 
 /// Every architecture that is understood.
 pub static ARCHITECTURES: &[Architecture] = &[
+    of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
+    of("arcee", "ArceeForCausalLM", nemotron::build_arcee),
+    with_aliases(of("baichuan", "BaichuanForCausalLM", llama_kin::build_baichuan), &["BaiChuanForCausalLM"]),
+    of("bamba", "BambaForCausalLM", mamba_hybrid::build_bamba),
+    with_aliases(of("bloom", "BloomForCausalLM", bloom::build), &["BloomModel"]),
+    with_aliases(of("chatglm", "ChatGLMModel", glm::build_chatglm), &["ChatGLMForConditionalGeneration"]),
+    of("codegen", "CodeGenForCausalLM", gpt::build_codegen),
+    of("cohere", "CohereForCausalLM", cohere::build),
+    of("cohere2", "Cohere2ForCausalLM", cohere::build_cohere2),
+    with_aliases(of("dbrx", "DbrxForCausalLM", moe_kin::build_dbrx), &["DBRXForCausalLM"]),
+    of("deepseek", "DeepseekForCausalLM", deepseek::build_v1),
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
+    of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
+    of("deepseek_v4", "DeepseekV4ForCausalLM", deepseek_v4::build),
+    of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
+    with_aliases(of("ernie4_5", "Ernie4_5ForCausalLM", llama_kin::build_ernie), &["Ernie4_5_ForCausalLM"]),
+    of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_kin::build_ernie),
+    of("exaone", "ExaoneForCausalLM", exaone::build),
+    of("exaone4", "Exaone4ForCausalLM", exaone::build_exaone4),
+    of("falcon", "FalconForCausalLM", bloom::build_falcon),
+    of("falcon_h1", "FalconH1ForCausalLM", mamba_hybrid::build_falcon_h1),
+    of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
+    of("gemma", "GemmaForCausalLM", gemma::build),
+    of("gemma2", "Gemma2ForCausalLM", gemma::build_gemma2),
+    of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
+    of("gemma3_text", "Gemma3ForCausalLM", gemma::build_gemma3),
+    of("glm", "GlmForCausalLM", glm::build),
+    of("glm4", "Glm4ForCausalLM", glm::build_glm4),
+    of("glm4_moe", "Glm4MoeForCausalLM", deepseek::build_glm4),
+    of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek::build_v3),
+    of("glm4v", "Glm4vForConditionalGeneration", vision_language::build_glm4v),
+    of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
+    of("gpt2", "GPT2LMHeadModel", gpt::build_gpt2),
+    of("gpt_bigcode", "GPTBigCodeForCausalLM", gpt::build_bigcode),
+    of("gpt_neo", "GPTNeoForCausalLM", gpt::build_neo),
+    of("gpt_neox", "GPTNeoXForCausalLM", gpt::build_neox),
     of("gpt_oss", "GptOssForCausalLM", gpt_oss::build),
+    of("gptj", "GPTJForCausalLM", gpt::build_gptj),
+    of("granite", "GraniteForCausalLM", llama_kin::build_granite),
+    of("granitemoe", "GraniteMoeForCausalLM", moe_kin::build_granitemoe),
+    of("granitemoehybrid", "GraniteMoeHybridForCausalLM", mamba_hybrid::build_granite),
+    of("granitemoeshared", "GraniteMoeSharedForCausalLM", moe_kin::build_granitemoe_shared),
+    of("helium", "HeliumForCausalLM", llama_kin::build_helium),
+    of("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", llama_kin::build_hunyuan),
+    of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_kin::build_hunyuan),
+    of("internlm", "InternLMForCausalLM", llama_kin::build_internlm),
+    of("internlm2", "InternLM2ForCausalLM", llama_kin::build_internlm2),
+    of("internlm3", "InternLM3ForCausalLM", llama_kin::build_internlm3),
+    of("jamba", "JambaForCausalLM", jamba::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
+    of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
+    of("lfm2", "Lfm2ForCausalLM", lfm2::build),
+    of("lfm2_moe", "Lfm2MoeForCausalLM", lfm2::build_moe),
     of("llama", "LlamaForCausalLM", llama::build),
+    of("llama4", "Llama4ForConditionalGeneration", llama4::build),
+    of("llama4_text", "Llama4ForCausalLM", llama4::build_text),
+    of("llava", "LlavaForConditionalGeneration", vision_language::build_llava),
+    of("mamba", "MambaForCausalLM", mamba::build),
+    of("mamba2", "Mamba2ForCausalLM", mamba::build_second),
+    of("mimo", "MiMoForCausalLM", qwen::build_mimo),
+    of("mimo_v2_flash", "MiMoV2FlashForCausalLM", mimo_v2::build),
+    of("minicpm", "MiniCPMForCausalLM", minicpm::build),
+    of("minicpm3", "MiniCPM3ForCausalLM", minicpm::build_minicpm3),
+    of("minimax", "MiniMaxForCausalLM", minimax_text::build),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
+    of("minimax_m3_vl", "MiniMaxM3SparseForConditionalGeneration", minimax_m3::build),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
+    of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
     of("mixtral", "MixtralForCausalLM", mixtral::build),
+    of("mllama", "MllamaForConditionalGeneration", mllama::build),
+    with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),
+    of("nemotron", "NemotronForCausalLM", nemotron::build),
+    of("nemotron-nas", "DeciLMForCausalLM", nemotron_nas::build),
+    of("nemotron_h", "NemotronHForCausalLM", nemotron_h::build),
+    of("olmo", "OlmoForCausalLM", olmo::build),
+    of("olmo2", "Olmo2ForCausalLM", olmo::build_olmo2),
+    of("olmo3", "Olmo3ForCausalLM", olmo::build_olmo3),
+    of("olmoe", "OlmoeForCausalLM", olmo::build_olmoe),
+    of("opt", "OPTForCausalLM", opt::build),
+    of("orion", "OrionForCausalLM", llama_kin::build_orion),
+    of("persimmon", "PersimmonForCausalLM", nemotron::build_persimmon),
+    of("phi", "PhiForCausalLM", phi::build),
     of("phi3", "Phi3ForCausalLM", phi3::build),
+    with_aliases(of("phimoe", "PhimoeForCausalLM", moe_kin::build_phimoe), &["PhiMoEForCausalLM"]),
+    of("qwen", "QWenLMHeadModel", qwen::build_qwen),
     of("qwen2", "Qwen2ForCausalLM", qwen::build_qwen2),
+    of("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", vision_language::build_qwen2_5_vl),
     of("qwen2_moe", "Qwen2MoeForCausalLM", qwen_moe::build_qwen2),
+    of("qwen2_vl", "Qwen2VLForConditionalGeneration", vision_language::build_qwen2_vl),
     of("qwen3", "Qwen3ForCausalLM", qwen::build_qwen3),
+    of("qwen3_5", "Qwen3_5ForConditionalGeneration", qwen_next::build_5),
+    of("qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", qwen_next::build_5_moe),
+    of("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", qwen_next::build_5_moe_text),
+    of("qwen3_5_text", "Qwen3_5ForCausalLM", qwen_next::build_5_text),
     of("qwen3_moe", "Qwen3MoeForCausalLM", qwen_moe::build_qwen3),
+    of("qwen3_next", "Qwen3NextForCausalLM", qwen_next::build_next),
+    of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
+    of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
+    of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
+    of("seed_oss", "SeedOssForCausalLM", llama_kin::build_seed_oss),
+    of("smollm3", "SmolLM3ForCausalLM", llama_kin::build_smollm3),
+    with_aliases(of("stablelm", "StableLmForCausalLM", phi::build_stablelm), &["StableLMEpochForCausalLM"]),
     of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
+    of("xverse", "XverseForCausalLM", llama_kin::build_xverse),
 ];
 
 const fn of(
@@ -52,7 +176,11 @@ const fn of(
     class: &'static str,
     build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
 ) -> Architecture {
-    Architecture { model_type, class, build }
+    Architecture { model_type, class, aliases: &[], build }
+}
+
+const fn with_aliases(known: Architecture, aliases: &'static [&'static str]) -> Architecture {
+    Architecture { aliases, ..known }
 }
 
 /// More elements than any model has; below it no sum of bits leaves 64 bits.
@@ -76,7 +204,7 @@ impl ModelGraph {
         }
         Ok(ModelGraph {
             model_type: architecture.model_type.to_owned(),
-            max_context: config.max_context,
+            max_context: graph.max_context.or(config.max_context),
             ..graph
         })
     }
@@ -85,11 +213,14 @@ impl ModelGraph {
 /// The architecture that the file names, by `model_type` or else by class.
 fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
     let stated = config.architectures.as_slice();
-    let is_stated = |class: &str| stated.is_empty() || stated.iter().any(|name| name == class);
+    let is_stated = |known: &Architecture| {
+        let is = |name: &String| name == known.class || known.aliases.contains(&name.as_str());
+        stated.is_empty() || stated.iter().any(is)
+    };
     match &config.model_type {
         Some(model_type) => {
             match ARCHITECTURES.iter().find(|known| known.model_type == model_type.as_str()) {
-                Some(known) if is_stated(known.class) => Ok(known),
+                Some(known) if is_stated(known) => Ok(known),
                 Some(known) => Err(Error::new(
                     "architectures",
                     stated.join(", "),
@@ -99,7 +230,7 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
                 None => Err(unknown("model_type", model_type, |known| known.model_type)),
             }
         }
-        None => match ARCHITECTURES.iter().find(|known| !stated.is_empty() && is_stated(known.class)) {
+        None => match ARCHITECTURES.iter().find(|known| !stated.is_empty() && is_stated(known)) {
             Some(known) => Ok(known),
             None => {
                 let found = if stated.is_empty() {

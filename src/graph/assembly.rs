@@ -4,7 +4,8 @@
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::model::{Block, KvLayout, Node};
+use super::cache::Cache;
+use super::model::{Block, Node};
 use super::operator::{Operator, Split};
 use super::tensor::{Role, Tensor, Weight};
 use crate::quantity::count::Count;
@@ -34,20 +35,51 @@ pub struct Matrix {
     pub bias: bool,
 }
 
+/// What a norm learns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Affine {
+    /// Nothing (OLMo-1).
+    Absent,
+    /// A scale: RMSNorm, and LayerNorm without shift.
+    Scale,
+    /// LayerNorm's scale and shift.
+    ScaleAndShift,
+}
+
+impl Affine {
+    /// LayerNorm's, with its shift or without.
+    pub fn shift(shift: bool) -> Affine {
+        if shift { Affine::ScaleAndShift } else { Affine::Scale }
+    }
+}
+
+/// Which rows of a norm share what it learns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rows {
+    /// All of them.
+    Alike,
+    /// Each has its own, in one tensor.
+    Stacked,
+    /// Each has its own, in a tensor for each.
+    Apart,
+}
+
 /// A norm of the checkpoint, as an operator.
 pub struct Scale {
     /// The operator's name, e.g. `q_norm`.
     pub name: &'static str,
     /// The checkpoint's name without `.weight`.
     pub tensor: String,
-    /// Elements normalised together; the weight has as many.
+    /// Elements normalised together.
     pub width: Count,
     /// Rows per token.
     pub rows: Count,
     /// How the rows follow the plan.
     pub split: Split,
-    /// LayerNorm's shift beside the scale.
-    pub bias: bool,
+    /// What it learns.
+    pub affine: Affine,
+    /// Which rows share it.
+    pub learns: Rows,
 }
 
 impl Assembly {
@@ -85,11 +117,22 @@ impl Assembly {
 
     /// Adds a norm.
     pub fn norm(&mut self, from: NodeIndex, scale: Scale) -> NodeIndex {
-        let Scale { name, tensor, width, rows, split, bias } = scale;
-        let mut weights = vec![weight(format!("{tensor}.weight"), vec![width.value], Role::Norm)];
-        if bias {
-            weights.push(weight(format!("{tensor}.bias"), vec![width.value], Role::Norm));
-        }
+        let Scale { name, tensor, width, rows, split, affine, learns } = scale;
+        let suffixes: &[&str] = match affine {
+            Affine::Absent => &[],
+            Affine::Scale => &["weight"],
+            Affine::ScaleAndShift => &["weight", "bias"],
+        };
+        let learned = |suffix: &&str| match learns {
+            Rows::Alike => vec![weight(format!("{tensor}.{suffix}"), vec![width.value], Role::Norm)],
+            Rows::Stacked => {
+                vec![weight(format!("{tensor}.{suffix}"), vec![rows.value, width.value], Role::Norm)]
+            }
+            Rows::Apart => (0..rows.value)
+                .map(|row| weight(format!("{tensor}.norms.{row}.{suffix}"), vec![width.value], Role::Norm))
+                .collect(),
+        };
+        let weights = suffixes.iter().flat_map(learned).collect();
         self.node(name, Operator::Norm { width, rows, split }, weights, &[from])
     }
 
@@ -99,22 +142,22 @@ impl Assembly {
         from: NodeIndex,
         name: &'static str,
         tensor: &str,
-        bias: bool,
+        affine: Affine,
     ) -> NodeIndex {
         let width = self.graph[from].operator.output();
-        let tensor = tensor.to_owned();
-        self.norm(from, Scale { name, tensor, width, rows: once(), split: Split::Replicate, bias })
+        let (tensor, rows, split) = (tensor.to_owned(), once(), Split::Replicate);
+        self.norm(from, Scale { name, tensor, width, rows, split, affine, learns: Rows::Alike })
     }
 
     /// Closes the block.
-    pub fn finish(self, name: &'static str, layers: Vec<u32>, kv: KvLayout) -> Block {
-        Block { name, layers, graph: self.graph, order: self.order, kv }
+    pub fn finish(self, name: &'static str, layers: Vec<u32>, caches: Vec<Cache>) -> Block {
+        Block { name, layers, graph: self.graph, order: self.order, caches }
     }
 }
 
 /// A parameter of the checkpoint.
 pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: Role) -> Weight {
-    Weight { name: name.into(), shape, role, buffer: false }
+    Weight { name: name.into(), shape, joined: 0, role, buffer: false }
 }
 
 /// The one row of a norm that takes the whole width.
@@ -145,7 +188,7 @@ mod tests {
         );
         let activation = Operator::Activation { width: Count::config("intermediate_size", 10), gated: false };
         block.node("activation", activation, vec![], &[up]);
-        let block = block.finish("dense_layer", vec![0], KvLayout::None);
+        let block = block.finish("dense_layer", vec![0], vec![]);
         let widths: Vec<u64> = block.graph.edge_weights().map(|tensor| tensor.width.value).collect();
         assert_eq!(widths, [6, 10]);
         let elements: u64 = block.graph[up].weights.iter().map(Weight::elements).sum();

@@ -2,9 +2,11 @@
 //!
 //! Knows nothing of number formats: elements, not bytes.
 
-use super::model::{Block, KvLayout, ModelGraph, Node};
+use super::cache::Cache;
+use super::model::{Block, ModelGraph, Node};
 use super::operator::Operator;
 use super::tensor::{Role, Weight};
+use super::tower::Tower;
 
 /// The legitimate parameter counts of one model, kept apart.
 #[derive(
@@ -15,7 +17,9 @@ pub struct Parameters {
     pub unique: u64,
     /// Persistent buffers, e.g. `e_score_correction_bias`.
     pub buffers: u64,
-    /// Unique parameters that one token passes: all but the routed experts not chosen for it.
+    /// Those of `unique` in vision and audio encoders and their projectors.
+    pub towers: u64,
+    /// Unique parameters that one token of text passes: all but encoders and the routed experts not chosen for it.
     ///
     /// The embedding counts whole, although a token reads one row; without it, model cards' figures come out.
     pub active: u64,
@@ -32,31 +36,8 @@ pub struct Parameters {
 pub struct KvElements {
     /// In layers that keep every token.
     pub growing: u64,
-    /// In layers that keep a window.
+    /// In layers that keep a window or a chunk.
     pub windowed: u64,
-}
-
-impl KvLayout {
-    /// Elements that one layer keeps per token.
-    pub fn elements_per_token(&self) -> u64 {
-        match self {
-            KvLayout::Heads { kv_heads, head_dim, v_head_dim, .. } => {
-                kv_heads.value * (head_dim.value + v_head_dim.value)
-            }
-            KvLayout::Latent { kv_lora_rank, qk_rope_head_dim } => {
-                kv_lora_rank.value + qk_rope_head_dim.value
-            }
-            KvLayout::None => 0,
-        }
-    }
-
-    /// Tokens kept at most.
-    pub fn window(&self) -> Option<u64> {
-        match self {
-            KvLayout::Heads { window, .. } => window.map(|window| window.value),
-            KvLayout::Latent { .. } | KvLayout::None => None,
-        }
-    }
 }
 
 impl Node {
@@ -85,7 +66,7 @@ impl Block {
         let mut joined: Vec<Weight> = vec![];
         for weight in self.order.iter().flat_map(|node| &self.graph[*node].weights) {
             match joined.iter_mut().find(|known| known.name == weight.name) {
-                Some(known) => known.shape[0] += weight.shape[0],
+                Some(known) => known.shape[known.joined] += weight.shape[known.joined],
                 None => joined.push(weight.clone()),
             }
         }
@@ -94,7 +75,12 @@ impl Block {
 
     /// Elements that one layer caches per token.
     pub fn kv_elements_per_token(&self) -> u64 {
-        self.kv.elements_per_token()
+        self.caches.iter().map(Cache::elements_per_token).sum()
+    }
+
+    /// Bytes that one layer keeps of a sequence however long it is, of a model in a dtype of two bytes.
+    pub fn state_bytes_per_sequence(&self) -> u64 {
+        self.caches.iter().map(Cache::state_bytes).sum()
     }
 
     /// A sum over the operators of one layer.
@@ -116,8 +102,10 @@ impl ModelGraph {
         let copy = |weight: &&Weight| matches!(weight.role, Role::Embedding | Role::LmHead);
         let shipped: u64 = self.mtp.iter().map(Weight::elements).sum();
         let mtp_copies: u64 = self.mtp.iter().filter(copy).map(Weight::elements).sum();
+        let towers = self.towers.iter().map(Tower::parameters).sum();
         Parameters {
-            unique: total(Node::parameters),
+            unique: total(Node::parameters) + towers,
+            towers,
             buffers: total(|node| {
                 node.weights.iter().filter(|weight| weight.buffer).map(Weight::elements).sum()
             }),
@@ -131,13 +119,20 @@ impl ModelGraph {
     pub fn kv_elements_per_token(&self) -> KvElements {
         let mut kv = KvElements::default();
         for block in &self.blocks {
-            let elements = block.repeats() * block.kv_elements_per_token();
-            match block.kv.window() {
-                None => kv.growing += elements,
-                Some(_) => kv.windowed += elements,
+            for cache in &block.caches {
+                let elements = block.repeats() * cache.elements_per_token();
+                match cache.limit() {
+                    None => kv.growing += elements,
+                    Some(_) => kv.windowed += elements,
+                }
             }
         }
         kv
+    }
+
+    /// Bytes kept of a sequence however long it is, of a model in a dtype of two bytes.
+    pub fn state_bytes_per_sequence(&self) -> u64 {
+        self.blocks.iter().map(|block| block.repeats() * block.state_bytes_per_sequence()).sum()
     }
 
     /// Every tensor of the model by its full name, in order of layers; multi-token prediction apart.
@@ -146,12 +141,13 @@ impl ModelGraph {
         let mut tensors = self.embedding.weights();
         for (layer, block) in self.layer_block.iter().enumerate() {
             let named = |weight: &Weight| Weight {
-                name: format!("model.layers.{layer}.{}", weight.name),
+                name: format!("{}.{layer}.{}", self.layer_prefix, weight.name),
                 ..weight.clone()
             };
             tensors.extend(of_block[*block].iter().map(named));
         }
         tensors.extend(self.head.weights());
+        tensors.extend(self.towers.iter().flat_map(Tower::tensors));
         tensors
     }
 
@@ -162,7 +158,10 @@ impl ModelGraph {
             let once: u128 = block.graph.node_weights().flat_map(|node| &node.weights).map(elements).sum();
             u128::from(block.repeats()) * once
         };
-        self.all_blocks().map(block).sum::<u128>() + self.mtp.iter().map(elements).sum::<u128>()
+        let towers = self.towers.iter().flat_map(|tower| &tower.parts).map(|part| block(&part.block));
+        self.all_blocks().map(block).sum::<u128>()
+            + towers.sum::<u128>()
+            + self.mtp.iter().map(elements).sum::<u128>()
     }
 }
 

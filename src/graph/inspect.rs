@@ -7,9 +7,13 @@ use std::fmt::Display;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cache::Cache;
+use super::checkpoint::Checkpoint;
 use super::count::Parameters;
 use super::model::{Block, ModelGraph};
 use super::tensor::{Role, Weight};
+use super::tower::Tower;
+use crate::spec::model::ModelConfig;
 
 /// A model, laid open.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -28,12 +32,33 @@ pub struct Inspection {
     pub kv_bytes_per_token: u64,
     /// The same in layers that keep a window.
     pub kv_bytes_per_token_windowed: u64,
+    /// Bytes kept of each sequence however long it is: states of recurrent layers and convolutions.
+    pub state_bytes_per_sequence: u64,
+    /// What the checkpoint takes, where its layout is known to the byte.
+    pub checkpoint: Option<Checkpoint>,
+    /// Encoders beside the language model.
+    pub towers: Vec<InspectedTower>,
     /// Embedding, layers, head.
     pub blocks: Vec<InspectedBlock>,
     /// Every tensor by its full name.
     pub tensors: Vec<InspectedTensor>,
     /// Multi-token-prediction weights.
     pub mtp: Vec<InspectedTensor>,
+}
+
+/// An encoder.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct InspectedTower {
+    /// What it encodes.
+    pub name: String,
+    /// Its parameters.
+    pub parameters: u64,
+    /// Operations of its matrices and attention for one image, where the file fixes the size.
+    pub flops_per_image: Option<u64>,
+    /// Tokens that one image becomes in the prompt, where the file fixes the size.
+    pub tokens_per_image: Option<u64>,
+    /// Its blocks in execution order.
+    pub blocks: Vec<InspectedBlock>,
 }
 
 /// Identical layers.
@@ -47,6 +72,8 @@ pub struct InspectedBlock {
     pub parameters: u64,
     /// Bytes of KV cache per token that one of them keeps, at 2 bytes an element.
     pub kv_bytes_per_token: u64,
+    /// Bytes of state that one of them keeps of each sequence.
+    pub state_bytes_per_sequence: u64,
     /// Tokens that one of them keeps at most.
     pub window: Option<u64>,
     /// Operators in execution order.
@@ -107,10 +134,28 @@ impl Inspection {
             parameters: graph.parameters(),
             kv_bytes_per_token: BF16_BYTES * kv.growing,
             kv_bytes_per_token_windowed: BF16_BYTES * kv.windowed,
+            state_bytes_per_sequence: graph.state_bytes_per_sequence(),
+            checkpoint: None,
+            towers: graph.towers.iter().map(tower).collect(),
             blocks: graph.all_blocks().map(block).collect(),
             tensors: graph.tensors().into_iter().map(tensor).collect(),
             mtp: graph.mtp.iter().cloned().map(tensor).collect(),
         }
+    }
+
+    /// The same with what the checkpoint that `config` describes takes.
+    pub fn of_checkpoint(graph: &ModelGraph, config: &ModelConfig) -> Inspection {
+        Inspection { checkpoint: Checkpoint::of(graph, config), ..Inspection::of(graph) }
+    }
+}
+
+fn tower(tower: &Tower) -> InspectedTower {
+    InspectedTower {
+        name: tower.name.to_owned(),
+        parameters: tower.parameters(),
+        flops_per_image: tower.flops_per_image(),
+        tokens_per_image: tower.tokens_per_image(),
+        blocks: tower.parts.iter().map(|part| block(&part.block)).collect(),
     }
 }
 
@@ -120,7 +165,8 @@ fn block(block: &Block) -> InspectedBlock {
         layers: block.layers.clone(),
         parameters: block.graph.node_weights().map(|node| node.parameters()).sum(),
         kv_bytes_per_token: BF16_BYTES * block.kv_elements_per_token(),
-        window: block.kv.window(),
+        state_bytes_per_sequence: block.state_bytes_per_sequence(),
+        window: block.caches.iter().filter_map(Cache::limit).max(),
         operators: block.order.iter().map(|index| operator(block, *index)).collect(),
     }
 }
@@ -153,6 +199,6 @@ fn operator(block: &Block, index: petgraph::graph::NodeIndex) -> InspectedOperat
 }
 
 fn tensor(weight: Weight) -> InspectedTensor {
-    let Weight { name, shape, role, buffer } = weight;
+    let Weight { name, shape, role, buffer, .. } = weight;
     InspectedTensor { name, shape, role, buffer }
 }

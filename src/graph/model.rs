@@ -2,8 +2,10 @@
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use super::cache::Cache;
 use super::operator::Operator;
 use super::tensor::{Tensor, Weight};
+use super::tower::Tower;
 use crate::quantity::count::Count;
 
 /// An operator in its place: its name and the weights it reads.
@@ -17,31 +19,6 @@ pub struct Node {
     pub weights: Vec<Weight>,
 }
 
-/// What a layer keeps per token of a sequence, whole.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum KvLayout {
-    /// Keys and values per head.
-    Heads {
-        /// Key and value heads.
-        kv_heads: Count,
-        /// Elements of a key.
-        head_dim: Count,
-        /// Elements of a value.
-        v_head_dim: Count,
-        /// Tokens kept at most.
-        window: Option<Count>,
-    },
-    /// MLA: one latent and one rotary key for all heads, not divided by tensor parallelism.
-    Latent {
-        /// Elements of the compressed key/value.
-        kv_lora_rank: Count,
-        /// Elements of the shared rotary key.
-        qk_rope_head_dim: Count,
-    },
-    /// Nothing (embedding and head).
-    None,
-}
-
 /// Identical layers, priced once and multiplied by their number.
 #[derive(Clone, Debug)]
 pub struct Block {
@@ -53,8 +30,8 @@ pub struct Block {
     pub graph: DiGraph<Node, Tensor>,
     /// Execution order.
     pub order: Vec<NodeIndex>,
-    /// What each layer caches.
-    pub kv: KvLayout,
+    /// What each layer keeps of a sequence; nothing, where it has no cache or reads an earlier layer's.
+    pub caches: Vec<Cache>,
 }
 
 /// A model as a graph.
@@ -80,6 +57,10 @@ pub struct ModelGraph {
     pub head: Block,
     /// Multi-token-prediction weights, where the checkpoint ships them; kept apart.
     pub mtp: Vec<Weight>,
+    /// Encoders beside the language model.
+    pub towers: Vec<Tower>,
+    /// What the names of layers' tensors begin with, e.g. `model.layers`.
+    pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).
     pub layer_block: Vec<usize>,
 }

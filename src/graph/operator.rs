@@ -1,5 +1,8 @@
 //! The kinds of operator, with their dimensions. A closed list: `plan` and `cost` match every one.
 
+use super::cache::StateWidth;
+use super::reach::Reach;
+use super::rule::{ConvForm, Rule};
 use crate::quantity::count::Count;
 
 /// How a matrix may be divided among tensor-parallel devices (Megatron-LM's words).
@@ -35,6 +38,8 @@ pub enum Operator {
         vocab: Count,
         /// Elements a row.
         hidden: Count,
+        /// How the plan may divide it: `Vocab`, or `Replicate` for positions.
+        split: Split,
     },
     /// RMSNorm or LayerNorm over `width` elements, `rows` times per token (`rows` > 1: per head).
     Norm {
@@ -64,8 +69,10 @@ pub enum Operator {
         head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
-        /// Sliding window in tokens, where the layer has one.
-        window: Option<Count>,
+        /// Which keys a query sees.
+        reach: Reach,
+        /// Keys and values are those that another layer cached: read here, not written.
+        shared: bool,
     },
     /// Multi-head latent attention: prefill with materialised heads, decode absorbed into the latent.
     ///
@@ -82,6 +89,94 @@ pub enum Operator {
         qk_nope_head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
+        /// Which keys a query sees.
+        reach: Reach,
+    },
+    /// Attention to what an encoder made of an image or another sequence: no mask, keys and values made once.
+    ///
+    /// `k_proj` and `v_proj` belong here, since they see the encoder's positions and not the tokens.
+    CrossAttention {
+        /// Query heads.
+        heads: Count,
+        /// Key and value heads.
+        kv_heads: Count,
+        /// Elements of a head.
+        head_dim: Count,
+        /// Width of the encoder's states.
+        source: Count,
+        /// Positions of the encoder that a sequence attends to.
+        positions: Count,
+    },
+    /// Attention with one key/value head, whose entries are key and value at once: each token's own inside a
+    /// window, and beyond it entries that stand for several tokens.
+    CompressedAttention {
+        /// Query heads.
+        heads: Count,
+        /// Elements of a head, and of an entry.
+        head_dim: Count,
+        /// Tokens with an entry of their own.
+        window: Count,
+        /// Tokens that an entry beyond stands for, and how far these reach in tokens; none: the window is all.
+        beyond: Option<(Count, Reach)>,
+    },
+    /// Parallel residual streams: their weighted sum before a network, or their mixture with its result after.
+    HyperConnection {
+        /// Elements of a stream.
+        hidden: Count,
+        /// Streams.
+        streams: Count,
+        /// After the network instead of before it.
+        expands: bool,
+    },
+    /// Scores all keys in reach with light heads over a key of its own and picks `top_k` of them.
+    Indexer {
+        /// Its heads.
+        heads: Count,
+        /// Elements of a head, and of the one key that all share.
+        head_dim: Count,
+        /// Keys chosen for each query.
+        top_k: Count,
+        /// Tokens that a key stands for.
+        every: Count,
+    },
+    /// A matrix for each slice of the input: `[tokens × input] · [input × output]`, `groups` times.
+    GroupedLinear {
+        /// Slices.
+        groups: Count,
+        /// Inner dimension of one.
+        input: Count,
+        /// Outer dimension of one.
+        output: Count,
+    },
+    /// A depthwise causal convolution over the last tokens.
+    ShortConv {
+        /// Channels.
+        channels: Count,
+        /// Tokens that it reaches over.
+        kernel: Count,
+        /// What stands around it.
+        form: ConvForm,
+        /// How the channels follow the plan: `Heads`, or `Replicate`.
+        split: Split,
+    },
+    /// A state per head that each token decays, writes and reads: linear attention and state space models.
+    Recurrence {
+        /// How tokens rewrite the state.
+        rule: Rule,
+        /// Heads.
+        heads: Count,
+        /// Heads of keys and queries (B and C); one is repeated on every device.
+        key_heads: Count,
+        /// Elements of a key: rows of a head's state.
+        key_dim: Count,
+        /// Elements of a value: columns of a head's state.
+        value_dim: Count,
+        /// Elements per head and token that steer decay and step.
+        gates: Count,
+        /// Tokens of a chunk in prefill; none: token by token.
+        chunk: Option<Count>,
+        /// How wide an element of the state is.
+        state: StateWidth,
     },
     /// `act(gate) × up` (gated) or `act(x)`, element by element over `width` results.
     Activation {
@@ -134,6 +229,13 @@ impl Operator {
             Operator::Linear { .. } => "linear",
             Operator::Attention { .. } => "attention",
             Operator::LatentAttention { .. } => "latent_attention",
+            Operator::GroupedLinear { .. } => "grouped_linear",
+            Operator::ShortConv { .. } => "short_conv",
+            Operator::Recurrence { rule, .. } => rule.name(),
+            Operator::CrossAttention { .. } => "cross_attention",
+            Operator::CompressedAttention { .. } => "compressed_attention",
+            Operator::HyperConnection { .. } => "hyper_connection",
+            Operator::Indexer { .. } => "indexer",
             Operator::Activation { .. } => "activation",
             Operator::Router { .. } => "router",
             Operator::Experts { .. } => "experts",
@@ -154,10 +256,19 @@ impl Operator {
             Operator::Norm { width, rows, .. } => width_of_rows(rows, width),
             Operator::Linear { output, .. } => output,
             Operator::Attention { heads, v_head_dim, .. } => width(heads, v_head_dim, "heads × head_dim"),
+            Operator::HyperConnection { hidden, expands: false, .. } => hidden,
+            Operator::HyperConnection { hidden, streams, .. } => width(streams, hidden, "streams × hidden"),
+            Operator::CrossAttention { heads, head_dim, .. }
+            | Operator::CompressedAttention { heads, head_dim, .. } => {
+                width(heads, head_dim, "heads × head_dim")
+            }
             Operator::LatentAttention { heads, v_head_dim, .. } => {
                 width(heads, v_head_dim, "heads × v_head_dim")
             }
-            Operator::Router { top_k, .. } => top_k,
+            Operator::GroupedLinear { groups, output, .. } => width(groups, output, "groups × output"),
+            Operator::ShortConv { channels, .. } => channels,
+            Operator::Recurrence { heads, value_dim, .. } => width(heads, value_dim, "heads × value_dim"),
+            Operator::Router { top_k, .. } | Operator::Indexer { top_k, .. } => top_k,
             Operator::Sampling { .. } => Count::derived("token", 1, "one token id"),
         }
     }
@@ -168,13 +279,13 @@ impl Operator {
             Operator::Input { width } | Operator::Activation { width, .. } | Operator::Add { width } => {
                 vec![("width", width)]
             }
-            Operator::Embedding { vocab, hidden } => vec![("vocab", vocab), ("hidden", hidden)],
+            Operator::Embedding { vocab, hidden, .. } => vec![("vocab", vocab), ("hidden", hidden)],
             Operator::Norm { width, rows, .. } => vec![("width", width), ("rows", rows)],
             Operator::Linear { input, output, .. } => vec![("input", input), ("output", output)],
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => {
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, .. } => {
                 let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
                 dims.push(("v_head_dim", v_head_dim));
-                dims.extend(window.map(|window| ("window", window)));
+                dims.extend(reach.dim());
                 dims
             }
             Operator::LatentAttention {
@@ -183,13 +294,41 @@ impl Operator {
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
-            } => vec![
-                ("heads", heads),
-                ("kv_lora_rank", kv_lora_rank),
-                ("qk_rope_head_dim", qk_rope_head_dim),
-                ("qk_nope_head_dim", qk_nope_head_dim),
-                ("v_head_dim", v_head_dim),
-            ],
+                reach,
+            } => {
+                let mut dims = vec![("heads", heads), ("kv_lora_rank", kv_lora_rank)];
+                dims.extend([("qk_rope_head_dim", qk_rope_head_dim), ("qk_nope_head_dim", qk_nope_head_dim)]);
+                dims.push(("v_head_dim", v_head_dim));
+                dims.extend(reach.dim());
+                dims
+            }
+            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
+                let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
+                dims.extend([("source", source), ("positions", positions)]);
+                dims
+            }
+            Operator::CompressedAttention { heads, head_dim, window, beyond } => {
+                let mut dims = vec![("heads", heads), ("head_dim", head_dim), ("window", window)];
+                dims.extend(beyond.map(|(every, _)| ("every", every)));
+                dims.extend(beyond.and_then(|(_, reach)| reach.dim()));
+                dims
+            }
+            Operator::HyperConnection { hidden, streams, .. } => {
+                vec![("hidden", hidden), ("streams", streams)]
+            }
+            Operator::Indexer { heads, head_dim, top_k, every } => {
+                vec![("heads", heads), ("head_dim", head_dim), ("top_k", top_k), ("every", every)]
+            }
+            Operator::GroupedLinear { groups, input, output } => {
+                vec![("groups", groups), ("input", input), ("output", output)]
+            }
+            Operator::ShortConv { channels, kernel, .. } => vec![("channels", channels), ("kernel", kernel)],
+            Operator::Recurrence { heads, key_heads, key_dim, value_dim, gates, chunk, .. } => {
+                let mut dims = vec![("heads", heads), ("key_heads", key_heads), ("key_dim", key_dim)];
+                dims.extend([("value_dim", value_dim), ("gates", gates)]);
+                dims.extend(chunk.map(|chunk| ("chunk", chunk)));
+                dims
+            }
             Operator::Router { hidden, experts, top_k } => {
                 vec![("hidden", hidden), ("experts", experts), ("top_k", top_k)]
             }

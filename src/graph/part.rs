@@ -3,9 +3,24 @@
 //! A family states parts; equal layers become one block. Knows no `model_type`.
 
 pub mod attention;
+pub mod compressed;
+pub mod cross;
+pub mod delta;
+pub mod encoder;
 pub mod feed_forward;
+pub mod hyper;
+pub mod indexer;
+pub mod kimi_delta;
+pub mod kinds;
 pub mod latent;
 pub mod layer;
+pub mod lightning;
+pub mod lru;
+pub mod mamba;
 pub mod moe;
+pub mod names;
+pub mod recurrent;
+pub mod short_conv;
+pub mod ssd;
 pub mod whole;
 pub mod window;

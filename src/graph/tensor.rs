@@ -38,6 +38,12 @@ pub enum Role {
     Bias,
     /// Learned attention sinks: a logit per head.
     Sink,
+    /// Kernels of short convolutions, and decays, steps and skips of recurrences: small, like norms.
+    Recurrence,
+    /// Projections of a sparse attention's indexer.
+    Indexer,
+    /// Matrices and embeddings of vision and audio encoders and their projectors.
+    Tower,
 }
 
 /// A tensor of the checkpoint, whole.
@@ -49,6 +55,8 @@ pub struct Weight {
     pub name: String,
     /// Its shape as transformers 5 lays it out: `[out, in]`, experts stacked first.
     pub shape: Vec<u64>,
+    /// The dimension along which checkpoints join matrices: that of outputs, 0 unless they are stored `[in, out]`.
+    pub joined: usize,
     /// What it is for.
     pub role: Role,
     /// A persistent buffer, not a parameter (e.g. `e_score_correction_bias`).

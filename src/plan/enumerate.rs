@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::infeasible::Infeasible;
-use super::legal::{Limits, expert_parallel, fits_topology, has_experts, supported, tensor_parallel};
+use super::legal::{Limits, caches, expert_parallel, fits_topology, has_experts, supported, tensor_parallel};
 use super::parallel::ParallelPlan;
 use crate::graph::model::ModelGraph;
 
@@ -64,13 +64,14 @@ pub fn enumerate(graph: &ModelGraph, limits: &Limits) -> Plans {
                     for ep in divisors(moe) {
                         let plan = ParallelPlan { tp, pp, dp, cp, ep, moe_tp: moe / ep, sp: false };
                         let plan = if experts { plan } else { ParallelPlan { ep: 1, moe_tp: tp, ..plan } };
-                        let fault = supported(&plan, limits).and_then(|()| {
-                            if experts {
-                                expert_parallel(graph, plan.ep, plan.moe_tp, limits)
-                            } else {
-                                Ok(())
-                            }
-                        });
+                        let fault =
+                            supported(&plan, limits).and_then(|()| caches(graph, &plan)).and_then(|()| {
+                                if experts {
+                                    expert_parallel(graph, plan.ep, plan.moe_tp, limits)
+                                } else {
+                                    Ok(())
+                                }
+                            });
                         match fault {
                             Ok(()) => {
                                 plans.legal.push(plan);
@@ -92,7 +93,9 @@ pub fn enumerate(graph: &ModelGraph, limits: &Limits) -> Plans {
 fn head_count(operator: &crate::graph::operator::Operator) -> Option<u64> {
     use crate::graph::operator::Operator;
     match operator {
-        Operator::Attention { heads, .. } | Operator::LatentAttention { heads, .. } => Some(heads.value),
+        Operator::Attention { heads, .. }
+        | Operator::LatentAttention { heads, .. }
+        | Operator::Recurrence { heads, .. } => Some(heads.value),
         _ => None,
     }
 }

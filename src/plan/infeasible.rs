@@ -58,6 +58,16 @@ pub enum Infeasible {
         /// Pipeline stages.
         pp: u64,
     },
+    /// Context parallelism divides a cache by tokens; the state of a recurrent layer has none.
+    StateNotDivided {
+        /// The degree asked for.
+        cp: u64,
+    },
+    /// Layers that read another layer's cache would sit on another pipeline stage.
+    SharedCacheCut {
+        /// Pipeline stages.
+        pp: u64,
+    },
     /// More devices than there are.
     TooManyDevices {
         /// Wanted.
@@ -123,6 +133,8 @@ impl Infeasible {
             Infeasible::ExpertRanks { .. } => "expert_ranks",
             Infeasible::NoExperts { .. } => "no_experts",
             Infeasible::TooManyStages { .. } => "too_many_stages",
+            Infeasible::StateNotDivided { .. } => "state_not_divided",
+            Infeasible::SharedCacheCut { .. } => "shared_cache_cut",
             Infeasible::TooManyDevices { .. } => "too_many_devices",
             Infeasible::NotWholeDomains { .. } => "not_whole_domains",
             Infeasible::NotSupported { .. } => "not_supported",
@@ -161,6 +173,15 @@ impl fmt::Display for Infeasible {
             Infeasible::NoExperts { ep } => write!(f, "ep {ep}, but the model has no experts"),
             Infeasible::TooManyStages { layers, pp } => {
                 write!(f, "pp {pp}, but the model has {layers} layers")
+            }
+            Infeasible::StateNotDivided { cp } => {
+                write!(f, "cp {cp}, but recurrent layers keep a state that has no tokens to divide")
+            }
+            Infeasible::SharedCacheCut { pp } => {
+                write!(
+                    f,
+                    "pp {pp}, but layers read the cache of an earlier layer, which must be on their stage"
+                )
             }
             Infeasible::TooManyDevices { devices, available } => {
                 write!(f, "{devices} devices wanted, {available} there")

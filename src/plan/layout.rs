@@ -9,7 +9,7 @@ use super::group::{Group, TierShape};
 use super::parallel::{ParallelPlan, Phase};
 use super::shard::{Elements, ROLES, ShardedBlock, Step, Task};
 use super::sharding::{Sharding, exchange, output};
-use crate::graph::model::{Block, KvLayout};
+use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
@@ -36,10 +36,13 @@ pub(super) struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     pub(super) fn new(plan: ParallelPlan, phase: Phase, tiers: &'a [TierShape], block: &'a Block) -> Self {
-        let kv_parts = match block.kv {
-            KvLayout::Heads { kv_heads, .. } => plan.tp.min(kv_heads.value),
-            KvLayout::Latent { .. } | KvLayout::None => 1,
-        };
+        let kv_heads = block.graph.node_weights().find_map(|node| match node.operator {
+            Operator::Attention { kv_heads, .. } | Operator::CrossAttention { kv_heads, .. } => {
+                Some(kv_heads.value)
+            }
+            _ => None,
+        });
+        let kv_parts = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads));
         let lays = vec![WHOLE; block.graph.node_count()];
         Layout { plan, phase, tiers, block, kv_parts, lays, steps: vec![], weights: [0; ROLES] }
     }
@@ -64,13 +67,8 @@ impl<'a> Layout<'a> {
             self.exchange("all_reduce", Kind::AllReduce, parts, width);
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
-        let kv = match self.block.kv {
-            KvLayout::Heads { kv_heads, head_dim, v_head_dim, window } => {
-                KvLayout::Heads { kv_heads: kv_heads.split(self.kv_parts), head_dim, v_head_dim, window }
-            }
-            other => other,
-        };
-        ShardedBlock { name: self.block.name, layers, steps: self.steps, weights: self.weights, kv }
+        let caches = self.block.caches.iter().map(|cache| cache.local(self.plan.tp)).collect();
+        ShardedBlock { name: self.block.name, layers, steps: self.steps, weights: self.weights, caches }
     }
 
     fn place(&mut self, node: NodeIndex) {
@@ -82,6 +80,7 @@ impl<'a> Layout<'a> {
         if let Some(kind) = exchange(operator, input.sharding) {
             self.bring_together(node, kind, input);
         }
+        let input = self.input_of(node);
         if let Operator::Experts { hidden, top_k, .. } = *operator {
             return self.experts(node, hidden, top_k);
         }
@@ -108,16 +107,21 @@ impl<'a> Layout<'a> {
 
     /// Makes the inputs of `node` whole; what they feed later finds them so.
     fn bring_together(&mut self, node: NodeIndex, kind: Kind, input: Lay) {
-        let statistics =
-            matches!(self.block.graph[node].operator, Operator::Norm { .. }) && kind == Kind::AllReduce;
-        if statistics {
+        let norm = matches!(self.block.graph[node].operator, Operator::Norm { split: Split::Replicate, .. });
+        if norm && input.sharding == Sharding::Shard {
             let width =
                 Count::derived("statistics_per_token", 2, "a sum of squares in fp32, in 2-byte elements");
             return self.exchange("norm_all_reduce", kind, input.parts, width);
         }
         let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
+        // A norm of what a mixer or network adds (sandwich and post-norm layers) works on split tokens too.
+        let scatter = norm && input.sharding == Sharding::Partial && self.sequence_parallel();
         for source in sources {
-            if self.lays[source.index()].sharding != Sharding::Replicate {
+            if scatter {
+                let width = result_width(&self.block.graph[source].operator);
+                self.exchange("reduce_scatter", Kind::ReduceScatter, input.parts, width);
+                self.lays[source.index()] = Lay { sharding: Sharding::Tokens, parts: self.plan.tp };
+            } else if self.lays[source.index()].sharding != Sharding::Replicate {
                 let width = result_width(&self.block.graph[source].operator);
                 let name = if kind == Kind::AllGather { "all_gather" } else { "all_reduce" };
                 self.exchange(name, kind, input.parts, width);
@@ -139,10 +143,15 @@ impl<'a> Layout<'a> {
             Split::Replicate => 1,
         };
         match operator {
-            Operator::Linear { split, .. } => by(*split),
-            Operator::Embedding { .. } | Operator::Attention { .. } | Operator::LatentAttention { .. } => {
-                self.plan.tp
-            }
+            Operator::Linear { split, .. }
+            | Operator::Embedding { split, .. }
+            | Operator::ShortConv { split, .. } => by(*split),
+            Operator::Attention { .. }
+            | Operator::LatentAttention { .. }
+            | Operator::CrossAttention { .. }
+            | Operator::CompressedAttention { .. }
+            | Operator::GroupedLinear { .. }
+            | Operator::Recurrence { .. } => self.plan.tp,
             _ => input.parts,
         }
     }
@@ -156,26 +165,30 @@ impl<'a> Layout<'a> {
                 Split::Row => Operator::Linear { input: input.split(tp), output, split },
                 _ => Operator::Linear { input, output: output.split(ways(split)), split },
             },
-            Operator::Embedding { vocab, hidden } => Operator::Embedding { vocab: vocab.split(tp), hidden },
+            Operator::Embedding { vocab, hidden, split: Split::Vocab } => {
+                Operator::Embedding { vocab: vocab.split(tp), hidden, split: Split::Vocab }
+            }
             Operator::Norm { width, rows, split: Split::Replicate } if input.sharding == Sharding::Shard => {
                 Operator::Norm { width: width.split(input.parts), rows, split: Split::Replicate }
             }
             Operator::Norm { width, rows, split } if split != Split::Replicate => {
                 Operator::Norm { width, rows: rows.split(ways(split)), split }
             }
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, window } => Operator::Attention {
-                heads: heads.split(tp),
-                kv_heads: kv_heads.split(self.kv_parts),
-                head_dim,
-                v_head_dim,
-                window,
-            },
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => {
+                let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
+                Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared }
+            }
+            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
+                let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
+                Operator::CrossAttention { heads, kv_heads, head_dim, source, positions }
+            }
             Operator::LatentAttention {
                 heads,
                 kv_lora_rank,
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
+                reach,
             } => {
                 let heads = heads.split(tp);
                 Operator::LatentAttention {
@@ -184,7 +197,21 @@ impl<'a> Layout<'a> {
                     qk_rope_head_dim,
                     qk_nope_head_dim,
                     v_head_dim,
+                    reach,
                 }
+            }
+            Operator::CompressedAttention { heads, head_dim, window, beyond } => {
+                Operator::CompressedAttention { heads: heads.split(tp), head_dim, window, beyond }
+            }
+            Operator::GroupedLinear { groups, input, output } => {
+                Operator::GroupedLinear { groups: groups.split(tp), input, output }
+            }
+            Operator::ShortConv { channels, kernel, form, split } if split != Split::Replicate => {
+                Operator::ShortConv { channels: channels.split(tp), kernel, form, split }
+            }
+            Operator::Recurrence { rule, heads, key_heads, key_dim, value_dim, gates, chunk, state } => {
+                let (heads, key_heads) = (heads.split(tp), key_heads.split(tp.min(key_heads.value)));
+                Operator::Recurrence { rule, heads, key_heads, key_dim, value_dim, gates, chunk, state }
             }
             Operator::Activation { width, gated } => {
                 let parts = if input.sharding == Sharding::Shard { input.parts } else { 1 };
@@ -299,7 +326,7 @@ impl<'a> Layout<'a> {
             let here = self.share(&whole.operator, weight.elements(), weight.role, weight.shape.len());
             self.weights[weight.role as usize] += here;
             match weight.role {
-                Role::Bias | Role::Norm | Role::Sink => vectors += here,
+                Role::Bias | Role::Norm | Role::Sink | Role::Recurrence => vectors += here,
                 matrix_role => {
                     matrix += here;
                     role = matrix_role;
@@ -328,9 +355,18 @@ impl<'a> Layout<'a> {
                 Split::Vocab if rank < 2 => output.value.div_ceil(tp),
                 Split::Vocab => input.value * output.value.div_ceil(tp),
             },
-            Operator::Embedding { vocab, hidden } => vocab.value.div_ceil(tp) * hidden.value,
+            Operator::Embedding { vocab, hidden, split: Split::Vocab } => {
+                vocab.value.div_ceil(tp) * hidden.value
+            }
             Operator::Attention { .. } | Operator::LatentAttention { .. } => elements.div_ceil(tp),
+            Operator::CompressedAttention { .. } => elements.div_ceil(tp),
+            Operator::GroupedLinear { .. } | Operator::Recurrence { .. } => elements.div_ceil(tp),
+            Operator::ShortConv { split, .. } if *split != Split::Replicate => elements.div_ceil(tp),
+            Operator::CrossAttention { .. } if role == Role::Attention => elements.div_ceil(self.kv_parts),
             Operator::Experts { .. } => elements.div_ceil(self.plan.ep * self.plan.moe_tp),
+            // A scale for each head goes with its head.
+            Operator::Norm { split: Split::Heads, .. } if rank == 2 => elements.div_ceil(tp),
+            Operator::Norm { split: Split::KvHeads, .. } if rank == 2 => elements.div_ceil(self.kv_parts),
             _ => elements,
         }
     }
@@ -345,10 +381,16 @@ fn result_width(operator: &Operator) -> Count {
         Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
         Operator::Linear { output, .. } => output,
         Operator::Attention { heads, v_head_dim, .. }
-        | Operator::LatentAttention { heads, v_head_dim, .. } => {
+        | Operator::LatentAttention { heads, v_head_dim, .. }
+        | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
             Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
         }
+        Operator::CompressedAttention { .. } | Operator::HyperConnection { .. } => operator.output(),
+        Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
+            operator.output()
+        }
         Operator::Router { experts, .. } => experts,
+        Operator::Indexer { top_k, .. } => top_k,
         Operator::Sampling { vocab } => vocab,
     }
 }

@@ -34,14 +34,27 @@ fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> 
 pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &Limits) -> Result<(), Infeasible> {
     for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
         match node.operator {
-            Operator::Attention { heads, kv_heads, .. } => {
+            Operator::Attention { heads, kv_heads, .. }
+            | Operator::CrossAttention { heads, kv_heads, .. } => {
                 divides("num_attention_heads", heads.value, "tp", tp)?;
                 let kv_heads = kv_heads.value;
                 if kv_heads % tp != 0 && !tp.is_multiple_of(kv_heads) {
                     return Err(Infeasible::KvHeads { kv_heads, tp });
                 }
             }
-            Operator::LatentAttention { heads, .. } => divides("num_attention_heads", heads.value, "tp", tp)?,
+            Operator::Recurrence { heads, key_heads, .. } => {
+                divides("state_heads", heads.value, "tp", tp)?;
+                if key_heads.value > 1 {
+                    divides("state_key_heads", key_heads.value, "tp", tp)?;
+                }
+            }
+            Operator::ShortConv { channels, split, .. } if split != Split::Replicate => {
+                divides("conv_channels", channels.value, "tp", tp)?;
+            }
+            Operator::GroupedLinear { groups, .. } => divides("groups", groups.value, "tp", tp)?,
+            Operator::LatentAttention { heads, .. } | Operator::CompressedAttention { heads, .. } => {
+                divides("num_attention_heads", heads.value, "tp", tp)?
+            }
             Operator::Linear { input, output, split } => {
                 let (what, whole) = match split {
                     Split::Column => ("intermediate_size", output.value),
@@ -131,6 +144,23 @@ pub fn has_experts(graph: &ModelGraph) -> bool {
     nodes.any(|node| matches!(node.operator, Operator::Experts { .. }))
 }
 
+/// Whether what layers keep of a sequence can be where the plan wants it.
+///
+/// # Errors
+/// A state has no tokens for context parallelism to divide; a layer that reads another's cache must share its stage.
+pub fn caches(graph: &ModelGraph, plan: &ParallelPlan) -> Result<(), Infeasible> {
+    let states = graph.blocks.iter().any(|block| block.state_bytes_per_sequence() > 0);
+    if states && plan.cp > 1 {
+        return Err(Infeasible::StateNotDivided { cp: plan.cp });
+    }
+    let mut nodes = graph.blocks.iter().flat_map(|block| block.graph.node_weights());
+    let shares = nodes.any(|node| matches!(node.operator, Operator::Attention { shared: true, .. }));
+    if shares && plan.pp > 1 {
+        return Err(Infeasible::SharedCacheCut { pp: plan.pp });
+    }
+    Ok(())
+}
+
 /// Everything about one plan.
 ///
 /// # Errors
@@ -138,6 +168,7 @@ pub fn has_experts(graph: &ModelGraph) -> bool {
 pub fn check(graph: &ModelGraph, plan: &ParallelPlan, limits: &Limits) -> Result<(), Infeasible> {
     supported(plan, limits)?;
     tensor_parallel(graph, plan.tp, limits)?;
+    caches(graph, plan)?;
     if plan.pp > graph.layers.value {
         return Err(Infeasible::TooManyStages { layers: graph.layers.value, pp: plan.pp });
     }

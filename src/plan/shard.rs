@@ -5,19 +5,24 @@ use super::collective::{Collective, Kind, Tokens};
 use super::group::{Group, TierShape};
 use super::layout::Layout;
 use super::parallel::{ParallelPlan, Phase};
-use crate::graph::model::{KvLayout, ModelGraph};
+use crate::graph::cache::Cache;
+use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
 /// Number of [`Role`]s.
-pub const ROLES: usize = Role::Sink as usize + 1;
+pub const ROLES: usize = Role::Tower as usize + 1;
 
 /// Weight elements that one device holds of something, by role.
 pub type Elements = [u64; ROLES];
 
 /// A device's share of one operator, or an exchange.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all tasks compute, and the search reads them all the time"
+)]
 pub enum Task {
     /// The operator with this device's dimensions, and the weights it holds for it.
     Compute {
@@ -56,8 +61,8 @@ pub struct ShardedBlock {
     pub steps: Vec<Step>,
     /// Weights of one layer on one device.
     pub weights: Elements,
-    /// What one layer caches on one device.
-    pub kv: KvLayout,
+    /// What one layer keeps of a sequence on one device.
+    pub caches: Vec<Cache>,
 }
 
 /// A model with a plan laid over it, for one phase.
@@ -73,6 +78,10 @@ pub struct ShardedModel {
     pub blocks: Vec<ShardedBlock>,
     /// Final norm, vocabulary projection and sampling, on the last pipeline stage.
     pub head: ShardedBlock,
+    /// Weights of vision and audio encoders on one device of the first pipeline stage.
+    ///
+    /// Engines divide encoders over tensor-parallel ranks as they divide layers (vLLM `--mm-encoder-tp-mode weights`).
+    pub towers: Elements,
     /// From one pipeline stage to the next.
     pub handover: Option<Collective>,
     /// The head reads the embedding's weights.
@@ -91,7 +100,7 @@ pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[Tier
     let stride = plan.stage_devices();
     let handover = Group::place(plan.pp, stride, tiers).map(|whole| {
         let pair = Group { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
-        Collective::new(Kind::SendRecv, pair, graph.hidden.split(plan.tp), Tokens::Rank, tiers)
+        Collective::new(Kind::SendRecv, pair, stream(graph).split(plan.tp), Tokens::Rank, tiers)
     });
     let blocks: Vec<_> = graph.blocks.iter().map(lay).collect();
     let widest = blocks.iter().flat_map(|block| &block.steps).map(|step| width_of(&step.task));
@@ -102,12 +111,29 @@ pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[Tier
         embedding: lay(&graph.embedding),
         blocks,
         head: lay(&graph.head),
+        towers: towers(graph, lay),
         handover,
         tied: graph.tied,
-        hidden: graph.hidden,
+        hidden: stream(graph),
         vocab: graph.vocab,
         widest,
     }
+}
+
+/// What flows from one layer to the next: the residual stream, or all of them where there are several.
+fn stream(graph: &ModelGraph) -> Count {
+    let input = graph.head.order.first().map(|node| &graph.head.graph[*node].operator);
+    input.map_or(graph.hidden, Operator::output)
+}
+
+/// Elements of all encoders on one device.
+fn towers<'g>(graph: &'g ModelGraph, lay: impl Fn(&'g Block) -> ShardedBlock) -> Elements {
+    let mut sums = [0; ROLES];
+    for part in graph.towers.iter().flat_map(|tower| &tower.parts) {
+        let weights = lay(&part.block).weights;
+        sums.iter_mut().zip(weights).for_each(|(sum, one)| *sum += part.repeats() * one);
+    }
+    sums
 }
 
 fn width_of(task: &Task) -> Count {

@@ -20,15 +20,23 @@ pub enum Sharding {
 /// What an operator leaves behind, given what comes in.
 pub fn output(operator: &Operator, input: Sharding) -> Sharding {
     match operator {
-        Operator::Input { .. } | Operator::Router { .. } => Sharding::Replicate,
+        Operator::Input { .. } | Operator::Router { .. } | Operator::Indexer { .. } => Sharding::Replicate,
+        Operator::Embedding { split: Split::Replicate, .. } => Sharding::Replicate,
         Operator::Embedding { .. } | Operator::Experts { .. } => Sharding::Partial,
         Operator::Linear { split, .. } => match split {
             Split::Column | Split::Heads | Split::KvHeads | Split::Vocab => Sharding::Shard,
             Split::Row => Sharding::Partial,
             Split::Replicate => Sharding::Replicate,
         },
-        Operator::Norm { .. } | Operator::Activation { .. } => input,
-        Operator::Attention { .. } | Operator::LatentAttention { .. } => Sharding::Shard,
+        Operator::ShortConv { split: Split::Replicate, .. } => Sharding::Replicate,
+        Operator::Norm { .. } | Operator::Activation { .. } | Operator::HyperConnection { .. } => input,
+        Operator::Attention { .. }
+        | Operator::LatentAttention { .. }
+        | Operator::CrossAttention { .. }
+        | Operator::CompressedAttention { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Recurrence { .. } => Sharding::Shard,
         Operator::Add { .. } | Operator::Sampling { .. } => Sharding::Replicate,
     }
 }
@@ -37,7 +45,12 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
 pub fn exchange(operator: &Operator, input: Sharding) -> Option<Kind> {
     match (operator, input) {
         (_, Sharding::Replicate) => None,
-        (Operator::Norm { split: Split::Replicate, .. } | Operator::Add { .. }, Sharding::Tokens) => None,
+        (
+            Operator::Norm { split: Split::Replicate, .. }
+            | Operator::Add { .. }
+            | Operator::HyperConnection { .. },
+            Sharding::Tokens,
+        ) => None,
         (_, Sharding::Tokens) => Some(Kind::AllGather),
         (Operator::Sampling { .. }, Sharding::Shard) => Some(Kind::AllGather),
         (Operator::Linear { split: Split::Row, .. }, Sharding::Shard) => None,

@@ -77,16 +77,26 @@ impl Module {
     fn of(task: &Task) -> Module {
         let Task::Compute { operator, role, .. } = task else { return Module::Communication };
         match operator {
-            Operator::Attention { .. } | Operator::LatentAttention { .. } => Module::Attention,
+            Operator::Attention { .. }
+            | Operator::LatentAttention { .. }
+            | Operator::CrossAttention { .. }
+            | Operator::CompressedAttention { .. }
+            | Operator::Indexer { .. }
+            | Operator::GroupedLinear { .. }
+            | Operator::ShortConv { .. }
+            | Operator::Recurrence { .. } => Module::Attention,
             Operator::Activation { .. } => Module::FeedForward,
             Operator::Router { .. } | Operator::Experts { .. } => Module::Experts,
             Operator::Embedding { .. } | Operator::Sampling { .. } => Module::Vocabulary,
-            Operator::Input { .. } | Operator::Norm { .. } | Operator::Add { .. } => Module::Residual,
+            Operator::Input { .. }
+            | Operator::Norm { .. }
+            | Operator::Add { .. }
+            | Operator::HyperConnection { .. } => Module::Residual,
             Operator::Linear { .. } => match role {
-                Role::Attention => Module::Attention,
+                Role::Attention | Role::Indexer => Module::Attention,
                 Role::Expert | Role::SharedExpert | Role::Router => Module::Experts,
-                Role::Embedding | Role::LmHead => Module::Vocabulary,
-                Role::Mlp | Role::Norm | Role::Bias | Role::Sink => Module::FeedForward,
+                Role::Embedding | Role::LmHead | Role::Tower => Module::Vocabulary,
+                Role::Mlp | Role::Norm | Role::Bias | Role::Sink | Role::Recurrence => Module::FeedForward,
             },
         }
     }

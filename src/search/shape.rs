@@ -146,8 +146,9 @@ pub fn cuts(question: &Question, plan: ParallelPlan) -> Vec<Vec<u32>> {
         graph.layer_block.iter().map(|&block| blocks[block]).collect()
     };
     let vocab = graph.vocab.value * graph.hidden.value;
+    let towers = graph.parameters().towers;
     let mut cuts: Vec<Vec<u32>> = Vec::new();
-    for (active, first, last) in [(false, vocab, vocab), (true, 0, vocab), (true, 0, 0)] {
+    for (active, first, last) in [(false, vocab + towers, vocab), (true, 0, vocab), (true, 0, 0)] {
         let cut = balance(&weigh(active), first, last, plan.pp as usize);
         if !cuts.contains(&cut) {
             cuts.push(cut);

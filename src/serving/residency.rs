@@ -3,6 +3,7 @@
 use super::instance::{Instance, StageKind};
 use crate::cost::machine::Machine;
 use crate::cost::memory::{Footprint, activations, footprint, kv_per_sequence, weights};
+use crate::graph::cache::Cache;
 use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{Elements, ROLES, ShardedModel};
@@ -25,6 +26,7 @@ fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; RO
     }
     if stage.first {
         add(&model.embedding.weights, 1);
+        add(&model.towers, 1);
     }
     if stage.last {
         add(&model.head.weights, 1);
@@ -63,13 +65,53 @@ fn stage_cache<R: Read>(
     tokens: Qty<R::N>,
     machine: &Machine<Qty<R::N>>,
 ) -> Qty<R::N> {
+    let grown = stage_caches(read, instance, phase, stage, tokens, machine, grows);
+    match stage_state(read, instance, phase, stage, machine) {
+        Some(state) => grown + state,
+        None => grown,
+    }
+}
+
+/// The caches of a stage that `of` picks.
+fn stage_caches<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    stage: &StageKind,
+    tokens: Qty<R::N>,
+    machine: &Machine<Qty<R::N>>,
+    of: fn(&Cache) -> bool,
+) -> Qty<R::N> {
     let parts = read.count(Count::plan("cp", instance.plan.cp));
     let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers).filter(|(_, layers)| **layers > 0);
-    let caches = blocks.map(|(block, &layers)| {
-        let one = kv_per_sequence(read, &block.kv, tokens, parts, &machine.chip);
+    let caches = blocks.flat_map(|(block, &layers)| {
+        let picked = block.caches.iter().filter(move |cache| of(cache));
+        picked.map(move |cache| (cache, layers))
+    });
+    let bytes = caches.map(|(cache, layers)| {
+        let one = kv_per_sequence(read, cache, tokens, parts, &machine.chip);
         read.count(Count::plan("layers_here", layers)) * one
     });
-    caches.fold(Qty::literal(0.0 * BYTE), |a, b| a + b)
+    bytes.fold(Qty::literal(0.0 * BYTE), |a, b| a + b)
+}
+
+/// What a stage keeps of a sequence however long it is, where anything.
+fn stage_state<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    stage: &StageKind,
+    machine: &Machine<Qty<R::N>>,
+) -> Option<Qty<R::N>> {
+    let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers);
+    let mut kept = blocks.filter(|(_, layers)| **layers > 0).flat_map(|(block, _)| &block.caches);
+    let any = kept.any(|cache| !grows(cache));
+    let none = Qty::from(0.0);
+    any.then(|| stage_caches(read, instance, phase, stage, none, machine, |cache| !grows(cache)))
+}
+
+fn grows(cache: &Cache) -> bool {
+    !matches!(cache, Cache::State { .. })
 }
 
 /// What one stage holds with `sequences` of `tokens` per attention rank.
@@ -86,13 +128,14 @@ pub fn stage_footprint<R: Read>(
     let (quantised, native) = stage_elements(model, stage, &machine.quantised);
     let count = |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
     let weights = weights(count("quantised_elements", quantised), count("native_elements", native), chip);
-    let cache = stage_cache(read, instance, phase, stage, tokens, machine);
+    let cache = stage_caches(read, instance, phase, stage, tokens, machine, grows);
+    let state = stage_state(read, instance, phase, stage, machine).map(|state| sequences * state);
     let sampled = machine.max_sequences.unwrap_or(sequences);
     let (hidden, widest) = (read.count(model.hidden), read.count(model.widest));
     let vocab = read.count(model.vocab);
     let budget = chip.max_batched_tokens;
     let peak = activations(budget, hidden, widest, sampled, vocab, chip);
-    footprint(weights, sequences * cache, peak, chip)
+    footprint(weights, sequences * cache, state, peak, chip)
 }
 
 /// What the fullest device holds.
@@ -120,7 +163,11 @@ pub fn max_context<R: Read>(
     limit: Option<u64>,
 ) -> Qty<R::N> {
     let room = held.usable - held.weights - held.activations - held.buffers;
-    let fits = (room / held.kv * tokens).min(match limit {
+    let (room, grown) = match held.state {
+        Some(state) => (room - state, held.kv - state),
+        None => (room, held.kv),
+    };
+    let fits = (room / grown * tokens).min(match limit {
         Some(limit) => read.count(Count::config("max_position_embeddings", limit)),
         None => Qty::from(crate::spec::objective::MOST_TOKENS as f64),
     });
@@ -131,7 +178,7 @@ crate::formulas! {
     MAX_CONTEXT {
         symbol: "max_context",
         unit: TOKEN,
-        why: "the room left for the cache over what a token takes, up to what the model was made for; windows and page ends are taken as at the stated length",
+        why: "the room left for the cache over what a token takes (states are set apart first), up to what the model was made for; windows and page ends are taken as at the stated length",
         cite: "proportion",
     }
 }

@@ -6,6 +6,9 @@ pub mod file;
 pub mod keys;
 pub mod neutral;
 pub mod quantization;
+pub mod scheme;
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
@@ -49,12 +52,22 @@ impl ModelConfig {
         let keys = Keys::new(&map);
         let model_type = keys.text("model_type")?;
         let architectures = keys.texts("architectures")?.unwrap_or_default();
-        let dtype = match keys.text("dtype")? {
-            Some(dtype) => Some(dtype),
-            None => keys.text("torch_dtype")?,
+        let text = language(&map);
+        let inside = Keys::new(text);
+        let mut dtype = None;
+        for (keys, key) in
+            [(&keys, "dtype"), (&keys, "torch_dtype"), (&inside, "dtype"), (&inside, "torch_dtype")]
+        {
+            if dtype.is_none() {
+                dtype = keys.text(key)?;
+            }
+        }
+        let max_context = match inside.count_or_none("max_position_embeddings")? {
+            Some(count) => Some(count.value),
+            None => keys.count_or_none("max_position_embeddings")?.map(|count| count.value),
         };
-        let max_context = keys.count_or_none("max_position_embeddings")?.map(|count| count.value);
-        let quantization = Quantization::find(&map, hf_quant_config)?;
+        let stated = |map: &Map<String, Value>| quantization::KEYS.iter().any(|key| map.contains_key(*key));
+        let quantization = Quantization::find(if stated(&map) { &map } else { text }, hf_quant_config)?;
         Ok(ModelConfig { model_type, architectures, dtype, max_context, quantization, map })
     }
 
@@ -68,7 +81,7 @@ impl ModelConfig {
     /// `None` where the file states neither, or a dtype that no accelerator computes in.
     pub fn weight_format(&self) -> Option<&'static str> {
         match (&self.quantization, self.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch."))) {
-            (Some(quantization), _) => Some(quantization.weight_format),
+            (Some(quantization), _) => quantization.weight_format,
             (None, Some("bfloat16")) => Some("bf16"),
             (None, Some("float16")) => Some("fp16"),
             _ => None,
@@ -76,10 +89,44 @@ impl ModelConfig {
     }
 }
 
+/// Where multimodal models keep the configuration of their language model.
+const LANGUAGE: &[&[&str]] =
+    &[&["text_config"], &["llm_config"], &["language_config"], &["thinker_config", "text_config"]];
+
+/// The object that describes the language model: one of [`LANGUAGE`], else the file itself.
+fn language(map: &Map<String, Value>) -> &Map<String, Value> {
+    let inside = |map, key: &&str| Map::get(map, *key).and_then(Value::as_object);
+    LANGUAGE.iter().find_map(|path| path.iter().try_fold(map, inside)).unwrap_or(map)
+}
+
+/// The text with `null` for the infinities that Python writes into JSON, e.g. in `time_step_limit`.
+fn without_infinities(text: &str) -> Cow<'_, str> {
+    if !text.contains("Infinity") {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    // Every other piece between quotes is a string; a quote after an odd number of backslashes is part of one.
+    let (mut inside, mut rest) = (false, text);
+    while let Some(at) = rest.find('"') {
+        let (piece, after) = rest.split_at(at);
+        let escaped = inside && (piece.len() - piece.trim_end_matches('\\').len()) % 2 == 1;
+        clean.push_str(&if inside { Cow::Borrowed(piece) } else { nulls(piece) });
+        clean.push('"');
+        inside = inside == escaped;
+        rest = &after[1..];
+    }
+    clean.push_str(&nulls(rest));
+    Cow::Owned(clean)
+}
+
+fn nulls(piece: &str) -> Cow<'_, str> {
+    Cow::Owned(piece.replace("-Infinity", "null").replace("Infinity", "null"))
+}
+
 /// The JSON object that `text` must be.
 fn object(text: &str) -> Result<Map<String, Value>, Error> {
     let fix = "give the model's config.json as downloaded from its repository";
-    match serde_json::from_str(text) {
+    match serde_json::from_str(&without_infinities(text)) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(other) => Err(Error::new("", keys::shown(&other), "a JSON object", fix)),
         Err(error) => Err(Error::new("", format!("text that is not JSON: {error}"), "a JSON object", fix)),
@@ -99,9 +146,32 @@ mod tests {
     }
 
     #[test]
+    fn what_a_multimodal_file_says_of_its_language_model_is_found() {
+        for text in [
+            r#"{"text_config": {"dtype": "bfloat16", "max_position_embeddings": 7}}"#,
+            r#"{"torch_dtype": "bfloat16", "llm_config": {"dtype": "float16", "max_position_embeddings": 7}}"#,
+            r#"{"thinker_config": {"text_config": {"torch_dtype": "bfloat16", "max_position_embeddings": 7}}}"#,
+        ] {
+            let config = ModelConfig::parse(text).unwrap();
+            assert_eq!((config.weight_format(), config.max_context), (Some("bf16"), Some(7)), "{text}");
+        }
+        let text =
+            r#"{"dtype": "bfloat16", "text_config": {"quantization_config": {"quant_method": "mxfp4"}}}"#;
+        assert_eq!(ModelConfig::parse(text).unwrap().weight_format(), Some("mxfp4"));
+    }
+
+    #[test]
     fn quantization_wins_over_dtype() {
         let text = r#"{"torch_dtype": "bfloat16", "quantization_config": {"quant_method": "mxfp4"}}"#;
         assert_eq!(ModelConfig::parse(text).unwrap().weight_format(), Some("mxfp4"));
+    }
+
+    #[test]
+    fn infinities_of_python_are_read_as_null_outside_strings() {
+        let text = r#"{"time_step_limit": [0.0, Infinity, -Infinity], "model_type": "\"Infinity\\"}"#;
+        let config = ModelConfig::parse(text).unwrap();
+        assert_eq!(config.model_type.as_deref(), Some("\"Infinity\\"));
+        assert_eq!(config.map["time_step_limit"], serde_json::json!([0.0, null, null]));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use mantile::cost::linear::Linear;
 use mantile::cost::machine::{Chip, Link, Machine};
 use mantile::cost::memory::{kv_per_sequence, weights};
 use mantile::cost::roofline::{Ceiling, roofline};
-use mantile::graph::model::KvLayout;
+use mantile::graph::cache::Cache;
+use mantile::graph::reach::Reach;
 use mantile::plan::collective::{Collective, Kind, Tokens};
 use mantile::plan::group::{Group, TierShape};
 use mantile::quantity::count::Count;
@@ -96,12 +97,13 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
         kv_heads: Qty(kv_heads / tp),
         head_dim: Qty(head),
         v_head_dim: Qty(head),
-        window: window.map(Qty),
+        reach: window.map(Qty).into(),
+        shared: false,
     };
     let core = if row.non_causal() || (row.id.starts_with("ATT") && !decode) {
         // So long a past that each query sees the whole span on average.
         let span = window.map_or(length, |window| length.min(window));
-        Attention { window: None, ..core }.flops(&batch(span - (new + 1.0) / 2.0))
+        Attention { reach: Reach::All, ..core }.flops(&batch(span - (new + 1.0) / 2.0))
     } else {
         core.flops(&batch(past))
     };
@@ -112,11 +114,11 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
         moved: Qty(0.0),
         weights: Qty(biases),
     };
-    let layout = KvLayout::Heads {
+    let layout = Cache::Heads {
         kv_heads: Count::config("kv_heads", (kv_heads / tp) as u64),
         head_dim: Count::config("head_dim", head as u64),
         v_head_dim: Count::config("head_dim", head as u64),
-        window: window.map(|window| Count::config("window", window as u64)),
+        reach: Reach::window(window.map(|window| Count::config("window", window as u64))),
     };
     // `S` is the context before the new token, which is cached too; `S_past` is told without it.
     let cached = if decode && given.get("S").is_some() { length + 1.0 } else { length };

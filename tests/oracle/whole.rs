@@ -3,6 +3,7 @@
 use mantile::cost::batch::Batch;
 use mantile::cost::latent::LatentAttention;
 use mantile::graph::model::ModelGraph;
+use mantile::graph::reach::Reach;
 use mantile::graph::tensor::Role;
 use mantile::quantity::num::Qty;
 use mantile::serving::economy::{Bill, Owned, usd_per_second, usd_per_token};
@@ -48,6 +49,7 @@ fn absorbed(keys: f64) -> (f64, f64) {
         qk_nope_head_dim: Qty(128.0),
         v_head_dim: Qty(128.0),
         matrix: Qty(0.0),
+        reach: Reach::All,
         absorbed: true,
     };
     let batch = Batch::new((Qty(1.0), Qty(1.0), Qty(keys - 1.0)), (Qty(1.0), Qty(1.0), Qty(1.0)));
@@ -77,7 +79,7 @@ fn deepseek(metric: &str) -> Option<f64> {
         "QK FLOPs per layer per token, ctx=1000, absorbed MLA" => absorbed(1000.0).1,
         "PV FLOPs absorbed" => absorbed(1000.0).0 - absorbed(1000.0).1,
         "K-latent elements read, ctx=1000" => {
-            let kv = &graph.blocks[0].kv;
+            let kv = &graph.blocks[0].caches[0];
             let question =
                 super::ask::ask(&super::ask::on("TinyLlama-1.1B-Chat-v1.0", "1xh100-sxm")).unwrap();
             let mut chip = question.formats[0].plain().chip;

@@ -45,8 +45,8 @@ fn blocks<'a>(
 
 /// Roles whose tensors are divided without rest: matrices that `tp` or the experts' degrees divide.
 fn exact(role: usize, graph: &ModelGraph, plan: &ParallelPlan) -> bool {
-    let kv_heads = graph.blocks.iter().all(|block| match block.kv {
-        mantile::graph::model::KvLayout::Heads { kv_heads, .. } => kv_heads.value.is_multiple_of(plan.tp),
+    let kv_heads = graph.blocks.iter().all(|block| match block.caches.as_slice() {
+        [mantile::graph::cache::Cache::Heads { kv_heads, .. }] => kv_heads.value.is_multiple_of(plan.tp),
         _ => false,
     });
     (role == Role::Expert as usize)

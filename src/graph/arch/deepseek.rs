@@ -1,65 +1,161 @@
-//! DeepSeek-V2 and V3, and Kimi-K2: latent attention, dense layers first, then routed and shared experts.
+//! DeepSeek and those who distribute experts as it does: dense layers first, then routed and shared experts.
 
 use serde_json::json;
 
 use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, Shared};
 use crate::graph::part::whole::Whole;
+use crate::graph::part::window::{interleaved_windows, uniform_window};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
+/// What a checkpoint of multi-token prediction stores again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mtp {
+    /// Embedding and head beside the module's layer, projection and norms.
+    WithCopies,
+    /// Neither: the module uses the model's own.
+    Shared,
+}
+
+/// What tells the families with DeepSeek's layers apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// The buffer that balances the experts.
+    pub correction_bias: Option<&'static str>,
+    /// What multi-token prediction stores again.
+    pub mtp: Mtp,
+}
+
+/// The families before DeepSeek-V3.
+const EARLY: Family = Family { correction_bias: None, mtp: Mtp::WithCopies };
+
+/// DeepSeek-V3 and those after it.
+pub const V3: Family =
+    Family { correction_bias: Some("mlp.gate.e_score_correction_bias"), mtp: Mtp::WithCopies };
+
 /// `deepseek_v2`: experts chosen by plain scores.
 pub fn build_v2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    build(keys, None)
+    build(keys, EARLY)
 }
 
-/// `deepseek_v3` and `kimi_k2`: a buffer balances the experts.
+/// `deepseek_v3`, `kimi_k2` and `glm4_moe_lite`: a buffer balances the experts.
 pub fn build_v3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    build(keys, Some("mlp.gate.e_score_correction_bias"))
+    build(keys, V3)
 }
 
-fn build(keys: &Keys<'_>, correction_bias: Option<&'static str>) -> Result<ModelGraph, Error> {
+/// `deepseek`: the first DeepSeek-MoE, whose attention is Llama's.
+pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
+    let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let plain = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, plain, None, EARLY)
+}
+
+/// `glm4_moe`: GLM-4.5 to 4.7: biases on Q, K and V, norms on their heads if `use_qk_norm`.
+pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let attention = Attention {
+        qkv_bias: keys.flag("attention_bias", false)?,
+        qk_norm: if keys.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::Absent },
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
+    let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
+    layers(keys, whole, same, None, V3)
+}
+
+/// `dots1`: a norm on each head of Q and K; layers from `max_window_layers` on slide, where there is a window.
+pub fn build_dots1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
+    let first = keys.count_or("max_window_layers", 62)?.value;
+    let window = uniform_window(keys, Some(4096))?;
+    let windows = interleaved_windows(keys, whole.layers, window, |layer| layer >= first)?;
+    let windows = windows.into_iter();
+    let mixers =
+        windows.map(|window| Mixer::Attention(Attention { reach: window.into(), ..attention.clone() }));
+    layers(keys, whole, mixers.collect(), None, V3)
+}
+
+fn build(keys: &Keys<'_>, family: Family) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let latent = Mixer::Latent(Latent::read(keys, whole.hidden)?);
+    let same = vec![latent; whole.layers.value as usize];
+    layers(keys, whole, same, None, family)
+}
+
+/// One layer for each of `mixers`: dense networks first, then experts. Multi-token prediction has `predicting`,
+/// else what the last layer has.
+pub fn layers(
+    keys: &Keys<'_>,
+    whole: Whole,
+    mixers: Vec<Mixer>,
+    predicting: Option<Mixer>,
+    family: Family,
+) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     keys.only("moe_layer_freq", &json!(1))?;
-    let latent = Latent::read(keys, hidden)?;
+    let correction_bias = family.correction_bias;
     let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
-    let layer = |network| Layer { hidden, norm_bias: false, mixer: Mixer::Latent(latent.clone()), network };
-    let dense = keys
-        .stated("first_k_dense_replace")?
-        .count_unless_zero("first_k_dense_replace")?
-        .map_or(0, |layers| layers.value);
-    let mut layers = Vec::with_capacity(whole.layers.value as usize);
+    let sparse = sparse_layers(keys, whole.layers)?;
+    let mut layers = Vec::with_capacity(mixers.len());
     keys.set_aside(&["intermediate_size"]);
-    for index in 0..whole.layers.value {
-        layers.push(layer(if index < dense {
-            Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?))
-        } else {
+    for (sparse, mixer) in sparse.into_iter().zip(&mixers) {
+        let network = if sparse {
             Network::Moe(Box::new(moe.clone()))
-        }));
+        } else {
+            Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?))
+        };
+        layers.push(Layer::of(hidden, mixer.clone(), network));
     }
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
-    let mtp = (0..modules)
-        .flat_map(|module| {
-            mtp_module(&whole, &layer(Network::Moe(Box::new(moe.clone()))), whole.layers.value + module)
-        })
-        .collect();
+    let mixer = predicting.or(mixers.last().cloned());
+    let layer = mixer.map(|mixer| Layer::of(hidden, mixer, Network::Moe(Box::new(moe))));
+    let mut mtp = vec![];
+    for index in whole.layers.value..whole.layers.value + modules {
+        mtp.extend(layer.iter().flat_map(|layer| mtp_module(&whole, layer, index, family.mtp)));
+    }
     Ok(whole.graph(layers, mtp))
 }
 
-fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
+/// Which layers have experts: `mlp_layer_types`, else those after `first_k_dense_replace`.
+fn sparse_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
+    let Some(types) = keys.texts("mlp_layer_types")? else {
+        let dense = keys.stated("first_k_dense_replace")?.count_unless_zero("first_k_dense_replace")?;
+        return Ok((0..layers.value).map(|layer| layer >= dense.map_or(0, |dense| dense.value)).collect());
+    };
+    keys.set_aside(&["first_k_dense_replace"]);
+    let refuse = |key: &str, found: &str, expected: &str| {
+        Error::new(key, found, expected, "copy mlp_layer_types from the model's config.json")
+    };
+    if types.len() as u64 != layers.value {
+        let expected = format!("one entry for each of the {} layers", layers.value);
+        return Err(refuse("mlp_layer_types", &format!("a list of {}", types.len()), &expected));
+    }
+    let one = |(at, kind): (usize, &String)| match kind.as_str() {
+        "dense" => Ok(false),
+        "sparse" => Ok(true),
+        other => Err(refuse(&format!("mlp_layer_types[{at}]"), other, "dense or sparse")),
+    };
+    types.iter().enumerate().map(one).collect()
+}
+
+/// The routed experts.
+pub fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
     let (experts, top_k) = (keys.count("n_routed_experts")?, keys.count("num_experts_per_tok")?);
     Moe::routed(hidden, experts, top_k, keys.count("moe_intermediate_size")?)
 }
 
 /// The shared experts, which the checkpoint keeps as one network of their joint width.
-fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<Shared>, Error> {
+pub fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<Shared>, Error> {
     let Some(experts) = keys.stated("n_shared_experts")?.count_unless_zero("n_shared_experts")? else {
         return Ok(None);
     };
@@ -70,19 +166,20 @@ fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<Shared>, Error> {
 }
 
 /// The weights of a multi-token-prediction module: a layer, its two-to-one projection, three norms,
-/// and copies of embedding and head that the checkpoint stores again.
-fn mtp_module(whole: &Whole, layer: &Layer, index: u64) -> Vec<Weight> {
+/// and copies of embedding and head where the checkpoint stores them again.
+fn mtp_module(whole: &Whole, layer: &Layer, index: u64, mtp: Mtp) -> Vec<Weight> {
     let (hidden, vocab) = (whole.hidden.value, whole.vocab.value);
-    let mut weights = vec![
-        weight("embed_tokens.weight", vec![vocab, hidden], Role::Embedding),
+    let copy = |name, role| (mtp == Mtp::WithCopies).then(|| weight(name, vec![vocab, hidden], role));
+    let mut weights: Vec<Weight> = copy("embed_tokens.weight", Role::Embedding).into_iter().collect();
+    weights.extend([
         weight("enorm.weight", vec![hidden], Role::Norm),
         weight("hnorm.weight", vec![hidden], Role::Norm),
         weight("eh_proj.weight", vec![hidden, 2 * hidden], Role::Mlp),
-    ];
+    ]);
     let block = layer.block("mtp_layer", vec![]);
     weights.extend(block.graph.node_weights().flat_map(|node| node.weights.clone()));
     weights.push(weight("shared_head.norm.weight", vec![hidden], Role::Norm));
-    weights.push(weight("shared_head.head.weight", vec![vocab, hidden], Role::LmHead));
+    weights.extend(copy("shared_head.head.weight", Role::LmHead));
     for weight in &mut weights {
         weight.name = format!("model.layers.{index}.{}", weight.name);
     }

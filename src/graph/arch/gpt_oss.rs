@@ -6,6 +6,7 @@ use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::{Moe, Stacking};
 use crate::graph::part::whole::Whole;
 use crate::graph::part::window::interleaved_windows;
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -35,7 +36,11 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             keys.count("intermediate_size")?,
         )?
     };
-    let layer =
-        |window| Layer::new(Attention { window, ..attention.clone() }, Network::Moe(Box::new(moe.clone())));
+    let layer = |window: Option<Count>| {
+        Layer::new(
+            Attention { reach: window.into(), ..attention.clone() },
+            Network::Moe(Box::new(moe.clone())),
+        )
+    };
     Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
 }

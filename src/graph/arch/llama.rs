@@ -6,6 +6,7 @@ use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::whole::Whole;
 use crate::graph::part::window::{interleaved_windows, uniform_window};
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -28,7 +29,7 @@ pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["sliding_window_size", "attention_sink_size", "prefill_chunk_size"]);
     let whole = Whole::read(keys, false)?;
     let window = uniform_window(keys, Some(4096))?;
-    let attention = Attention { window, ..Attention::read_stated(keys, whole.hidden)? };
+    let attention = Attention { reach: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     Ok(whole.uniform(Layer::new(attention, network)))
 }
@@ -39,6 +40,8 @@ pub fn build_ministral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let windows = interleaved_windows(keys, whole.layers, uniform_window(keys, None)?, |_| true)?;
     let attention = Attention::read_stated(keys, whole.hidden)?;
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
-    let layer = |window| Layer::new(Attention { window, ..attention.clone() }, network.clone());
+    let layer = |window: Option<Count>| {
+        Layer::new(Attention { reach: window.into(), ..attention.clone() }, network.clone())
+    };
     Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
 }

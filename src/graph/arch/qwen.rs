@@ -1,11 +1,17 @@
-//! Dense Qwen: Qwen1.5, 2 and 2.5 with biases on Q, K and V; Qwen3 with a norm on each head of Q and K.
+//! Dense Qwen and MiMo-7B: the first Qwen with names of its own; Qwen1.5, 2 and 2.5 with biases on Q, K and V; Qwen3 with a norm on each head of Q and K.
 
+use serde_json::json;
+
+use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
-use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::attention::{Attention, QkNorm, mha};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::names::Names;
 use crate::graph::part::whole::Whole;
 use crate::graph::part::window::qwen_windows;
+use crate::graph::tensor::Role;
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -16,6 +22,84 @@ pub fn build_qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let attention = Attention { qkv_bias: true, ..Attention::read_stated(keys, whole.hidden)? };
     dense(keys, whole, attention)
+}
+
+/// `qwen`, the first: keys and names of the checkpoints' own code; `intermediate_size` counts gate and up together.
+pub fn build_qwen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // Switches of kernels and of position encoding.
+    keys.set_aside(&[
+        "attn_implementation",
+        "bf16",
+        "fp16",
+        "fp32",
+        "onnx_safe",
+        "softmax_in_fp32",
+        "use_cache_kernel",
+        "use_cache_quantization",
+        "use_dynamic_ntk",
+        "use_flash_attn",
+        "use_logn_attn",
+    ]);
+    let hidden = keys.count("hidden_size")?;
+    let layers = keys.count("num_hidden_layers")?;
+    let whole = Whole {
+        names: QWEN_NAMES,
+        max_context: keys.count_or_none("seq_length")?.map(|length| length.value),
+        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
+    };
+    let heads = keys.count("num_attention_heads")?;
+    let attention = Attention {
+        qkv_bias: true,
+        o_bias: !keys.flag("no_bias", true)?,
+        ..Attention::of(hidden, heads, mha(heads), Some(keys.count("kv_channels")?))?
+    };
+    keys.only("no_bias", &json!(true))?;
+    let both = keys.count("intermediate_size")?.value;
+    let width = Count::derived("intermediate_size", both / 2, "intermediate_size / 2");
+    let network = FeedForward::gated(hidden, width);
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+const QWEN_NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "attn.c_proj"),
+        ("self_attn.q_proj", "attn.c_attn"),
+        ("self_attn.k_proj", "attn.c_attn"),
+        ("self_attn.v_proj", "attn.c_attn"),
+        ("mlp.gate_proj", "mlp.w2"),
+        ("mlp.up_proj", "mlp.w1"),
+        ("mlp.down_proj", "mlp.c_proj"),
+        ("input_layernorm", "ln_1"),
+        ("post_attention_layernorm", "ln_2"),
+        ("model.layers", "transformer.h"),
+        ("model.norm", "transformer.ln_f"),
+        ("model.embed_tokens", "transformer.wte"),
+    ],
+    transposed: false,
+};
+
+/// `mimo`: Qwen2's layers, and modules for multi-token prediction with three norms and a two-to-one projection.
+pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["use_mrope"]);
+    let whole = Whole::read(keys, false)?;
+    let hidden = whole.hidden.value;
+    let qkv_bias = keys.flag("attention_bias", true)?;
+    let attention = Attention { qkv_bias, ..Attention::read_stated(keys, whole.hidden)? };
+    let width = keys.count("intermediate_size")?;
+    let module = Layer::new(attention.clone(), Network::Dense(FeedForward::gated(whole.hidden, width)));
+    let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
+    let mut graph = dense(keys, whole, attention)?;
+    for index in 0..modules {
+        let mut weights = module.block("mtp_layer", vec![]).weights();
+        weights.push(weight("input_proj.weight", vec![hidden, 2 * hidden], Role::Mlp));
+        let norms = ["token_layernorm.weight", "hidden_layernorm.weight", "final_layernorm.weight"];
+        weights.extend(norms.map(|norm| weight(norm, vec![hidden], Role::Norm)));
+        for weight in &mut weights {
+            weight.name = format!("model.mtp_layers.{index}.{}", weight.name);
+        }
+        graph.mtp.extend(weights);
+    }
+    Ok(graph)
 }
 
 /// `qwen3`: a norm of `head_dim` on each head of Q and K. The class's `head_dim` is no quotient, so it must be stated.
@@ -36,6 +120,8 @@ pub(super) fn normed_attention(keys: &Keys<'_>, whole: &Whole) -> Result<Attenti
 fn dense(keys: &Keys<'_>, whole: Whole, attention: Attention) -> Result<ModelGraph, Error> {
     let windows = qwen_windows(keys, whole.layers)?;
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
-    let layer = |window| Layer::new(Attention { window, ..attention.clone() }, network.clone());
+    let layer = |window: Option<Count>| {
+        Layer::new(Attention { reach: window.into(), ..attention.clone() }, network.clone())
+    };
     Ok(whole.graph(windows.into_iter().map(layer).collect(), vec![]))
 }

@@ -54,7 +54,7 @@ fn layers(keys: &Keys<'_>, whole: Whole, attention: Attention, moe: Moe) -> Resu
         } else {
             Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?))
         };
-        layers.push(Layer::new(Attention { window, ..attention.clone() }, network));
+        layers.push(Layer::new(Attention { reach: window.into(), ..attention.clone() }, network));
     }
     Ok(whole.graph(layers, vec![]))
 }

@@ -4,9 +4,11 @@
 
 use petgraph::graph::NodeIndex;
 
-use crate::graph::assembly::{Assembly, Matrix, Scale, once, weight};
-use crate::graph::model::KvLayout;
+use super::indexer::{Indexer, own_key};
+use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
+use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
+use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -19,17 +21,25 @@ pub enum QkNorm {
     Absent,
     /// One scale of `head_dim` for all heads (Qwen3).
     PerHead,
+    /// One scale and shift of `head_dim` for all heads (Phi).
+    PerHeadWithShift,
+    /// A scale of `head_dim` for each head, in one tensor (Command R+).
+    EachHead,
+    /// A scale of `head_dim` for each head, in a tensor for each (StableLM-2-12B).
+    EachHeadApart,
     /// Over the whole projection, with a scale for each element (MiniMax-M2, OLMo-2).
     WholeProjection,
 }
 
-/// How the checkpoint stores the three projections.
+/// Where a layer's keys and values come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Packing {
-    /// `q_proj`, `k_proj`, `v_proj`.
-    Separate,
-    /// Rows of one `qkv_proj` (Phi-3): each operator reads its own.
-    Joined,
+pub enum Source {
+    /// Projections of its own.
+    Own,
+    /// One projection for both: values are the keys, before their norm (Gemma-4's `attention_k_eq_v`).
+    KeysAlone,
+    /// The cache of an earlier layer (`num_kv_shared_layers`).
+    Shared,
 }
 
 /// Attention over heads, as one layer has it.
@@ -43,32 +53,45 @@ pub struct Attention {
     pub kv_heads: Count,
     /// Elements of a head.
     pub head_dim: Count,
+    /// Elements of a value head, where it is not as wide as a key (MiMo-V2).
+    pub v_head_dim: Option<Count>,
+    /// Where keys and values come from.
+    pub source: Source,
+    /// A sigmoid gate on the result, from rows of `q_proj` beside the queries' (Qwen3-Next).
+    pub output_gate: bool,
+    /// A norm without weights on each value head (Gemma-3n, Gemma-4).
+    pub v_norm: bool,
     /// Biases on queries, keys and values.
     pub qkv_bias: bool,
     /// Bias on the output projection.
     pub o_bias: bool,
     /// Norms of queries and keys.
     pub qk_norm: QkNorm,
-    /// Sliding window, in tokens.
-    pub window: Option<Count>,
+    /// Which keys a query sees.
+    pub reach: Reach,
+    /// What picks the keys that a query sees, where the reach is a selection.
+    pub indexer: Option<Indexer>,
     /// A learned logit per head in the softmax's denominator (gpt-oss).
     pub sinks: bool,
-    /// How the checkpoint stores the projections.
-    pub packing: Packing,
 }
 
 impl Attention {
-    /// Plain attention of the usual keys; `head_dim` where the file or the class gives one.
-    fn read(keys: &Keys<'_>, hidden: Count, heads: Count, kv_heads: Count) -> Result<Attention, Error> {
-        let head_dim = match keys.count_or_none("head_dim")? {
+    /// Plain attention of these dimensions; without `head_dim`, heads share `hidden` between them.
+    pub fn of(
+        hidden: Count,
+        heads: Count,
+        kv_heads: Count,
+        head_dim: Option<Count>,
+    ) -> Result<Attention, Error> {
+        let head_dim = match head_dim {
             Some(head_dim) => head_dim,
             None => quotient(hidden, heads)?,
         };
         if !heads.value.is_multiple_of(kv_heads.value) {
             return Err(Error::new(
-                "num_key_value_heads",
+                kv_heads.symbol,
                 kv_heads.value.to_string(),
-                format!("a divisor of num_attention_heads {}", heads.value),
+                format!("a divisor of {} {}", heads.symbol, heads.value),
                 "copy both values from the model's config.json",
             ));
         }
@@ -77,12 +100,16 @@ impl Attention {
             heads,
             kv_heads,
             head_dim,
+            v_head_dim: None,
+            source: Source::Own,
+            output_gate: false,
+            v_norm: false,
             qkv_bias: false,
             o_bias: false,
             qk_norm: QkNorm::Absent,
-            window: None,
+            reach: Reach::All,
+            indexer: None,
             sinks: false,
-            packing: Packing::Separate,
         })
     }
 
@@ -96,48 +123,82 @@ impl Attention {
         let heads = keys.count("num_attention_heads")?;
         let kv_heads = match keys.count_or_none("num_key_value_heads")? {
             Some(kv_heads) => kv_heads,
-            None => Count::derived("num_key_value_heads", heads.value, "num_attention_heads, as in MHA"),
+            None => mha(heads),
         };
-        Attention::read(keys, hidden, heads, kv_heads)
+        Attention::of(hidden, heads, kv_heads, keys.count_or_none("head_dim")?)
+    }
+
+    /// The same with biases on all four projections, or on none.
+    pub fn biased(self, bias: bool) -> Attention {
+        Attention { qkv_bias: bias, o_bias: bias, ..self }
     }
 
     /// What a layer of it caches.
-    pub fn kv(&self) -> KvLayout {
-        let Attention { kv_heads, head_dim, window, .. } = *self;
-        KvLayout::Heads { kv_heads, head_dim, v_head_dim: head_dim, window }
+    pub fn caches(&self) -> Vec<Cache> {
+        let Attention { kv_heads, head_dim, reach, .. } = *self;
+        let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
+        let mut caches = match self.source {
+            Source::Shared => vec![],
+            _ => vec![Cache::Heads { kv_heads, head_dim, v_head_dim, reach }],
+        };
+        caches.extend(
+            self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim, every: own_key() }),
+        );
+        caches
     }
 
     /// Adds the operators, from the normed stream to the output projection.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
-        let Attention { hidden, heads, kv_heads, head_dim, window, .. } = *self;
+        let Attention { hidden, heads, kv_heads, head_dim, reach, .. } = *self;
         let q_width = width("q_width", heads, head_dim, "num_attention_heads × head_dim");
         let kv_width = width("kv_width", kv_heads, head_dim, "num_key_value_heads × head_dim");
+        let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
+        let v_width = width("v_width", kv_heads, v_head_dim, "num_key_value_heads × v_head_dim");
+        let o_width = width("o_width", heads, v_head_dim, "num_attention_heads × v_head_dim");
         let mut project = |name: &'static str, output, split| {
-            let tensor = match self.packing {
-                Packing::Separate => format!("self_attn.{name}"),
-                Packing::Joined => "self_attn.qkv_proj".to_owned(),
-            };
-            let (role, bias) = (Role::Attention, self.qkv_bias);
+            let (tensor, role, bias) = (format!("self_attn.{name}"), Role::Attention, self.qkv_bias);
             block.linear(from, Matrix { name, tensor, input: hidden, output, split, role, bias })
         };
         let q = project("q_proj", q_width, Split::Heads);
-        let k = project("k_proj", kv_width, Split::KvHeads);
-        let v = project("v_proj", kv_width, Split::KvHeads);
+        let (own, both) = (self.source != Source::Shared, self.source == Source::Own);
+        let k = own.then(|| project("k_proj", kv_width, Split::KvHeads));
+        let v = both.then(|| project("v_proj", v_width, Split::KvHeads)).or(k);
+        let gate = self.output_gate.then(|| {
+            let (name, tensor, bias) = ("q_gate_proj", "self_attn.q_proj".to_owned(), self.qkv_bias);
+            let (split, role) = (Split::Heads, Role::Attention);
+            block.linear(from, Matrix { name, tensor, input: hidden, output: o_width, split, role, bias })
+        });
         let q = self.norm(block, q, "q_norm", heads, q_width, Split::Heads);
-        let k = self.norm(block, k, "k_norm", kv_heads, kv_width, Split::KvHeads);
+        let k = k.map(|k| self.norm(block, k, "k_norm", kv_heads, kv_width, Split::KvHeads));
+        let v = v.map(|v| {
+            if !self.v_norm {
+                return v;
+            }
+            let norm = Operator::Norm { width: v_head_dim, rows: kv_heads, split: Split::KvHeads };
+            block.node("v_norm", norm, vec![], &[v])
+        });
+        let mut inputs: Vec<NodeIndex> = [Some(q), k, v].into_iter().flatten().collect();
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
+        inputs.extend(self.indexer.map(|indexer| indexer.assemble(block, from, from)));
         let attention = block.node(
             "attention",
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim: head_dim, window },
+            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared: !own },
             if self.sinks { vec![sinks] } else { vec![] },
-            &[q, k, v],
+            &inputs,
         );
+        let attention = match gate {
+            Some(gate) => {
+                let gated = Operator::Activation { width: o_width, gated: true };
+                block.node("output_gate", gated, vec![], &[attention, gate])
+            }
+            None => attention,
+        };
         block.linear(
             attention,
             Matrix {
                 name: "o_proj",
                 tensor: "self_attn.o_proj".to_owned(),
-                input: q_width,
+                input: o_width,
                 output: hidden,
                 split: Split::Row,
                 role: Role::Attention,
@@ -158,11 +219,22 @@ impl Attention {
         let tensor = format!("self_attn.{name}");
         let (width, rows, split) = match self.qk_norm {
             QkNorm::Absent => return from,
-            QkNorm::PerHead => (self.head_dim, heads, split),
             QkNorm::WholeProjection => (projection, once(), Split::Replicate),
+            _ => (self.head_dim, heads, split),
         };
-        block.norm(from, Scale { name, tensor, width, rows, split, bias: false })
+        let affine = Affine::shift(self.qk_norm == QkNorm::PerHeadWithShift);
+        let learns = match self.qk_norm {
+            QkNorm::EachHead => Rows::Stacked,
+            QkNorm::EachHeadApart => Rows::Apart,
+            _ => Rows::Alike,
+        };
+        block.norm(from, Scale { name, tensor, width, rows, split, affine, learns })
     }
+}
+
+/// As many key and value heads as query heads.
+pub fn mha(heads: Count) -> Count {
+    Count::derived("num_key_value_heads", heads.value, "as many as query heads, as in MHA")
 }
 
 /// `heads` heads of `head_dim` elements. Both stay within the limits of their keys, so the product fits.
@@ -174,9 +246,9 @@ pub(super) fn width(symbol: &'static str, heads: Count, head_dim: Count, how: &'
 fn quotient(hidden: Count, heads: Count) -> Result<Count, Error> {
     if !hidden.value.is_multiple_of(heads.value) {
         return Err(Error::new(
-            "num_attention_heads",
+            heads.symbol,
             heads.value.to_string(),
-            format!("a divisor of hidden_size {}, or a head_dim", hidden.value),
+            format!("a divisor of {} {}, or a head_dim", hidden.symbol, hidden.value),
             "copy head_dim from the model's config.json",
         ));
     }

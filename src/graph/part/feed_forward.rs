@@ -4,24 +4,18 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::attention::Packing;
-use crate::graph::assembly::{Assembly, Matrix};
+use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 
-/// The matrices of a feed-forward network, with the checkpoint's names for them.
+/// The matrices of a feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
-    /// `act(gate_proj) × up_proj`, then `down_proj`; `gate_up_proj` where joined.
-    Gated(Packing),
-    /// `act(up)`, then `down`.
-    Plain {
-        /// The first matrix, e.g. `c_fc`.
-        up: &'static str,
-        /// The second, e.g. `c_proj`.
-        down: &'static str,
-    },
+    /// `act(gate_proj) × up_proj`, then `down_proj`.
+    Gated,
+    /// `act(up_proj)`, then `down_proj`.
+    Plain,
 }
 
 /// A dense feed-forward network, as one layer has it.
@@ -35,6 +29,10 @@ pub struct FeedForward {
     pub form: Form,
     /// Biases on all of them.
     pub bias: bool,
+    /// Numbers that the activation learns, one of each (xIELU's two).
+    pub learned: &'static [&'static str],
+    /// Numbers of the activation that checkpoints store as buffers.
+    pub constants: &'static [&'static str],
 }
 
 /// Names of the operators, which tell shared experts from a dense network.
@@ -56,7 +54,12 @@ const SHARED: Names = Names {
 impl FeedForward {
     /// Gate, up and down projections without biases, stored apart: what most models have.
     pub fn gated(hidden: Count, intermediate: Count) -> FeedForward {
-        FeedForward { hidden, intermediate, form: Form::Gated(Packing::Separate), bias: false }
+        FeedForward { hidden, intermediate, form: Form::Gated, bias: false, learned: &[], constants: &[] }
+    }
+
+    /// Up and down projections, with biases on both or on neither.
+    pub fn plain(hidden: Count, intermediate: Count, bias: bool) -> FeedForward {
+        FeedForward { hidden, intermediate, form: Form::Plain, bias, learned: &[], constants: &[] }
     }
 
     /// Adds the operators of a layer's `mlp`, from the normed stream on.
@@ -77,12 +80,7 @@ impl FeedForward {
         names: &Names,
         role: Role,
     ) -> NodeIndex {
-        let FeedForward { hidden, intermediate, form, bias } = *self;
-        let (gate, up, down) = match form {
-            Form::Gated(Packing::Separate) => (Some("gate_proj"), "up_proj", "down_proj"),
-            Form::Gated(Packing::Joined) => (Some("gate_up_proj"), "gate_up_proj", "down_proj"),
-            Form::Plain { up, down } => (None, up, down),
-        };
+        let FeedForward { hidden, intermediate, form, bias, learned, constants } = *self;
         let column = |name, stored: &str| Matrix {
             name,
             tensor: format!("{tensor}.{stored}"),
@@ -93,17 +91,22 @@ impl FeedForward {
             bias,
         };
         let mut wide = vec![];
-        if let Some(gate) = gate {
-            wide.push(block.linear(from, column(names.gate, gate)));
+        let gated = form == Form::Gated;
+        if gated {
+            wide.push(block.linear(from, column(names.gate, "gate_proj")));
         }
-        wide.push(block.linear(from, column(names.up, up)));
-        let activation = Operator::Activation { width: intermediate, gated: gate.is_some() };
-        let activated = block.node(names.activation, activation, vec![], &wide);
+        wide.push(block.linear(from, column(names.up, "up_proj")));
+        let activation = Operator::Activation { width: intermediate, gated };
+        let learned = learned.iter().map(|name| weight(format!("{tensor}.{name}"), vec![1], Role::Norm));
+        let constants = constants
+            .iter()
+            .map(|name| Weight { buffer: true, ..weight(format!("{tensor}.{name}"), vec![], Role::Norm) });
+        let activated = block.node(names.activation, activation, learned.chain(constants).collect(), &wide);
         block.linear(
             activated,
             Matrix {
                 name: names.down,
-                tensor: format!("{tensor}.{down}"),
+                tensor: format!("{tensor}.down_proj"),
                 input: intermediate,
                 output: hidden,
                 split: Split::Row,

@@ -5,9 +5,11 @@
 use petgraph::graph::NodeIndex;
 
 use super::attention::width;
-use crate::graph::assembly::{Assembly, Matrix, Scale, once, weight};
-use crate::graph::model::KvLayout;
+use super::indexer::{Indexer, own_key};
+use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
+use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
+use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -32,6 +34,10 @@ pub struct Latent {
     pub v_head_dim: Count,
     /// Biases on the down-projections and the output.
     pub bias: bool,
+    /// Which keys a query sees.
+    pub reach: Reach,
+    /// What picks them; where the reach is a selection without it, an earlier layer's picks are used.
+    pub indexer: Option<Indexer>,
 }
 
 impl Latent {
@@ -47,12 +53,19 @@ impl Latent {
             qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
             v_head_dim: keys.count("v_head_dim")?,
             bias: keys.flag("attention_bias", false)?,
+            reach: Reach::All,
+            indexer: None,
         })
     }
 
     /// What a layer of it caches.
-    pub fn kv(&self) -> KvLayout {
-        KvLayout::Latent { kv_lora_rank: self.kv_lora_rank, qk_rope_head_dim: self.qk_rope_head_dim }
+    pub fn caches(&self) -> Vec<Cache> {
+        let Latent { kv_lora_rank, qk_rope_head_dim, .. } = *self;
+        let mut caches = vec![Cache::Latent { kv_lora_rank, qk_rope_head_dim }];
+        caches.extend(
+            self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim, every: own_key() }),
+        );
+        caches
     }
 
     /// Adds the operators, from the normed stream to the output projection.
@@ -74,17 +87,20 @@ impl Latent {
             width,
             rows: once(),
             split: Split::Replicate,
-            bias: false,
+            affine: Affine::Scale,
+            learns: Rows::Alike,
         };
         let q_head =
             sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
         let q_width = width("q_width", heads, q_head, "num_attention_heads × (qk_nope + qk_rope)");
+        let mut compressed = from;
         let q = match q_lora_rank {
             None => block.linear(from, matrix("q_proj", "q_proj", hidden, q_width, Split::Heads, false)),
             Some(rank) => {
                 let a =
                     block.linear(from, matrix("q_a_proj", "q_a_proj", hidden, rank, Split::Replicate, bias));
                 let a = block.norm(a, norm("q_a_norm", "q_a_layernorm", rank));
+                compressed = a;
                 block.linear(a, matrix("q_b_proj", "q_b_proj", rank, q_width, Split::Heads, false))
             }
         };
@@ -96,11 +112,22 @@ impl Latent {
         let kv_b_rows = width("kv_b_width", heads, kv_head, "num_attention_heads × (qk_nope + v)");
         let kv_b =
             weight("self_attn.kv_b_proj.weight", vec![kv_b_rows.value, kv_lora_rank.value], Role::Attention);
+        let mut inputs = vec![q, normed];
+        if let Some(indexer) = &self.indexer {
+            inputs.push(indexer.assemble(block, compressed, from));
+        }
         let attention = block.node(
             "attention",
-            Operator::LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim },
+            Operator::LatentAttention {
+                heads,
+                kv_lora_rank,
+                qk_rope_head_dim,
+                qk_nope_head_dim,
+                v_head_dim,
+                reach: self.reach,
+            },
             vec![kv_b],
-            &[q, normed],
+            &inputs,
         );
         let v_width = width("v_width", heads, v_head_dim, "num_attention_heads × v_head_dim");
         block.linear(attention, matrix("o_proj", "o_proj", v_width, hidden, Split::Row, bias))

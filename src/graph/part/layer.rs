@@ -1,14 +1,22 @@
-//! One transformer layer: norm, attention, sum, norm, feed-forward network, sum.
+//! One transformer layer: attention and a feed-forward network, their norms, and their sums with the stream.
 //!
 //! Equal layers compare equal, which is how they become one block.
 
+use petgraph::graph::NodeIndex;
+
 use super::attention::Attention;
+use super::compressed::Compressed;
+use super::cross::Cross;
 use super::feed_forward::FeedForward;
+use super::hyper::{hyper_connection, stream_width};
 use super::latent::Latent;
 use super::moe::Moe;
-use crate::graph::assembly::Assembly;
-use crate::graph::model::{Block, KvLayout};
-use crate::graph::operator::Operator;
+use super::recurrent::Recurrent;
+use crate::graph::assembly::{Affine, Assembly, Matrix};
+use crate::graph::cache::Cache;
+use crate::graph::model::Block;
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
 /// What mixes tokens.
@@ -18,6 +26,18 @@ pub enum Mixer {
     Attention(Attention),
     /// Multi-head latent attention.
     Latent(Latent),
+    /// A mixer with a state in place of a cache.
+    Recurrent(Box<Recurrent>),
+    /// Attention and a recurrent mixer side by side, which read the same norm (Falcon-H1).
+    Beside(Attention, Box<Recurrent>),
+    /// A matrix in place of attention (Nemotron-NAS).
+    Linear,
+    /// Nothing, nor a norm for it: the layer is its network alone.
+    Absent,
+    /// Attention to an encoder's states.
+    Cross(Cross),
+    /// Attention over a window and compressed entries.
+    Compressed(Compressed),
 }
 
 /// What works on each token alone.
@@ -27,15 +47,66 @@ pub enum Network {
     Dense(FeedForward),
     /// A mixture of experts.
     Moe(Box<Moe>),
+    /// A matrix in place of a network (Nemotron-NAS).
+    Linear,
+    /// Nothing, nor a norm for it: the layer is its mixer alone.
+    Absent,
 }
 
-/// A pre-norm layer.
+/// What mixes tokens, as block names tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MixerKind {
+    /// Attention to all tokens.
+    Full,
+    /// Attention to the last or the chunk's tokens.
+    Sliding,
+    /// A recurrent mixer.
+    Recurrent,
+    /// None that looks at other tokens.
+    Absent,
+}
+
+/// What works on each token alone, as block names tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkKind {
+    /// A dense network.
+    Dense,
+    /// Experts.
+    Moe,
+    /// None.
+    Absent,
+}
+
+/// Where a layer has norms, and where what it works out joins the residual stream.
+///
+/// `norm` is a norm with a weight of its own, `mix` attention or its like, `net` the feed-forward network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrangement {
+    /// `x += mix(norm(x)); x += net(norm(x))`: Llama and most others.
+    PreNorm,
+    /// `x += norm(mix(x)); x += norm(net(x))`: OLMo-2, EXAONE-4.
+    PostNorm,
+    /// `x += norm(mix(norm(x))); x += norm(net(norm(x)))`: Gemma-2 and 3, GLM-4-0414.
+    Sandwich,
+    /// `x = norm(x + mix(x)); x = norm(x + net(x))`: OPT-350m.
+    NormedSum,
+    /// `h = norm(x); x += mix(h) + net(h)`: GPT-J, Phi-2, Cohere, Falcon-7B.
+    Parallel,
+    /// `x += mix(norm(x)) + net(norm(x))`, each with its own norm: GPT-NeoX, Falcon-40B.
+    ParallelTwoNorms,
+    /// `x, y = collapse(X); X = mix(X) + mix(norm(x))` and the same for `net`, over so many streams `X`: DeepSeek-V4.
+    HyperConnected(Count),
+}
+
+/// A layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// LayerNorm's shifts beside its scales.
-    pub norm_bias: bool,
+    /// What its norms learn.
+    pub norm: Affine,
+    /// Where its norms and sums are.
+    pub arrangement: Arrangement,
     /// What mixes tokens.
     pub mixer: Mixer,
     /// What works on each token alone.
@@ -43,55 +114,210 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// A layer of attention over heads with RMSNorm.
+    /// A pre-norm layer of attention over heads with RMSNorm.
     pub fn new(attention: Attention, network: Network) -> Layer {
-        Layer { hidden: attention.hidden, norm_bias: false, mixer: Mixer::Attention(attention), network }
+        Layer::of(attention.hidden, Mixer::Attention(attention), network)
     }
 
-    /// Whether it attends to a window only.
-    pub fn slides(&self) -> bool {
-        matches!(&self.mixer, Mixer::Attention(attention) if attention.window.is_some())
+    /// A pre-norm layer with RMSNorm.
+    pub fn of(hidden: Count, mixer: Mixer, network: Network) -> Layer {
+        Layer { hidden, norm: Affine::Scale, arrangement: Arrangement::PreNorm, mixer, network }
     }
 
-    /// Whether it has experts.
-    pub fn is_moe(&self) -> bool {
-        matches!(self.network, Network::Moe(_))
+    /// The same layer with a window, where it attends over heads.
+    pub fn sliding(&self, window: Option<Count>) -> Layer {
+        let mut layer = self.clone();
+        if let Mixer::Attention(attention) = &mut layer.mixer {
+            attention.reach = window.into();
+        }
+        layer
+    }
+
+    /// What mixes tokens, as block names tell it.
+    pub fn mixer_kind(&self) -> MixerKind {
+        match &self.mixer {
+            Mixer::Attention(attention) | Mixer::Beside(attention, _)
+                if attention.reach.limit().is_some() =>
+            {
+                MixerKind::Sliding
+            }
+            Mixer::Recurrent(_) => MixerKind::Recurrent,
+            Mixer::Linear | Mixer::Absent => MixerKind::Absent,
+            _ => MixerKind::Full,
+        }
+    }
+
+    /// What works on each token alone, as block names tell it.
+    pub fn network_kind(&self) -> NetworkKind {
+        match &self.network {
+            Network::Dense(_) | Network::Linear => NetworkKind::Dense,
+            Network::Moe(_) => NetworkKind::Moe,
+            Network::Absent => NetworkKind::Absent,
+        }
     }
 
     /// The layer as a block of the graph, standing for `layers`.
     pub fn block(&self, name: &'static str, layers: Vec<u32>) -> Block {
         let mut block = Assembly::default();
-        let add = || Operator::Add { width: self.hidden };
+        if let Arrangement::HyperConnected(streams) = self.arrangement {
+            let caches = self.hyper_connected(&mut block, streams);
+            return block.finish(name, layers, caches);
+        }
         let input = block.input(self.hidden);
-        let normed = block.stream_norm(input, "input_norm", "input_layernorm", self.norm_bias);
-        let (mixed, kv): (_, KvLayout) = match &self.mixer {
-            Mixer::Attention(attention) => (attention.assemble(&mut block, normed), attention.kv()),
-            Mixer::Latent(latent) => (latent.assemble(&mut block, normed), latent.kv()),
+        let caches = match self.arrangement {
+            Arrangement::Parallel | Arrangement::ParallelTwoNorms => self.parallel(&mut block, input),
+            _ => self.sequential(&mut block, input),
         };
-        let stream = block.node("attention_add", add(), vec![], &[mixed, input]);
-        let normed =
-            block.stream_norm(stream, "post_attention_norm", "post_attention_layernorm", self.norm_bias);
-        let mut sums = match &self.network {
-            Network::Dense(network) => vec![network.assemble(&mut block, normed)],
-            Network::Moe(moe) => moe.assemble(&mut block, normed),
-        };
+        block.finish(name, layers, caches)
+    }
+
+    fn sequential(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
+        use Arrangement::{NormedSum, PostNorm, PreNorm, Sandwich};
+        let of = self.arrangement;
+        let (mut stream, mut caches) = (input, vec![]);
+        if self.mixer != Mixer::Absent {
+            let normed = match of {
+                PreNorm | Sandwich => self.normed(block, input, "input_norm", "input_layernorm"),
+                _ => input,
+            };
+            let mut sums;
+            (sums, caches) = self.mix(block, normed);
+            if matches!(of, PostNorm | Sandwich) {
+                let whole = self.one(block, "mixers_add", sums);
+                sums = vec![self.normed(block, whole, "post_attention_norm", "post_attention_layernorm")];
+            }
+            sums.push(input);
+            stream = self.add(block, "attention_add", &sums);
+        }
+        if self.network == Network::Absent {
+            return caches;
+        }
+        let mut normed = stream;
+        if matches!(of, PreNorm | NormedSum) {
+            normed = self.normed(block, stream, "post_attention_norm", "post_attention_layernorm");
+        } else if of == Sandwich {
+            normed = self.normed(block, stream, "pre_ffn_norm", "pre_feedforward_layernorm");
+        }
+        if of == NormedSum {
+            stream = normed;
+        }
+        let mut sums = self.networked(block, normed);
+        if matches!(of, PostNorm | Sandwich) {
+            let whole = self.one(block, "experts_add", sums);
+            sums = vec![self.normed(block, whole, "post_ffn_norm", "post_feedforward_layernorm")];
+        }
         sums.push(stream);
-        block.node("ffn_add", add(), vec![], &sums);
-        block.finish(name, layers, kv)
+        let sum = self.add(block, "ffn_add", &sums);
+        if of == NormedSum {
+            self.normed(block, sum, "post_ffn_norm", "post_feedforward_layernorm");
+        }
+        caches
+    }
+
+    fn parallel(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
+        let normed = self.normed(block, input, "input_norm", "input_layernorm");
+        let (mut sums, caches) = self.mix(block, normed);
+        let normed = match self.arrangement {
+            Arrangement::Parallel => normed,
+            _ => self.normed(block, input, "post_attention_norm", "post_attention_layernorm"),
+        };
+        // One sum, and so one exchange, for both.
+        sums.extend(self.networked(block, normed));
+        sums.push(input);
+        self.add(block, "layer_add", &sums);
+        caches
+    }
+
+    fn hyper_connected(&self, block: &mut Assembly, streams: Count) -> Vec<Cache> {
+        let input = block.input(stream_width(self.hidden, streams));
+        let one = hyper_connection(block, input, ("attn_hc", "attn_hc"), (self.hidden, streams));
+        let normed = self.normed(block, one, "input_norm", "input_layernorm");
+        let (sums, caches) = self.mix(block, normed);
+        let sum = self.add(block, "attention_add", &sums);
+        let expand = Operator::HyperConnection { hidden: self.hidden, streams, expands: true };
+        let mixed = block.node("attention_mix", expand.clone(), vec![], &[sum, input]);
+        let one = hyper_connection(block, mixed, ("ffn_hc", "ffn_hc"), (self.hidden, streams));
+        let normed = self.normed(block, one, "post_attention_norm", "post_attention_layernorm");
+        let sums = self.networked(block, normed);
+        let sum = self.add(block, "ffn_add", &sums);
+        block.node("ffn_mix", expand, vec![], &[sum, mixed]);
+        caches
+    }
+
+    fn mix(&self, block: &mut Assembly, from: NodeIndex) -> (Vec<NodeIndex>, Vec<Cache>) {
+        match &self.mixer {
+            Mixer::Attention(attention) => (vec![attention.assemble(block, from)], attention.caches()),
+            Mixer::Latent(latent) => (vec![latent.assemble(block, from)], latent.caches()),
+            Mixer::Compressed(mixer) => (vec![mixer.assemble(block, from)], mixer.caches()),
+            Mixer::Cross(cross) => (vec![cross.assemble(block, from)], cross.caches()),
+            Mixer::Recurrent(mixer) => (vec![mixer.assemble(block, from)], mixer.caches()),
+            Mixer::Beside(attention, mixer) => {
+                let sums = vec![attention.assemble(block, from), mixer.assemble(block, from)];
+                (sums, [attention.caches(), mixer.caches()].concat())
+            }
+            Mixer::Linear => (vec![self.square(block, from, "linear_attn", "self_attn.linear_attn")], vec![]),
+            Mixer::Absent => (vec![], vec![]),
+        }
+    }
+
+    /// A matrix from the stream to the stream.
+    fn square(&self, block: &mut Assembly, from: NodeIndex, name: &'static str, tensor: &str) -> NodeIndex {
+        let (tensor, input, output) = (tensor.to_owned(), self.hidden, self.hidden);
+        let (split, role) = (Split::Replicate, Role::Mlp);
+        block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
+    }
+
+    /// The sum of several, or the one that there is.
+    fn one(&self, block: &mut Assembly, name: &'static str, sums: Vec<NodeIndex>) -> NodeIndex {
+        if let [one] = sums[..] { one } else { self.add(block, name, &sums) }
+    }
+
+    fn networked(&self, block: &mut Assembly, from: NodeIndex) -> Vec<NodeIndex> {
+        match &self.network {
+            Network::Dense(network) => vec![network.assemble(block, from)],
+            Network::Moe(moe) => moe.assemble(block, from),
+            Network::Linear => vec![self.square(block, from, "linear_mlp", "mlp.linear_mlp")],
+            Network::Absent => vec![],
+        }
+    }
+
+    fn normed(
+        &self,
+        block: &mut Assembly,
+        from: NodeIndex,
+        name: &'static str,
+        tensor: &'static str,
+    ) -> NodeIndex {
+        block.stream_norm(from, name, tensor, self.norm)
+    }
+
+    fn add(&self, block: &mut Assembly, name: &'static str, inputs: &[NodeIndex]) -> NodeIndex {
+        block.node(name, Operator::Add { width: self.hidden }, vec![], inputs)
     }
 }
 
-/// Names blocks by what sets the layers of a model apart: windows, experts, or both.
-pub fn name(layer: &Layer, windows_differ: bool, networks_differ: bool) -> &'static str {
-    match (windows_differ, layer.slides(), networks_differ, layer.is_moe()) {
-        (false, _, _, false) => "dense_layer",
-        (false, _, _, true) => "moe_layer",
-        (true, true, false, _) => "sliding_layer",
-        (true, false, false, _) => "full_layer",
-        (true, true, true, false) => "sliding_dense_layer",
-        (true, true, true, true) => "sliding_moe_layer",
-        (true, false, true, false) => "full_dense_layer",
-        (true, false, true, true) => "full_moe_layer",
+/// Names blocks by what sets the layers of a model apart: what mixes tokens, what works on each alone, or both.
+pub fn name(layer: &Layer, mixers_differ: bool, networks_differ: bool) -> &'static str {
+    use MixerKind::{Absent, Full, Recurrent, Sliding};
+    let (mixer, network) = (layer.mixer_kind(), layer.network_kind());
+    let moe = network == NetworkKind::Moe;
+    if network == NetworkKind::Absent || (mixers_differ && !networks_differ) {
+        return match mixer {
+            Full => "full_layer",
+            Sliding => "sliding_layer",
+            Recurrent => "recurrent_layer",
+            Absent => "dense_layer",
+        };
+    }
+    match (mixers_differ, mixer, moe) {
+        (false, _, false) | (true, Absent, false) => "dense_layer",
+        (false, _, true) | (true, Absent, true) => "moe_layer",
+        (true, Full, false) => "full_dense_layer",
+        (true, Full, true) => "full_moe_layer",
+        (true, Sliding, false) => "sliding_dense_layer",
+        (true, Sliding, true) => "sliding_moe_layer",
+        (true, Recurrent, false) => "recurrent_dense_layer",
+        (true, Recurrent, true) => "recurrent_moe_layer",
     }
 }
 

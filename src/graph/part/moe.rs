@@ -16,8 +16,14 @@ use crate::spec::error::Error;
 pub enum Stacking {
     /// `[experts, out, in]`, without biases: what most models have.
     OutIn,
+    /// The same without gates: `up_proj` and `down_proj` (Nemotron-H).
+    PlainOutIn,
+    /// `[experts, in, out]`, without biases (Llama-4).
+    InOut,
     /// `[experts, in, out]`, with biases (gpt-oss).
     InOutWithBias,
+    /// `[experts × width, hidden]`, three of them (DBRX).
+    Rows,
 }
 
 /// Experts that every token passes.
@@ -48,8 +54,14 @@ pub struct Moe {
     pub router_bias: bool,
     /// The buffer that balances the experts, e.g. `mlp.gate.e_score_correction_bias`.
     pub correction_bias: Option<&'static str>,
+    /// The same where it is learned, and stored as one row (ERNIE-4.5).
+    pub learned_correction: Option<&'static str>,
+    /// Rows of a table that gives each token its experts in place of scores (DeepSeek-V4's first layers).
+    pub table: Option<Count>,
     /// How the experts are stacked.
     pub stacking: Stacking,
+    /// Width that the stream is projected to before the routed experts, and back from (Nemotron-3 Super).
+    pub latent: Option<Count>,
     /// Experts that every token passes.
     pub shared: Option<Shared>,
 }
@@ -73,7 +85,10 @@ impl Moe {
             router: "mlp.gate",
             router_bias: false,
             correction_bias: None,
+            learned_correction: None,
+            table: None,
             stacking: Stacking::OutIn,
+            latent: None,
             shared: None,
         })
     }
@@ -83,13 +98,27 @@ impl Moe {
         let Moe { hidden, experts, top_k, intermediate, .. } = *self;
         let router =
             block.node("router", Operator::Router { hidden, experts, top_k }, self.router_weights(), &[from]);
-        let routed = Operator::Experts { hidden, experts, top_k, intermediate, gated: true };
-        let mut sums = vec![block.node("experts", routed, self.expert_weights(), &[from, router])];
+        let gated = self.stacking != Stacking::PlainOutIn;
+        let mut enter = from;
+        if let Some(latent) = self.latent {
+            enter = project(block, from, "fc1_latent_proj", hidden, latent);
+        }
+        let routed = Operator::Experts { hidden: self.width(), experts, top_k, intermediate, gated };
+        let mut routed = block.node("experts", routed, self.expert_weights(), &[enter, router]);
+        if let Some(latent) = self.latent {
+            routed = project(block, routed, "fc2_latent_proj", latent, hidden);
+        }
+        let mut sums = vec![routed];
         if let Some(shared) = &self.shared {
             sums.push(shared.network.assemble_shared(block, from, shared.tensor));
             sums.extend(shared.gate.map(|tensor| shared_gate(block, from, hidden, tensor)));
         }
         sums
+    }
+
+    /// Width that the routed experts work on.
+    fn width(&self) -> Count {
+        self.latent.unwrap_or(self.hidden)
     }
 
     fn router_weights(&self) -> Vec<Weight> {
@@ -99,14 +128,22 @@ impl Moe {
         if self.router_bias {
             weights.push(weight(format!("{}.bias", self.router), vec![experts], Role::Bias));
         }
+        if let Some(rows) = self.table {
+            let shape = vec![rows.value, self.top_k.value];
+            let name = format!("{}.tid2eid", self.router);
+            weights.push(Weight { buffer: true, ..weight(name, shape, Role::Router) });
+        }
         if let Some(name) = self.correction_bias {
             weights.push(Weight { buffer: true, ..weight(name, vec![experts], Role::Router) });
+        }
+        if let Some(name) = self.learned_correction {
+            weights.push(weight(name, vec![1, experts], Role::Router));
         }
         weights
     }
 
     fn expert_weights(&self) -> Vec<Weight> {
-        let (experts, hidden, inner) = (self.experts.value, self.hidden.value, self.intermediate.value);
+        let (experts, hidden, inner) = (self.experts.value, self.width().value, self.intermediate.value);
         let expert = |name: &str, shape| weight(format!("mlp.experts.{name}"), shape, Role::Expert);
         let bias =
             |name: &str, width| weight(format!("mlp.experts.{name}"), vec![experts, width], Role::Bias);
@@ -115,6 +152,17 @@ impl Moe {
                 expert("gate_up_proj", vec![experts, 2 * inner, hidden]),
                 expert("down_proj", vec![experts, hidden, inner]),
             ],
+            Stacking::PlainOutIn => vec![
+                expert("up_proj", vec![experts, inner, hidden]),
+                expert("down_proj", vec![experts, hidden, inner]),
+            ],
+            Stacking::InOut => vec![
+                expert("gate_up_proj", vec![experts, hidden, 2 * inner]),
+                expert("down_proj", vec![experts, inner, hidden]),
+            ],
+            Stacking::Rows => ["gate_proj", "up_proj", "down_proj"]
+                .map(|name| expert(name, vec![experts * inner, hidden]))
+                .to_vec(),
             Stacking::InOutWithBias => vec![
                 expert("gate_up_proj", vec![experts, hidden, 2 * inner]),
                 bias("gate_up_proj_bias", 2 * inner),
@@ -123,6 +171,18 @@ impl Moe {
             ],
         }
     }
+}
+
+/// A projection to or from the width of the routed experts.
+fn project(
+    block: &mut Assembly,
+    from: NodeIndex,
+    name: &'static str,
+    input: Count,
+    output: Count,
+) -> NodeIndex {
+    let (tensor, split, role) = (format!("mlp.{name}"), Split::Replicate, Role::SharedExpert);
+    block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
 }
 
 /// The gate on shared experts: one number per token, applied where the results are summed.

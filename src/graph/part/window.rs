@@ -50,6 +50,23 @@ pub fn interleaved_windows(
     types.iter().enumerate().map(one).collect()
 }
 
+/// The windows of models with a full layer after every `pattern - 1` sliding ones, unless `layer_types` says else.
+///
+/// `window` and `pattern` are the class's defaults of `sliding_window` and `sliding_window_pattern`.
+pub fn patterned_windows(
+    keys: &Keys<'_>,
+    layers: Count,
+    window: u64,
+    pattern: u64,
+) -> Result<Vec<Option<Count>>, Error> {
+    let pattern = match keys.count_or_none("sliding_window_pattern")? {
+        Some(stated) => stated.value,
+        None => pattern,
+    };
+    let window = uniform_window(keys, Some(window))?;
+    interleaved_windows(keys, layers, window, |layer| !(layer + 1).is_multiple_of(pattern))
+}
+
 /// The windows of Qwen models: off unless `use_sliding_window`, then from layer `max_window_layers` on.
 pub fn qwen_windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> {
     keys.set_aside(&["sliding_window", "max_window_layers", "layer_types"]);

@@ -2,8 +2,10 @@
 //!
 //! Knows nothing of any architecture: what is required, and what absence means, the caller says.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
@@ -14,6 +16,9 @@ use crate::spec::error::Error;
 /// The largest believable value of a key; beyond it a file is wrong, and products would leave 64 bits.
 const LIMITS: &[(&str, u64)] = &[
     ("num_hidden_layers", 10_000),
+    ("num_layers", 10_000),
+    ("n_layer", 10_000),
+    ("n_layers", 10_000),
     ("num_nextn_predict_layers", 100),
     ("num_attention_heads", 100_000),
     ("num_key_value_heads", 100_000),
@@ -22,26 +27,125 @@ const LIMITS: &[(&str, u64)] = &[
     ("n_routed_experts", 100_000),
     ("n_shared_experts", 1_000),
     ("vocab_size", 100_000_000),
+    ("padded_vocab_size", 100_000_000),
     ("max_position_embeddings", 1_000_000_000),
+    ("max_seq_len", 1_000_000_000),
+    ("seq_length", 1_000_000_000),
     ("sliding_window", 1_000_000_000),
 ];
 
 /// The limit of every key without a line in `LIMITS`: widths and ranks.
-const WIDTH_LIMIT: u64 = 1_000_000;
+pub(crate) const WIDTH_LIMIT: u64 = 1_000_000;
 
 const COPY: &str = "copy the value from the model's config.json on its repository page";
 
-/// The keys of one object, and which of them have been read.
+/// An object of the file, and which of its keys have been read.
+#[derive(Debug)]
+struct Section<'c> {
+    map: &'c Map<String, Value>,
+    read: BTreeSet<&'static str>,
+}
+
+/// The keys of one object, and which of them have been read; likewise of the objects inside that were opened.
 #[derive(Debug)]
 pub struct Keys<'c> {
     map: &'c Map<String, Value>,
-    read: RefCell<BTreeSet<&'static str>>,
+    /// Where the object lies in the file: empty, or dotted with a dot at the end.
+    path: String,
+    /// What the model class says for keys that are left out.
+    defaults: &'static [(&'static str, u64)],
+    sections: Rc<RefCell<BTreeMap<String, Section<'c>>>>,
 }
 
 impl<'c> Keys<'c> {
     /// The keys of `map`, none read yet.
     pub fn new(map: &'c Map<String, Value>) -> Keys<'c> {
-        Keys { map, read: RefCell::default() }
+        let sections = BTreeMap::from([(String::new(), Section { map, read: BTreeSet::new() })]);
+        Keys { map, path: String::new(), defaults: &[], sections: Rc::new(RefCell::new(sections)) }
+    }
+
+    /// The same keys where the model class says what a number is that is left out.
+    pub fn with_defaults(self, defaults: &'static [(&'static str, u64)]) -> Keys<'c> {
+        Keys { defaults, ..self }
+    }
+
+    /// The class's number for a key that is left out.
+    fn default_of(&self, key: &'static str) -> Option<Count> {
+        let (key, value) = self.defaults.iter().find(|(name, _)| *name == key)?;
+        Some(Count::class_default(key, *value))
+    }
+
+    /// The keys of the object under `key`, e.g. `text_config`; what stays unread in it, `all_read` reports too.
+    pub fn section(&self, key: &'static str) -> Result<Keys<'c>, Error> {
+        match self.section_or_none(key)? {
+            Some(section) => Ok(section),
+            None => Err(self.error(key, "nothing: the key is missing", "an object")),
+        }
+    }
+
+    /// The same, where the object may be left out or `null`.
+    pub fn section_or_none(&self, key: &'static str) -> Result<Option<Keys<'c>>, Error> {
+        match self.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(map)) => {
+                let path = format!("{}{key}.", self.path);
+                let section = || Section { map, read: BTreeSet::new() };
+                self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
+                Ok(Some(Keys { map, path, defaults: &[], sections: Rc::clone(&self.sections) }))
+            }
+            Some(other) => Err(self.error(key, shown(other), "an object")),
+        }
+    }
+
+    /// The keys of each object in the list under `key`, e.g. `block_configs`.
+    pub fn section_list(&self, key: &'static str) -> Result<Vec<Keys<'c>>, Error> {
+        let Some(Value::Array(values)) = self.get(key) else {
+            return Err(self.error(key, "no list", "a list of objects"));
+        };
+        let one = |(at, value): (usize, &'c Value)| {
+            let Value::Object(map) = value else {
+                return Err(self.error(&format!("{key}[{at}]"), shown(value), "an object"));
+            };
+            let path = format!("{}{key}[{at}].", self.path);
+            let section = || Section { map, read: BTreeSet::new() };
+            self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
+            Ok(Keys { map, path, sections: Rc::clone(&self.sections), defaults: &[] })
+        };
+        values.iter().enumerate().map(one).collect()
+    }
+
+    /// A decimal number as a fraction in integers: 2.625 is 2625 / 1000.
+    pub fn decimal(&self, key: &'static str) -> Result<[u64; 2], Error> {
+        let text = match self.get(key) {
+            Some(Value::Number(number)) => number.to_string(),
+            Some(other) => return Err(self.error(key, shown(other), "a decimal number")),
+            None => return Err(self.error(key, "nothing: the key is missing", "a decimal number")),
+        };
+        let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+        let digits = format!("{whole}{part}");
+        let fits = digits.len() <= 12 && digits.chars().all(|digit| digit.is_ascii_digit());
+        match digits.parse::<u64>() {
+            Ok(number) if fits && number > 0 => Ok([number, 10u64.pow(part.len() as u32)]),
+            _ => Err(self.error(key, text, "a decimal number above 0 of at most 12 digits")),
+        }
+    }
+
+    /// Which of the names that the model class accepts for one thing the file uses; the first where it uses none.
+    ///
+    /// # Errors
+    /// The file uses several, which do not say the same.
+    pub fn spelling(&self, names: &[&'static str]) -> Result<&'static str, Error> {
+        let mut used = names.iter().filter(|name| self.has(name));
+        let first = used.next().unwrap_or(&names[0]);
+        match used.find(|name| self.map.get(**name) != self.map.get(*first)) {
+            Some(other) => Err(self.error(other, "another value", format!("the same as {first}"))),
+            None => Ok(first),
+        }
+    }
+
+    /// The value as it stands, for keys of a form of their own.
+    pub fn value(&self, key: &'static str) -> Option<&'c Value> {
+        self.get(key)
     }
 
     /// Whether the key is there, be it `null`.
@@ -53,24 +157,26 @@ impl<'c> Keys<'c> {
     pub fn stated(&self, key: &'static str) -> Result<&Keys<'c>, Error> {
         match self.get(key) {
             Some(_) => Ok(self),
-            None => {
-                Err(Error::new(key, "nothing: the key is missing", "a whole number, or null for none", COPY))
-            }
+            None if self.default_of(key).is_some() => Ok(self),
+            None => Err(self.error(key, "nothing: the key is missing", "a whole number, or null for none")),
         }
     }
 
     /// A number of at least 1 that must be there.
     pub fn count(&self, key: &'static str) -> Result<Count, Error> {
         match self.get(key) {
-            Some(value) => Ok(Count::config(key, whole(key, value, 1)?)),
-            None => Err(Error::new(key, "nothing: the key is missing", "a whole number", COPY)),
+            Some(value) => Ok(Count::config(key, self.whole(key, value, 1)?)),
+            None => match self.default_of(key) {
+                Some(default) => Ok(default),
+                None => Err(self.error(key, "nothing: the key is missing", "a whole number")),
+            },
         }
     }
 
     /// A number of at least 1 that may be left out; then the model class says `default`.
     pub fn count_or(&self, key: &'static str, default: u64) -> Result<Count, Error> {
         match self.get(key) {
-            Some(value) => Ok(Count::config(key, whole(key, value, 1)?)),
+            Some(value) => Ok(Count::config(key, self.whole(key, value, 1)?)),
             None => Ok(Count::class_default(key, default)),
         }
     }
@@ -78,8 +184,9 @@ impl<'c> Keys<'c> {
     /// A number of at least 1 that may be left out or `null`.
     pub fn count_or_none(&self, key: &'static str) -> Result<Option<Count>, Error> {
         match self.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => Ok(Some(Count::config(key, whole(key, value, 1)?))),
+            None => Ok(self.default_of(key)),
+            Some(Value::Null) => Ok(None),
+            Some(value) => Ok(Some(Count::config(key, self.whole(key, value, 1)?))),
         }
     }
 
@@ -88,7 +195,7 @@ impl<'c> Keys<'c> {
         match self.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => {
-                let value = whole(key, value, 0)?;
+                let value = self.whole(key, value, 0)?;
                 Ok((value > 0).then(|| Count::config(key, value)))
             }
         }
@@ -99,7 +206,7 @@ impl<'c> Keys<'c> {
         match self.get(key) {
             None => Ok(default),
             Some(Value::Bool(flag)) => Ok(*flag),
-            Some(other) => Err(Error::new(key, shown(other), "true or false", COPY)),
+            Some(other) => Err(self.error(key, shown(other), "true or false")),
         }
     }
 
@@ -108,8 +215,21 @@ impl<'c> Keys<'c> {
         match self.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(Error::new(key, shown(other), "a text", COPY)),
+            Some(other) => Err(self.error(key, shown(other), "a text")),
         }
+    }
+
+    /// Whether the key says `text`, or nothing, which the model class takes for the same.
+    pub fn says(&self, key: &'static str, text: &str) -> bool {
+        match self.get(key) {
+            None => true,
+            Some(value) => value.as_str() == Some(text),
+        }
+    }
+
+    /// How long a list is that may be left out or `null`, whatever it holds.
+    pub fn length(&self, key: &'static str) -> Result<Option<u64>, Error> {
+        Ok(self.list(key, |_, _| Ok(()))?.map(|list| list.len() as u64))
     }
 
     /// A list of texts that may be left out or `null`.
@@ -129,7 +249,7 @@ impl<'c> Keys<'c> {
     pub fn only(&self, key: &'static str, only: &Value) -> Result<(), Error> {
         match self.get(key) {
             Some(value) if value != only => Err(Error::new(
-                key,
+                self.place(key),
                 shown(value),
                 format!("{}, the only form that is understood", shown(only)),
                 "report the model: this form of the architecture needs its own builder",
@@ -140,21 +260,28 @@ impl<'c> Keys<'c> {
 
     /// Accounts for keys that change no shape in this architecture, whatever they say.
     pub fn set_aside(&self, keys: &[&'static str]) {
-        self.read.borrow_mut().extend(keys);
+        self.sections
+            .borrow_mut()
+            .get_mut(&self.path)
+            .into_iter()
+            .for_each(|section| section.read.extend(keys));
     }
 
-    /// Refuses what nobody has read: a key that changes the model must not be passed over.
+    /// Refuses what nobody has read, here and in the objects opened: a key that changes the model must not be
+    /// passed over.
     ///
     /// Keys that are `null` or `false` switch nothing on and are let through.
     pub fn all_read(&self) -> Result<(), Error> {
-        let read = self.read.borrow();
-        let strange: Vec<&str> = self
-            .map
-            .iter()
-            .filter(|(key, value)| !matches!(value, Value::Null | Value::Bool(false)) && !is_neutral(key))
-            .map(|(key, _)| key.as_str())
-            .filter(|key| !read.contains(key))
-            .collect();
+        let sections = self.sections.borrow();
+        let mut strange: Vec<String> = vec![];
+        for (path, section) in sections.iter() {
+            let matters = |(key, value): &(&String, &Value)| {
+                !matches!(value, Value::Null | Value::Bool(false))
+                    && !is_neutral(key)
+                    && !section.read.contains(key.as_str())
+            };
+            strange.extend(section.map.iter().filter(matters).map(|(key, _)| format!("{path}{key}")));
+        }
         match strange.as_slice() {
             [] => Ok(()),
             keys => Err(Error::new(
@@ -167,8 +294,21 @@ impl<'c> Keys<'c> {
     }
 
     fn get(&self, key: &'static str) -> Option<&'c Value> {
-        self.read.borrow_mut().insert(key);
+        self.set_aside(&[key]);
         self.map.get(key)
+    }
+
+    /// The key with where it lies in the file.
+    fn place<'k>(&self, key: &'k str) -> Cow<'k, str> {
+        if self.path.is_empty() { Cow::Borrowed(key) } else { Cow::Owned(format!("{}{key}", self.path)) }
+    }
+
+    fn error(&self, key: &str, found: impl Into<String>, expected: impl Into<String>) -> Error {
+        Error::new(self.place(key), found, expected, COPY)
+    }
+
+    fn whole(&self, key: &str, value: &Value, least: u64) -> Result<u64, Error> {
+        whole(key, value, least).map_err(|error| Error { key: self.place(key).into_owned(), ..error })
     }
 
     fn list<T>(
@@ -181,11 +321,11 @@ impl<'c> Keys<'c> {
             Some(Value::Array(values)) => {
                 let values = values.iter().enumerate();
                 values
-                    .map(|(at, value)| read(&format!("{key}[{at}]"), value))
+                    .map(|(at, value)| read(&self.place(&format!("{key}[{at}]")), value))
                     .collect::<Result<_, _>>()
                     .map(Some)
             }
-            Some(other) => Err(Error::new(key, shown(other), "a list", COPY)),
+            Some(other) => Err(self.error(key, shown(other), "a list")),
         }
     }
 }
@@ -257,6 +397,40 @@ mod tests {
         assert_eq!(keys.all_read().unwrap_err().key, "hyper");
         keys.set_aside(&["hyper"]);
         assert_eq!(keys.all_read(), Ok(()));
+    }
+
+    #[test]
+    fn an_object_inside_is_named_by_its_path_and_its_strangers_are_reported() {
+        let map = map(r#"{"text_config": {"hidden_size": 0, "hyper": 4}, "vision_config": {"depth": 3}}"#);
+        let keys = Keys::new(&map);
+        let text = keys.section("text_config").unwrap();
+        assert_eq!(text.count("hidden_size").unwrap_err().key, "text_config.hidden_size");
+        assert_eq!(text.count("vocab_size").unwrap_err().key, "text_config.vocab_size");
+        assert_eq!(keys.all_read().unwrap_err().key, "vision_config, text_config.hyper");
+        keys.set_aside(&["vision_config"]);
+        keys.section("text_config").unwrap().set_aside(&["hyper"]);
+        assert_eq!(keys.all_read(), Ok(()));
+        assert_eq!(keys.section("audio_config").unwrap_err().key, "audio_config");
+    }
+
+    #[test]
+    fn a_class_may_know_a_key_by_several_names() {
+        let (old, both) = (map(r#"{"n_layer": 3}"#), map(r#"{"n_layer": 3, "num_hidden_layers": 4}"#));
+        let names = &["num_hidden_layers", "n_layer"];
+        assert_eq!(Keys::new(&old).spelling(names), Ok("n_layer"));
+        assert_eq!(Keys::new(&map("{}")).spelling(names), Ok("num_hidden_layers"));
+        assert_eq!(Keys::new(&both).spelling(names).unwrap_err().key, "n_layer");
+    }
+
+    #[test]
+    fn decimals_are_fractions_of_integers() {
+        let map = map(r#"{"a": 2.625, "b": 5, "c": 1e300, "d": -1.5, "e": "2"}"#);
+        let keys = Keys::new(&map);
+        assert_eq!(keys.decimal("a"), Ok([2625, 1000]));
+        assert_eq!(keys.decimal("b"), Ok([5, 1]));
+        for key in ["c", "d", "e", "f"] {
+            assert_eq!(keys.decimal(key).unwrap_err().key, key);
+        }
     }
 
     #[test]

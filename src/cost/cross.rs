@@ -1,0 +1,124 @@
+//! Attention to an encoder's positions: keys and values are made once, with the prompt, and read by every step.
+
+use super::batch::Batch;
+use super::machine::Chip;
+use super::roofline::{Cost, roofline};
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::{BYTE, FLOP};
+
+/// The cross-attention that one device computes: heads are its share.
+pub struct CrossAttention<T> {
+    /// Query heads here.
+    pub heads: T,
+    /// Key/value heads here.
+    pub kv_heads: T,
+    /// Elements of a head.
+    pub head_dim: T,
+    /// Width of the encoder's states.
+    pub source: T,
+    /// Positions of the encoder.
+    pub positions: T,
+    /// Elements of `k_proj` and `v_proj` here.
+    pub matrix: T,
+    /// Prefill: keys and values are made.
+    pub makes: bool,
+}
+
+impl<N: Num> CrossAttention<Qty<N>> {
+    /// Keys and values of a position here.
+    #[inline(always)]
+    fn width(&self) -> Qty<N> {
+        2.0 * self.kv_heads * self.head_dim
+    }
+
+    /// Operations of making keys and values.
+    #[inline(always)]
+    pub fn projection_flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        (2.0 * FLOP * batch.sequences * self.positions * self.source * self.width()).is(&PROJECTION_FLOPS)
+    }
+
+    /// Bytes of the same.
+    #[inline(always)]
+    pub fn projection_bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, weight: Qty<N>) -> Qty<N> {
+        let states = batch.sequences * self.positions;
+        let moved = chip.activation_bytes * states * (self.source + self.width());
+        (weight * self.matrix + moved).is(&PROJECTION_BYTES)
+    }
+
+    /// Operations of attention proper.
+    #[inline(always)]
+    pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        (2.0 * FLOP * batch.tokens * self.positions * self.heads * (2.0 * self.head_dim)).is(&FLOPS)
+    }
+
+    /// Bytes of attention proper.
+    #[inline(always)]
+    pub fn bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
+        let queries = 2.0 * batch.tokens * self.heads * self.head_dim;
+        let keys = batch.sequences * self.positions * self.width();
+        (chip.activation_bytes * (queries + keys)).is(&BYTES)
+    }
+
+    /// Prices both kernels.
+    #[inline(always)]
+    pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
+        let attention = roofline(self.flops(batch), self.bytes(batch, chip), &chip.attention());
+        if !self.makes {
+            return attention;
+        }
+        let bytes = self.projection_bytes(batch, chip, chip.weight_bytes(quantised));
+        attention.after(&roofline(self.projection_flops(batch), bytes, &chip.gemm(quantised)))
+    }
+}
+
+crate::formulas! {
+    PROJECTION_FLOPS {
+        symbol: "cross_kv_flops",
+        unit: FLOP,
+        why: "every position of the encoder gets a key and a value once, when the prompt is computed",
+        cite: "Vaswani et al. 2017, 3.2.3 (encoder-decoder attention)",
+    }
+    PROJECTION_BYTES {
+        symbol: "cross_kv_bytes",
+        unit: BYTE,
+        why: "reads both matrices once and the encoder's states, writes keys and values",
+        cite: "definition",
+    }
+    FLOPS {
+        symbol: "cross_attention_flops",
+        unit: FLOP,
+        why: "each token attends to every position of the encoder, whatever its own place",
+        cite: "Vaswani et al. 2017, 3.2.3 (encoder-decoder attention)",
+    }
+    BYTES {
+        symbol: "cross_attention_bytes",
+        unit: BYTE,
+        why: "reads queries and the encoder's keys and values, writes results; nothing is added to the cache",
+        cite: "Dao et al. 2022 (FlashAttention), 3.1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decode_step_reads_the_encoder_and_makes_nothing() {
+        let n = Qty::<f64>::from;
+        let cross = CrossAttention {
+            heads: n(32.0),
+            kv_heads: n(8.0),
+            head_dim: n(128.0),
+            source: n(4096.0),
+            positions: n(6404.0),
+            matrix: n(0.0),
+            makes: false,
+        };
+        let batch = |past, new| Batch::new((n(3.0), n(new), n(past)), (n(1.0), n(1.0), n(1.0)));
+        let pairs = 3.0 * 6404.0;
+        assert_eq!(cross.flops(&batch(10.0, 1.0)).value(), pairs * 32.0 * 2.0 * 2.0 * 128.0);
+        assert_eq!(cross.flops(&batch(10.0, 1.0)).value(), cross.flops(&batch(99.0, 1.0)).value());
+        let made = cross.projection_flops(&batch(0.0, 7.0)).value();
+        assert_eq!(made, pairs * 4096.0 * 2.0 * 8.0 * 128.0 * 2.0);
+    }
+}

@@ -1,0 +1,229 @@
+//! Recurrent layers: a state per head that each token decays, writes and reads; and the short convolutions before them.
+//!
+//! No measured constants of such kernels are known here: they are assumed to come as near to the roofline as attention.
+
+use super::batch::Batch;
+use super::machine::Chip;
+use super::roofline::{Cost, roofline};
+use crate::graph::rule::{ConvForm, Rule};
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::{BYTE, FLOP};
+
+/// The recurrence that one device computes: `heads` and `key_heads` are its share.
+pub struct Recurrence<T> {
+    /// How tokens rewrite the state.
+    pub rule: Rule,
+    /// Heads here.
+    pub heads: T,
+    /// Heads of keys and queries here, each shared by as many heads.
+    pub key_heads: T,
+    /// Elements of a key.
+    pub key_dim: T,
+    /// Elements of a value.
+    pub value_dim: T,
+    /// Elements per head and token that steer decay and step.
+    pub gates: T,
+    /// Tokens of a chunk, where this phase computes in chunks.
+    pub chunk: Option<T>,
+    /// Bytes of an element of the state.
+    pub state_bytes: T,
+    /// Elements of its weights here.
+    pub weights: T,
+}
+
+impl<N: Num> Recurrence<Qty<N>> {
+    /// Elements of the state of a sequence.
+    #[inline(always)]
+    fn state(&self) -> Qty<N> {
+        self.heads * self.key_dim * self.value_dim
+    }
+
+    /// Operations.
+    #[inline(always)]
+    pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        let one = Qty::literal(1.0 * FLOP);
+        match self.chunk {
+            None => (self.rule.step_flops() * one * batch.tokens * self.state()).is(&STEP_FLOPS),
+            Some(chunk) => {
+                let (key, value) = (self.key_dim, self.value_dim);
+                // Products of the state with a key or a query of each token, and of a chunk's tokens among themselves.
+                let corrects = self.rule.corrects();
+                let (through, scores, sums) = if corrects {
+                    (3.0, 3.0 * self.heads, 2.0 * self.heads)
+                } else {
+                    (2.0, self.key_heads, self.heads)
+                };
+                let inside = chunk * (scores * key + sums * value);
+                let passing = self.state() / chunk;
+                let products = inside + through * self.state() + passing;
+                let solving = self.heads * chunk * chunk / 3.0;
+                let all = if corrects { products + solving } else { products };
+                (2.0 * one * batch.tokens * all).is(&CHUNK_FLOPS)
+            }
+        }
+    }
+
+    /// Bytes: the state once each way, what each token brings and yields, and the chunks' own states.
+    #[inline(always)]
+    pub fn bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
+        let state = 2.0 * batch.sequences * self.state() * self.state_bytes;
+        let values = self.heads * (2.0 * self.value_dim + self.gates);
+        let token = if self.rule.keys() { values + 2.0 * self.key_heads * self.key_dim } else { values };
+        let moved = state + chip.activation_bytes * batch.tokens * token + chip.native_bytes * self.weights;
+        match self.chunk {
+            None => moved.is(&STEP_BYTES),
+            Some(chunk) => {
+                let passed = 2.0 * chip.activation_bytes * batch.tokens / chunk * self.state();
+                (moved + passed).is(&CHUNK_BYTES)
+            }
+        }
+    }
+
+    /// Prices it.
+    #[inline(always)]
+    pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
+        roofline(self.flops(batch), self.bytes(batch, chip), &chip.attention())
+    }
+}
+
+/// A depthwise causal convolution over the last `kernel` tokens, of the channels here.
+pub struct ShortConv<T> {
+    /// Channels here.
+    pub channels: T,
+    /// Tokens that it reaches over.
+    pub kernel: T,
+    /// What stands around it.
+    pub form: ConvForm,
+    /// Elements of its weights here.
+    pub weights: T,
+}
+
+impl<N: Num> ShortConv<Qty<N>> {
+    /// Operations.
+    #[inline(always)]
+    pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        let around = self.form.flops();
+        (Qty::literal(1.0 * FLOP) * batch.tokens * self.channels * (2.0 * self.kernel + around))
+            .is(&CONV_FLOPS)
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    pub fn bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
+        let tokens = batch.tokens * self.channels * (self.form.inputs() + 1.0);
+        let state = 2.0 * batch.sequences * self.channels * self.kernel;
+        (chip.activation_bytes * (tokens + state) + chip.native_bytes * self.weights).is(&CONV_BYTES)
+    }
+
+    /// Prices it.
+    #[inline(always)]
+    pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
+        roofline(self.flops(batch), self.bytes(batch, chip), &chip.attention())
+    }
+}
+
+crate::formulas! {
+    STEP_FLOPS {
+        symbol: "recurrence_flops",
+        unit: FLOP,
+        why: "each token decays, writes and reads every element of the state: 5 operations, 7 where the decay is worked out for each element or an old value is taken out first, 17 for RG-LRU with its gates' sigmoids",
+        cite: "counted from the definitions: Gu, Dao 2023 (Mamba), 3.2; Dao, Gu 2024 (Mamba-2), 2; Yang, Kautz, Hatamizadeh 2025 (Gated DeltaNet), 3.1; De et al. 2024 (Griffin), 2.4",
+    }
+    CHUNK_FLOPS {
+        symbol: "chunked_recurrence_flops",
+        unit: FLOP,
+        why: "prefill in chunks: scores and sums of the chunk's tokens among themselves, products with the state that comes in, and the state passed on; the delta rule adds a triangular system for each chunk",
+        cite: "Dao, Gu 2024 (Mamba-2), 6; Qin et al. 2024 (Lightning Attention-2), 3.2; Yang et al. 2024 (DeltaNet), 3.2; Kimi Team 2025 (Kimi Linear), 3",
+    }
+    STEP_BYTES {
+        symbol: "recurrence_bytes",
+        unit: BYTE,
+        why: "reads and writes the state of each sequence once a step, whatever its length, and moves each token's inputs and result",
+        cite: "Gu, Dao 2023 (Mamba), 3.3.2",
+    }
+    CHUNK_BYTES {
+        symbol: "chunked_recurrence_bytes",
+        unit: BYTE,
+        why: "as token by token, and each chunk's own state is written by one kernel and read by the next",
+        cite: "Dao, Gu 2024 (Mamba-2), 6 (states of chunks, then their passing)",
+    }
+    CONV_FLOPS {
+        symbol: "short_conv_flops",
+        unit: FLOP,
+        why: "a multiply-add per channel, token and tap; SiLU after it counts 5, gates before and after it 2",
+        cite: "definition (depthwise causal convolution)",
+    }
+    CONV_BYTES {
+        symbol: "short_conv_bytes",
+        unit: BYTE,
+        why: "reads its input and gates, writes its result, and turns over the last tokens that it keeps of each sequence",
+        cite: "definition; transformers keeps as many tokens as the kernel has taps, vLLM one less",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(sequences: f64, new: f64) -> Batch<Qty<f64>> {
+        let one = Qty(1.0);
+        Batch::new((Qty(sequences), Qty(new), Qty(0.0)), (one, one, one))
+    }
+
+    /// 6 heads on 2 key heads, keys of 5 and values of 3 elements.
+    fn recurrence(rule: Rule, chunk: Option<f64>) -> Recurrence<Qty<f64>> {
+        Recurrence {
+            rule,
+            heads: Qty(6.0),
+            key_heads: Qty(2.0),
+            key_dim: Qty(5.0),
+            value_dim: Qty(3.0),
+            gates: Qty(2.0),
+            chunk: chunk.map(Qty),
+            state_bytes: Qty(4.0),
+            weights: Qty(0.0),
+        }
+    }
+
+    #[test]
+    fn a_step_costs_by_the_element_of_the_state() {
+        for (rule, operations) in
+            [(Rule::Selective, 7.0), (Rule::Decay, 5.0), (Rule::Delta, 7.0), (Rule::Gated, 17.0)]
+        {
+            assert_eq!(
+                recurrence(rule, None).flops(&batch(4.0, 1.0)).value(),
+                operations * 4.0 * 6.0 * 5.0 * 3.0
+            );
+        }
+    }
+
+    #[test]
+    fn chunks_cost_what_their_products_cost() {
+        // A chunk of 8 tokens, product by product: [m × k] · [k × n] is 2·m·k·n.
+        let product = |m: f64, k: f64, n: f64| 2.0 * m * k * n;
+        let passed = 2.0 * 6.0 * 5.0 * 3.0;
+        let decay = 2.0 * product(8.0, 5.0, 8.0)
+            + 6.0 * (product(8.0, 8.0, 3.0) + product(5.0, 8.0, 3.0) + product(8.0, 5.0, 3.0));
+        let flops = recurrence(Rule::Decay, Some(8.0)).flops(&batch(1.0, 8.0)).value();
+        assert!((flops - (decay + passed)).abs() < 1e-9, "{flops}");
+        // Two scores, their system solved, keys and values through it, three products with the state, one sum.
+        let head = 2.0 * product(8.0, 5.0, 8.0)
+            + 2.0 * 8.0 * 8.0 * 8.0 / 3.0
+            + product(8.0, 8.0, 5.0)
+            + product(8.0, 8.0, 3.0)
+            + 2.0 * product(8.0, 5.0, 3.0)
+            + product(8.0, 8.0, 3.0)
+            + product(5.0, 8.0, 3.0);
+        let flops = recurrence(Rule::Delta, Some(8.0)).flops(&batch(1.0, 8.0)).value();
+        assert!((flops - (6.0 * head + passed)).abs() < 1e-9, "{flops}");
+    }
+
+    #[test]
+    fn a_convolution_costs_by_channel_and_tap() {
+        let conv = |form| ShortConv { channels: Qty(7.0), kernel: Qty(4.0), form, weights: Qty(0.0) };
+        let flops = |form| conv(form).flops(&batch(2.0, 3.0)).value();
+        assert_eq!(flops(ConvForm::Plain), 2.0 * 3.0 * 7.0 * 2.0 * 4.0);
+        assert_eq!(flops(ConvForm::Activated), 2.0 * 3.0 * 7.0 * (2.0 * 4.0 + 5.0));
+        assert_eq!(flops(ConvForm::Gated), 2.0 * 3.0 * 7.0 * (2.0 * 4.0 + 2.0));
+    }
+}

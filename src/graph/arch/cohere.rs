@@ -1,0 +1,48 @@
+//! Cohere's Command models: attention and network side by side behind one LayerNorm without shift.
+
+use serde_json::json;
+
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::whole::Whole;
+use crate::graph::part::window::patterned_windows;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `cohere`: Command R; Command R+ with a scale for each head of Q and K.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, true)?;
+    let each = keys.flag("use_qk_norm", false)?;
+    let qk_norm = if each { QkNorm::EachHead } else { QkNorm::Absent };
+    let layer = layer(keys, &whole, qk_norm)?;
+    Ok(whole.uniform(layer))
+}
+
+/// `cohere2`: Command A and R7B: one full layer in four.
+pub fn build_cohere2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, true)?;
+    let layer = layer(keys, &whole, QkNorm::Absent)?;
+    let windows = patterned_windows(keys, whole.layers, 4096, 4)?;
+    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+}
+
+fn layer(keys: &Keys<'_>, whole: &Whole, qk_norm: QkNorm) -> Result<Layer, Error> {
+    // Notes of the checkpoints' makers; the layer has one form.
+    keys.set_aside(&[
+        "layer_switch",
+        "model_max_length",
+        "order_of_interleaved_layers",
+        "position_embedding_type",
+    ]);
+    for key in
+        ["use_parallel_block", "use_gated_activation", "use_embedding_sharing", "use_parallel_embedding"]
+    {
+        keys.only(key, &json!(true))?;
+    }
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let layer = Layer::new(Attention { qk_norm, ..attention }, network);
+    Ok(Layer { arrangement: Arrangement::Parallel, ..layer })
+}

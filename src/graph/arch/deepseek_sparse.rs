@@ -1,0 +1,84 @@
+//! DeepSeek-V3.2 and GLM-5: latent attention that reads the keys an indexer picked.
+
+use serde_json::json;
+
+use super::deepseek::{self, Family, Mtp, V3};
+use crate::graph::model::ModelGraph;
+use crate::graph::part::indexer::Indexer;
+use crate::graph::part::latent::Latent;
+use crate::graph::part::layer::Mixer;
+use crate::graph::part::whole::Whole;
+use crate::graph::reach::Reach;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// GLM-5 stores embedding and head once.
+const GLM: Family = Family { mtp: Mtp::Shared, ..V3 };
+
+/// `deepseek_v32`: an indexer in every layer.
+pub fn build_v32(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let own = everywhere(whole.layers);
+    build(keys, whole, own, V3)
+}
+
+/// `glm_moe_dsa`: some layers reuse the picks of an earlier one; embedding and head are stored once.
+pub fn build_glm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&[
+        "indexer_rope_interleave",
+        "rope_interleave",
+        "moe_router_dtype",
+        "index_share_for_mtp_iteration",
+    ]);
+    let whole = Whole::read(keys, false)?;
+    let own = indexer_types(keys, whole.layers)?;
+    // The class takes it for `n_routed_experts`, of which it is a copy.
+    keys.only("num_experts", &json!(keys.count("n_routed_experts")?.value))?;
+    build(keys, whole, own, GLM)
+}
+
+/// Latent attention over what an indexer picked, a layer's `own` or an earlier one's.
+fn build(keys: &Keys<'_>, whole: Whole, own: Vec<bool>, family: Family) -> Result<ModelGraph, Error> {
+    let every = |kind: &str| json!(vec![kind; whole.layers.value as usize]);
+    keys.only("layer_types", &every("deepseek_sparse_attention"))
+        .or_else(|_| keys.only("layer_types", &every("indexed_attention")))?;
+    let indexer = Indexer::read(keys, whole.hidden)?;
+    let latent = Latent { reach: Reach::Selected(indexer.top_k), ..Latent::read(keys, whole.hidden)? };
+    let mixer = |own| Mixer::Latent(Latent { indexer: Some(indexer).filter(|_| own), ..latent.clone() });
+    let mixers = own.into_iter().map(mixer).collect();
+    deepseek::layers(keys, whole, mixers, Some(mixer(true)), family)
+}
+
+/// An indexer of its own in every layer.
+fn everywhere(layers: Count) -> Vec<bool> {
+    vec![true; layers.value as usize]
+}
+
+/// Which layers have an indexer of their own: `indexer_types`, else a pattern, else every `index_topk_freq`-th.
+fn indexer_types(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
+    keys.set_aside(&["index_topk_freq", "index_skip_topk_offset"]);
+    keys.only("index_topk_pattern", &json!(null))?;
+    let Some(types) = keys.texts("indexer_types")? else {
+        let frequency = keys.count_or("index_topk_freq", 1)?.value;
+        let offset = keys.count_or("index_skip_topk_offset", 2)?.value;
+        return Ok((0..layers.value)
+            .map(|layer| (layer + 1).saturating_sub(offset).is_multiple_of(frequency))
+            .collect());
+    };
+    let refuse = |key: &str, found: &str, expected: String| {
+        Error::new(key, found, expected, "copy indexer_types from the model's config.json")
+    };
+    if types.len() as u64 != layers.value {
+        let expected = format!("one entry for each of the {} layers", layers.value);
+        return Err(refuse("indexer_types", &format!("a list of {}", types.len()), expected));
+    }
+    let one = |(at, kind): (usize, &String)| match (at, kind.as_str()) {
+        (_, "full") => Ok(true),
+        (1.., "shared") => Ok(false),
+        (_, other) => {
+            Err(refuse(&format!("indexer_types[{at}]"), other, "full, or shared after the first".to_owned()))
+        }
+    };
+    types.iter().enumerate().map(one).collect()
+}

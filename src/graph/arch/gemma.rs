@@ -1,0 +1,55 @@
+//! Gemma 1 to 3: tied embeddings of a wide vocabulary, four norms a layer from Gemma 2 on, windows in turns.
+
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::whole::Whole;
+use crate::graph::part::window::patterned_windows;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `gemma`: Llama's layers; heads of 256 unless stated.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, true)?;
+    let layer = layer(keys, &whole)?;
+    Ok(whole.uniform(layer))
+}
+
+/// `gemma2`: norms before and after attention and network; even layers slide.
+pub fn build_gemma2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // `sliding_window_size` repeats `sliding_window`.
+    keys.set_aside(&["sliding_window_size"]);
+    let whole = Whole::read(keys, true)?;
+    let layer = Layer { arrangement: Arrangement::Sandwich, ..layer(keys, &whole)? };
+    let windows = patterned_windows(keys, whole.layers, 4096, 2)?;
+    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+}
+
+/// `gemma3_text`: a norm on each head of Q and K besides, and one full layer in six.
+///
+/// Files of the larger models leave out what equals the class's defaults (transformers' `Gemma3TextConfig`).
+pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let (hidden, layers) = (keys.count_or("hidden_size", 2304)?, keys.count_or("num_hidden_layers", 26)?);
+    let whole = Whole::of(keys, hidden, layers, keys.count_or("vocab_size", 262_208)?, true)?;
+    let (heads, kv_heads) =
+        (keys.count_or("num_attention_heads", 8)?, keys.count_or("num_key_value_heads", 4)?);
+    let head_dim = keys.count_or("head_dim", 256)?;
+    let attention = Attention {
+        qk_norm: QkNorm::PerHead,
+        ..Attention::of(hidden, heads, kv_heads, Some(head_dim))?.biased(keys.flag("attention_bias", false)?)
+    };
+    let network = Network::Dense(FeedForward::gated(hidden, keys.count_or("intermediate_size", 9216)?));
+    let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
+    let windows = patterned_windows(keys, layers, 4096, 6)?;
+    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+}
+
+/// A layer of Gemma 1 or 2, which state everything but, at times, `head_dim`.
+fn layer(keys: &Keys<'_>, whole: &Whole) -> Result<Layer, Error> {
+    let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
+    let head_dim = keys.count_or("head_dim", 256)?;
+    let attention = Attention::of(whole.hidden, heads, kv_heads, Some(head_dim))?;
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    Ok(Layer::new(attention.biased(keys.flag("attention_bias", false)?), Network::Dense(network)))
+}

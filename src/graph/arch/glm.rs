@@ -1,0 +1,121 @@
+//! GLM-4 before its experts: ChatGLM2 and 3, GLM-4-9B, and GLM-4-0414 with four norms a layer.
+
+use serde_json::json;
+
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::Attention;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::names::Names;
+use crate::graph::part::whole::Whole;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `glm`: biases on Q, K and V; gate and up stored as one.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let layer = layer(keys, &whole)?;
+    Ok(whole.uniform(layer))
+}
+
+/// `glm4`: norms after attention and network as well.
+pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole { names: GLM4_NAMES, ..Whole::read(keys, false)? };
+    let layer = Layer { arrangement: Arrangement::Sandwich, ..layer(keys, &whole)? };
+    Ok(whole.uniform(layer))
+}
+
+/// The language model of `glm4v`: biases on Q, K and V by class, heads of `hidden_size / num_attention_heads`.
+pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.only("attention_bias", &json!(true))?;
+    let whole = Whole { names: GLM4_NAMES, ..Whole::read(keys, false)? };
+    let attention = Attention { qkv_bias: true, ..Attention::read_stated(keys, whole.hidden)? };
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    let layer =
+        Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, Network::Dense(network)) };
+    Ok(whole.uniform(layer))
+}
+
+fn layer(keys: &Keys<'_>, whole: &Whole) -> Result<Layer, Error> {
+    let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
+    let attention = Attention {
+        qkv_bias: keys.flag("attention_bias", true)?,
+        ..Attention::of(whole.hidden, heads, kv_heads, Some(keys.count_or("head_dim", 128)?))?
+    };
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    Ok(Layer::new(attention, Network::Dense(network)))
+}
+
+/// `chatglm`: the keys and names of the checkpoints' own code.
+pub fn build_chatglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // Switches of kernels and of numerics; `vocab_size` counts the tokenizer's entries, padding apart.
+    keys.set_aside(&[
+        "apply_query_key_layer_scaling",
+        "attention_softmax_in_fp32",
+        "attn_implementation",
+        "bias_dropout_fusion",
+        "classifier_dropout",
+        "original_rope",
+        "pre_seq_len",
+        "quantization_bit",
+        "vocab_size",
+    ]);
+    for (key, only) in [
+        ("add_bias_linear", false),
+        ("apply_residual_connection_post_layernorm", false),
+        ("fp32_residual_connection", false),
+        ("multi_query_attention", true),
+        ("post_layer_norm", true),
+        ("rmsnorm", true),
+    ] {
+        keys.only(key, &json!(only))?;
+    }
+    let hidden = keys.count("hidden_size")?;
+    let layers = keys.count(keys.spelling(&["num_layers", "num_hidden_layers"])?)?;
+    let vocab = keys.count("padded_vocab_size")?;
+    let whole = Whole {
+        names: CHATGLM_NAMES,
+        max_context: keys.count_or_none("seq_length")?.map(|length| length.value),
+        ..Whole::of(keys, hidden, layers, vocab, false)?
+    };
+    let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("multi_query_group_num")?);
+    let attention = Attention {
+        qkv_bias: keys.stated("add_qkv_bias")?.flag("add_qkv_bias", false)?,
+        ..Attention::of(hidden, heads, kv_heads, Some(keys.count("kv_channels")?))?
+    };
+    let network = FeedForward::gated(hidden, keys.count("ffn_hidden_size")?);
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+const NAMES: Names = Names {
+    table: &[("mlp.gate_proj", "mlp.gate_up_proj"), ("mlp.up_proj", "mlp.gate_up_proj")],
+    transposed: false,
+};
+
+const GLM4_NAMES: Names = Names {
+    table: &[
+        ("mlp.gate_proj", "mlp.gate_up_proj"),
+        ("mlp.up_proj", "mlp.gate_up_proj"),
+        ("post_attention_layernorm", "post_self_attn_layernorm"),
+        ("pre_feedforward_layernorm", "post_attention_layernorm"),
+        ("post_feedforward_layernorm", "post_mlp_layernorm"),
+    ],
+    transposed: false,
+};
+
+const CHATGLM_NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "self_attention.dense"),
+        ("self_attn.q_proj", "self_attention.query_key_value"),
+        ("self_attn.k_proj", "self_attention.query_key_value"),
+        ("self_attn.v_proj", "self_attention.query_key_value"),
+        ("mlp.gate_proj", "mlp.dense_h_to_4h"),
+        ("mlp.up_proj", "mlp.dense_h_to_4h"),
+        ("mlp.down_proj", "mlp.dense_4h_to_h"),
+        ("model.layers", "transformer.encoder.layers"),
+        ("model.norm", "transformer.encoder.final_layernorm"),
+        ("model.embed_tokens", "transformer.embedding.word_embeddings"),
+        ("lm_head", "transformer.output_layer"),
+    ],
+    transposed: false,
+};

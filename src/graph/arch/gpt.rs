@@ -1,0 +1,266 @@
+//! GPT-2 and its kin by EleutherAI and BigCode: learned positions or rotary ones, LayerNorm, plain networks.
+
+use serde_json::Value;
+
+use crate::graph::assembly::Affine;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, mha};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::names::Names;
+use crate::graph::part::whole::Whole;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `gpt2`: matrices stored transposed, the three of attention as one.
+pub fn build_gpt2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    gpt2(keys, GPT2_NAMES, false)
+}
+
+/// `gpt_bigcode`: one head of keys and values, unless `multi_query` is off.
+pub fn build_bigcode(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // Switches of kernels and of a serving runtime.
+    keys.set_aside(&[
+        "attention_softmax_in_fp32",
+        "scale_attention_softmax_in_fp32",
+        "inference_runner",
+        "max_batch_size",
+        "pad_key_length",
+        "pre_allocate_kv_cache",
+        "validate_runner_input",
+    ]);
+    let multi_query = keys.flag("multi_query", true)?;
+    gpt2(keys, BIGCODE_NAMES, multi_query)
+}
+
+fn gpt2(keys: &Keys<'_>, names: Names, multi_query: bool) -> Result<ModelGraph, Error> {
+    summary(keys);
+    let norm = Affine::ScaleAndShift;
+    let (hidden, layers, heads) = widths(keys)?;
+    let positions = keys.count(keys.spelling(&["n_positions", "max_position_embeddings"])?)?;
+    let whole = Whole {
+        norm,
+        names,
+        positions: Some(positions),
+        max_context: Some(positions.value),
+        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
+    };
+    let kv_heads = if multi_query {
+        Count::derived("num_key_value_heads", 1, "one head, as multi_query says")
+    } else {
+        mha(heads)
+    };
+    let attention = Attention::of(hidden, heads, kv_heads, None)?.biased(true);
+    let network = FeedForward::plain(hidden, inner(keys, hidden, "n_inner")?, true);
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
+}
+
+/// `gptj`: attention without biases, side by side with the network; a bias on the head.
+pub fn build_gptj(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    summary(keys);
+    keys.set_aside(&["rotary"]);
+    rotary(keys, GPTJ_NAMES)
+}
+
+/// `codegen`: GPT-J with Q, K and V stored as one.
+pub fn build_codegen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    summary(keys);
+    rotary(keys, CODEGEN_NAMES)
+}
+
+fn rotary(keys: &Keys<'_>, names: Names) -> Result<ModelGraph, Error> {
+    let norm = Affine::ScaleAndShift;
+    let (hidden, layers, heads) = widths(keys)?;
+    let context = keys.count(keys.spelling(&["n_positions", "max_position_embeddings"])?)?;
+    let whole = Whole {
+        norm,
+        names,
+        head_bias: true,
+        max_context: Some(context.value),
+        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
+    };
+    let attention = Attention::of(hidden, heads, mha(heads), None)?;
+    let network = FeedForward::plain(hidden, inner(keys, hidden, "n_inner")?, true);
+    let layer = Layer::new(attention, Network::Dense(network));
+    Ok(whole.uniform(Layer { norm, arrangement: Arrangement::Parallel, ..layer }))
+}
+
+/// `gpt_neo`: `attention_types` says which layers see `window_size` tokens only; no biases on Q, K and V.
+pub fn build_neo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    summary(keys);
+    let norm = Affine::ScaleAndShift;
+    let hidden = keys.count("hidden_size")?;
+    let layers = keys.count(keys.spelling(&["num_layers", "num_hidden_layers"])?)?;
+    let heads = keys.count(keys.spelling(&["num_heads", "num_attention_heads"])?)?;
+    let positions = keys.count("max_position_embeddings")?;
+    let whole = Whole {
+        norm,
+        names: NEO_NAMES,
+        positions: Some(positions),
+        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
+    };
+    let attention = Attention { o_bias: true, ..Attention::of(hidden, heads, mha(heads), None)? };
+    let network = FeedForward::plain(hidden, inner(keys, hidden, "intermediate_size")?, true);
+    let layer = Layer { norm, ..Layer::new(attention, Network::Dense(network)) };
+    let window = keys.count_or("window_size", 256)?;
+    let local = local_layers(keys, layers)?;
+    let layers = local.into_iter().map(|local| layer.sliding(local.then_some(window)));
+    Ok(whole.graph(layers.collect(), vec![]))
+}
+
+/// Which layers are local by `attention_types`: kinds in turn and how often, e.g. `[[["global", "local"], 12]]`.
+fn local_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
+    let refuse = |found: String| {
+        let expected = format!("kinds and repeats that make {} layers", layers.value);
+        Error::new("attention_types", found, expected, "copy it from the model's config.json")
+    };
+    // What is repeated, e.g. `[["global", "local"], 12]`.
+    let turn = |turn: &Value| -> Option<Vec<bool>> {
+        let repeats = turn.get(1)?.as_u64().filter(|repeats| *repeats <= layers.value)?;
+        let kinds = turn.get(0)?.as_array()?.iter().map(|kind| match kind.as_str() {
+            Some("global") => Some(false),
+            Some("local") => Some(true),
+            _ => None,
+        });
+        Some(kinds.collect::<Option<Vec<_>>>()?.repeat(repeats as usize))
+    };
+    keys.set_aside(&["attention_layers"]);
+    let stated = keys.stated("attention_types")?.value("attention_types").and_then(Value::as_array);
+    let turns = stated.and_then(|turns| turns.iter().map(turn).collect::<Option<Vec<_>>>());
+    let local = turns.ok_or_else(|| refuse("another form".to_owned()))?.concat();
+    if local.len() as u64 == layers.value {
+        Ok(local)
+    } else {
+        Err(refuse(format!("{} layers", local.len())))
+    }
+}
+
+/// `gpt_neox`: attention and network side by side, each behind its own norm, unless switched off.
+pub fn build_neox(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let norm = Affine::ScaleAndShift;
+    let whole = Whole { norm, names: NEOX_NAMES, ..Whole::read(keys, false)? };
+    let parallel = keys.flag("use_parallel_residual", true)?;
+    let arrangement = if parallel { Arrangement::ParallelTwoNorms } else { Arrangement::PreNorm };
+    let heads = keys.count("num_attention_heads")?;
+    let attention = Attention::of(whole.hidden, heads, mha(heads), None)?;
+    let attention = attention.biased(keys.flag("attention_bias", true)?);
+    let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
+    Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, Network::Dense(network)) }))
+}
+
+/// Hidden size, layers and heads in GPT-2's words.
+fn widths(keys: &Keys<'_>) -> Result<(Count, Count, Count), Error> {
+    Ok((
+        keys.count(keys.spelling(&["n_embd", "hidden_size"])?)?,
+        keys.count(keys.spelling(&["n_layer", "num_hidden_layers"])?)?,
+        keys.count(keys.spelling(&["n_head", "num_attention_heads"])?)?,
+    ))
+}
+
+/// The network's width; left out or `null`, four times the stream's.
+fn inner(keys: &Keys<'_>, hidden: Count, key: &'static str) -> Result<Count, Error> {
+    Ok(match keys.count_or_none(key)? {
+        Some(stated) => stated,
+        None => Count::derived("intermediate_size", 4 * hidden.value, "4 × hidden_size"),
+    })
+}
+
+/// Heads for classification that no language model has, and switches of numerics.
+fn summary(keys: &Keys<'_>) {
+    keys.set_aside(&[
+        "gradient_checkpointing",
+        "n_ctx",
+        "n_special",
+        "output_past",
+        "predict_special_tokens",
+        "reorder_and_upcast_attn",
+        "scale_attn_by_inverse_layer_idx",
+        "summary_activation",
+        "summary_first_dropout",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+    ]);
+}
+
+const GPT2_NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "attn.c_proj"),
+        ("self_attn.q_proj", "attn.c_attn"),
+        ("self_attn.k_proj", "attn.c_attn"),
+        ("self_attn.v_proj", "attn.c_attn"),
+        ("mlp.up_proj", "mlp.c_fc"),
+        ("mlp.down_proj", "mlp.c_proj"),
+        ("input_layernorm", "ln_1"),
+        ("post_attention_layernorm", "ln_2"),
+        ("model.layers", "transformer.h"),
+        ("model.norm", "transformer.ln_f"),
+        ("model.embed_tokens", "transformer.wte"),
+        ("model.embed_positions", "transformer.wpe"),
+    ],
+    transposed: true,
+};
+
+const BIGCODE_NAMES: Names = Names { transposed: false, ..GPT2_NAMES };
+
+const GPTJ_NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "attn.out_proj"),
+        ("self_attn", "attn"),
+        ("mlp.up_proj", "mlp.fc_in"),
+        ("mlp.down_proj", "mlp.fc_out"),
+        ("input_layernorm", "ln_1"),
+        ("model.layers", "transformer.h"),
+        ("model.norm", "transformer.ln_f"),
+        ("model.embed_tokens", "transformer.wte"),
+    ],
+    transposed: false,
+};
+
+const CODEGEN_NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "attn.out_proj"),
+        ("self_attn.q_proj", "attn.qkv_proj"),
+        ("self_attn.k_proj", "attn.qkv_proj"),
+        ("self_attn.v_proj", "attn.qkv_proj"),
+        ("mlp.up_proj", "mlp.fc_in"),
+        ("mlp.down_proj", "mlp.fc_out"),
+        ("input_layernorm", "ln_1"),
+        ("model.layers", "transformer.h"),
+        ("model.norm", "transformer.ln_f"),
+        ("model.embed_tokens", "transformer.wte"),
+    ],
+    transposed: false,
+};
+
+const NEO_NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "attn.attention.out_proj"),
+        ("self_attn", "attn.attention"),
+        ("mlp.up_proj", "mlp.c_fc"),
+        ("mlp.down_proj", "mlp.c_proj"),
+        ("input_layernorm", "ln_1"),
+        ("post_attention_layernorm", "ln_2"),
+        ("model.layers", "transformer.h"),
+        ("model.norm", "transformer.ln_f"),
+        ("model.embed_tokens", "transformer.wte"),
+        ("model.embed_positions", "transformer.wpe"),
+    ],
+    transposed: false,
+};
+
+const NEOX_NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "attention.dense"),
+        ("self_attn.q_proj", "attention.query_key_value"),
+        ("self_attn.k_proj", "attention.query_key_value"),
+        ("self_attn.v_proj", "attention.query_key_value"),
+        ("mlp.up_proj", "mlp.dense_h_to_4h"),
+        ("mlp.down_proj", "mlp.dense_4h_to_h"),
+        ("model.norm", "gpt_neox.final_layer_norm"),
+        ("model.embed_tokens", "gpt_neox.embed_in"),
+        ("model", "gpt_neox"),
+    ],
+    transposed: false,
+};

@@ -1,0 +1,92 @@
+//! Jamba: Mamba-1 with attention in between, and experts in every other layer.
+//!
+//! Defaults of missing keys: `JambaConfig` of transformers.
+
+use serde_json::{Value, json};
+
+use super::mamba::{dt_rank, inner};
+use crate::graph::assembly::Affine;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::Attention;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::mamba::Mamba;
+use crate::graph::part::moe::Moe;
+use crate::graph::part::names::Names;
+use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::whole::Whole;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: Names = Names {
+    table: &[
+        ("model.norm", "model.final_layernorm"),
+        ("post_attention_layernorm", "pre_ff_layernorm"),
+        ("mlp", "feed_forward"),
+    ],
+    transposed: false,
+};
+
+/// `jamba`: which layers attend and which have experts follows from a period and an offset each.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["use_mamba_kernels", "num_logits_to_keep", "calc_logits_for_entire_prompt"]);
+    keys.only("mamba_inner_layernorms", &json!(true))?;
+    keys.only("sliding_window", &Value::Null)?;
+    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let hidden = whole.hidden;
+    let mamba = Mamba {
+        hidden,
+        inner: inner(keys, hidden, "mamba_expand", None)?,
+        state: keys.count_or("mamba_d_state", 16)?,
+        dt_rank: dt_rank(keys, hidden, "mamba_dt_rank")?,
+        kernel: keys.count_or("mamba_d_conv", 4)?,
+        bias: keys.flag("mamba_proj_bias", false)?,
+        conv_bias: keys.flag("mamba_conv_bias", true)?,
+        norms: Some(Affine::Scale),
+    };
+    let attention = Attention::read_stated(keys, hidden)?;
+    let network = FeedForward::gated(hidden, keys.count("intermediate_size")?);
+    let experts = keys.count_or("num_experts", 16)?;
+    let top_k = keys.count_or("num_experts_per_tok", 2)?;
+    let attends = every(keys, ["attn_layer_period", "attn_layer_offset"], [8, 4])?;
+    let sparse = every(keys, ["expert_layer_period", "expert_layer_offset"], [2, 1])?;
+    let mut layers = vec![];
+    for layer in 0..whole.layers.value {
+        let mixer = if attends(layer) {
+            Mixer::Attention(attention.clone())
+        } else {
+            Mixer::Recurrent(Box::new(Recurrent::Mamba(mamba.clone())))
+        };
+        let network = if sparse(layer) && experts.value > 1 {
+            let moe = Moe::routed(hidden, experts, top_k, network.intermediate)?;
+            Network::Moe(Box::new(Moe { router: "mlp.router", ..moe }))
+        } else {
+            Network::Dense(network.clone())
+        };
+        layers.push(Layer::of(hidden, mixer, network));
+    }
+    Ok(whole.graph(layers, vec![]))
+}
+
+/// Every `period`-th layer from `offset` on, by two keys and what the class says without them.
+fn every(
+    keys: &Keys<'_>,
+    names: [&'static str; 2],
+    defaults: [u64; 2],
+) -> Result<impl Fn(u64) -> bool + use<>, Error> {
+    let period = keys.count_or(names[0], defaults[0])?.value;
+    let offset = match keys.has(names[1]) {
+        true => keys.count_unless_zero(names[1])?.map_or(0, |offset| offset.value),
+        false => defaults[1],
+    };
+    if offset >= period {
+        let expected = format!("less than {} {period}", names[0]);
+        return Err(Error::new(
+            names[1],
+            offset.to_string(),
+            expected,
+            "copy both from the model's config.json",
+        ));
+    }
+    Ok(move |layer| layer % period == offset)
+}

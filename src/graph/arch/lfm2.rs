@@ -1,0 +1,125 @@
+//! LFM2: gated short convolutions with attention in between, dense or with experts.
+//!
+//! Defaults of missing keys: `Lfm2Config` and `Lfm2MoeConfig` of transformers.
+
+use serde_json::json;
+
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::layer_kinds;
+use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::moe::Moe;
+use crate::graph::part::names::Names;
+use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::short_conv::GatedConv;
+use crate::graph::part::whole::Whole;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: Names = Names {
+    table: &[
+        ("model.norm", "model.embedding_norm"),
+        ("input_layernorm", "operator_norm"),
+        ("post_attention_layernorm", "ffn_norm"),
+        ("self_attn.o_proj", "self_attn.out_proj"),
+        ("self_attn.q_norm", "self_attn.q_layernorm"),
+        ("self_attn.k_norm", "self_attn.k_layernorm"),
+        ("mlp.gate_proj", "feed_forward.w1"),
+        ("mlp.up_proj", "feed_forward.w3"),
+        ("mlp.down_proj", "feed_forward.w2"),
+        ("mlp", "feed_forward"),
+    ],
+    transposed: false,
+};
+
+/// Keys of the first checkpoints that repeat others or initialise.
+const ASIDE: &[&str] = &[
+    "block_dim",
+    "block_mlp_init_scale",
+    "block_norm_eps",
+    "block_out_init_scale",
+    "block_use_swiglu",
+    "block_use_xavier_init",
+    "conv_dim",
+    "conv_dim_out",
+    "conv_use_xavier_init",
+    "eos_token_id",
+    "norm_eps",
+    "num_heads",
+    "theta",
+    "use_pos_enc",
+];
+
+/// `lfm2`: a dense network of two thirds of the stated width, rounded up, unless the file says to take it as it is.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = whole(keys)?;
+    let stated = keys.count(if keys.has("block_ff_dim") { "block_ff_dim" } else { "intermediate_size" })?;
+    keys.set_aside(&["intermediate_size"]);
+    let multiple = keys.count_or("block_multiple_of", 256)?.value;
+    keys.only("block_ffn_dim_multiplier", &json!(1.0))
+        .or_else(|_| keys.only("block_ffn_dim_multiplier", &json!(1)))?;
+    let width = if keys.flag("block_auto_adjust_ff_dim", true)? {
+        let width = (2 * stated.value / 3).div_ceil(multiple) * multiple;
+        Count::derived("intermediate_size", width, "2/3 of intermediate_size, up to block_multiple_of")
+    } else {
+        stated
+    };
+    let network = Network::Dense(FeedForward::gated(whole.hidden, width));
+    let networks = vec![network; whole.layers.value as usize];
+    layers(keys, whole, networks)
+}
+
+/// `lfm2_moe`: dense layers first, then experts, balanced by a buffer.
+pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = whole(keys)?;
+    let dense = match keys.has("num_dense_layers") {
+        true => keys.count_unless_zero("num_dense_layers")?.map_or(0, |dense| dense.value),
+        false => 2,
+    };
+    let moe = Moe {
+        correction_bias: keys.flag("use_expert_bias", true)?.then_some("mlp.expert_bias"),
+        ..Moe::routed(
+            whole.hidden,
+            keys.count_or("num_experts", 32)?,
+            keys.count_or("num_experts_per_tok", 4)?,
+            keys.count_or("moe_intermediate_size", 1792)?,
+        )?
+    };
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let of = |layer| if layer < dense { network.clone() } else { Network::Moe(Box::new(moe.clone())) };
+    let networks = (0..whole.layers.value).map(of).collect();
+    layers(keys, whole, networks)
+}
+
+fn whole(keys: &Keys<'_>) -> Result<Whole, Error> {
+    keys.set_aside(ASIDE);
+    let tied = keys.flag("tie_embedding", true)?;
+    Ok(Whole { names: NAMES, ..Whole::read(keys, tied)? })
+}
+
+fn layers(keys: &Keys<'_>, whole: Whole, networks: Vec<Network>) -> Result<ModelGraph, Error> {
+    let hidden = whole.hidden;
+    let kinds = [("conv", false), ("full_attention", true)];
+    let attends = match layer_kinds(keys, "layer_types", whole.layers, &kinds)? {
+        Some(attends) => {
+            keys.set_aside(&["full_attn_idxs"]);
+            attends
+        }
+        None => match keys.numbers("full_attn_idxs")? {
+            Some(attending) => (0..whole.layers.value).map(|layer| attending.contains(&layer)).collect(),
+            None => vec![true; whole.layers.value as usize],
+        },
+    };
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, hidden)? };
+    let bias = keys.flag("conv_bias", false)?;
+    let conv = GatedConv { hidden, kernel: keys.count_or("conv_L_cache", 3)?, bias };
+    let mixer = |attends| match attends {
+        true => Mixer::Attention(attention.clone()),
+        false => Mixer::Recurrent(Box::new(Recurrent::Conv(conv.clone()))),
+    };
+    let layer = |(attends, network)| Layer::of(hidden, mixer(attends), network);
+    let layers = attends.into_iter().zip(networks).map(layer).collect();
+    Ok(whole.graph(layers, vec![]))
+}

@@ -1,0 +1,113 @@
+//! Llama-4: three of four layers attend inside chunks, experts in every or every other layer, a shared expert always.
+//!
+//! Defaults of missing keys: `Llama4TextConfig` of transformers.
+
+use serde_json::json;
+
+use super::{vision, wrapper};
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::Attention;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::moe::{Moe, Shared, Stacking};
+use crate::graph::part::names::Names;
+use crate::graph::part::whole::Whole;
+use crate::graph::reach::Reach;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: Names = Names { table: &[("mlp", "feed_forward")], transposed: false };
+
+const PLACE: wrapper::Place =
+    wrapper::Place { model: "language_model.model", head: "language_model.lm_head" };
+
+/// `llama4`: the language model and its tower.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    let text = wrapper::text(keys)?;
+    let graph = wrapper::tied(build_text(&text)?, keys, &text)?;
+    let tower = vision::llama4::tower(&wrapper::vision(keys)?, graph.hidden)?;
+    Ok(wrapper::wrap(graph, PLACE, vec![tower]))
+}
+
+/// `llama4_text`: the language model alone.
+pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // Norms of queries and keys have no weights; temperature tuning scales queries.
+    keys.set_aside(&["use_qk_norm", "attn_temperature_tuning", "floor_scale", "attn_scale"]);
+    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let bias = keys.flag("attention_bias", false)?;
+    keys.count("head_dim")?;
+    let attention = Attention { qkv_bias: bias, o_bias: bias, ..Attention::read_stated(keys, whole.hidden)? };
+    let reaches = reaches(keys, whole.layers)?;
+    let inner = keys.count("intermediate_size")?;
+    let dense = FeedForward::gated(whole.hidden, keys.count("intermediate_size_mlp")?);
+    let shared = FeedForward::gated(whole.hidden, inner);
+    let moe = Moe {
+        router: "mlp.router",
+        stacking: Stacking::InOut,
+        shared: Some(Shared { tensor: "mlp.shared_expert", network: shared, gate: None }),
+        ..Moe::routed(
+            whole.hidden,
+            keys.count("num_local_experts")?,
+            keys.count("num_experts_per_tok")?,
+            inner,
+        )?
+    };
+    let step = keys.stated("interleave_moe_layer_step")?.count("interleave_moe_layer_step")?.value;
+    let listed = keys.numbers("moe_layers")?;
+    let sparse = |layer: u64| match &listed {
+        Some(layers) => layers.contains(&layer),
+        None => (layer + 1).is_multiple_of(step),
+    };
+    let layer = |(index, reach): (u64, Reach)| {
+        let network =
+            if sparse(index) { Network::Moe(Box::new(moe.clone())) } else { Network::Dense(dense.clone()) };
+        Layer::new(Attention { reach, ..attention.clone() }, network)
+    };
+    let layers = (0..).zip(reaches).map(layer).collect();
+    Ok(whole.graph(layers, vec![]))
+}
+
+/// How far each layer reaches: all that came before in layers without rotary positions, the chunk in the others.
+fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<Reach>, Error> {
+    // An old name that the class does not read.
+    keys.only("nope_layer_interval", &json!(4))?;
+    let interval = keys.count_or("no_rope_layer_interval", 4)?.value;
+    let stated = keys.has("attention_chunk_size");
+    let chunk = match keys.count_or_none("attention_chunk_size")? {
+        Some(chunk) => Reach::Chunk(chunk),
+        None if stated => Reach::All,
+        None => Reach::Chunk(Count::class_default("attention_chunk_size", 8192)),
+    };
+    let refuse = |key: &str, found: String, expected: String| {
+        Error::new(key, found, expected, "copy the value from the model's config.json")
+    };
+    let complete = |key, length: usize| match length as u64 == layers.value {
+        true => Ok(()),
+        false => {
+            let expected = format!("one entry for each of the {} layers", layers.value);
+            Err(refuse(key, format!("a list of {length}"), expected))
+        }
+    };
+    if let Some(types) = keys.texts("layer_types")? {
+        keys.set_aside(&["no_rope_layers"]);
+        complete("layer_types", types.len())?;
+        let one = |kind: &String| match kind.as_str() {
+            "chunked_attention" => Ok(chunk),
+            "full_attention" => Ok(Reach::All),
+            other => {
+                Err(refuse("layer_types", other.to_owned(), "chunked_attention or full_attention".to_owned()))
+            }
+        };
+        return types.iter().map(one).collect();
+    }
+    let rope = match keys.numbers("no_rope_layers")?.filter(|list| !list.is_empty()) {
+        Some(list) => {
+            complete("no_rope_layers", list.len())?;
+            list.iter().map(|rope| *rope != 0).collect()
+        }
+        None => (0..layers.value).map(|layer| !(layer + 1).is_multiple_of(interval)).collect::<Vec<_>>(),
+    };
+    Ok(rope.into_iter().map(|rope| if rope { chunk } else { Reach::All }).collect())
+}

@@ -1,0 +1,140 @@
+//! Models of Mamba layers alone: Mamba, Falcon-Mamba and Mamba-2, one mixer and one norm a layer.
+//!
+//! Defaults of missing keys: the configuration classes of transformers.
+
+use crate::graph::assembly::Affine;
+use crate::graph::cache::StateWidth;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::mamba::Mamba;
+use crate::graph::part::names::Names;
+use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::ssd::Ssd;
+use crate::graph::part::whole::Whole;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// Keys of the first checkpoints and of initialisation; the classes take no shape from them.
+const ASIDE: &[&str] = &[
+    "d_model",
+    "d_inner",
+    "n_layer",
+    "fused_add_norm",
+    "mixer_rms_eps",
+    "pad_vocab_size_multiple",
+    "rescale_prenorm_residual",
+    "residual_in_fp32",
+    "rms_norm",
+    "ssm_cfg",
+    "time_step_floor",
+    "time_step_init_scheme",
+    "time_step_limit",
+    "time_step_max",
+    "time_step_min",
+    "time_step_scale",
+    "use_associative_scan",
+    "use_falcon_mambapy",
+    "use_mambapy",
+];
+
+const NAMES: Names = Names {
+    table: &[
+        ("model.layers", "backbone.layers"),
+        ("model.embed_tokens", "backbone.embeddings"),
+        ("model.norm", "backbone.norm_f"),
+        ("input_layernorm", "norm"),
+        ("mamba", "mixer"),
+    ],
+    transposed: false,
+};
+
+/// `mamba`.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    build_first(keys, None)
+}
+
+/// `falcon_mamba`: step, B and C are normed without weights.
+pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    build_first(keys, Some(Affine::Absent))
+}
+
+fn build_first(keys: &Keys<'_>, norms: Option<Affine>) -> Result<ModelGraph, Error> {
+    keys.set_aside(ASIDE);
+    let whole = Whole { names: NAMES, ..Whole::read(keys, true)? };
+    let mamba = Mamba {
+        hidden: whole.hidden,
+        inner: inner(keys, whole.hidden, "expand", Some("intermediate_size"))?,
+        state: keys.count_or("state_size", 16)?,
+        dt_rank: dt_rank(keys, whole.hidden, "time_step_rank")?,
+        kernel: keys.count_or("conv_kernel", 4)?,
+        // Versions of the class disagree on its default.
+        bias: keys.stated("use_bias")?.flag("use_bias", false)?,
+        conv_bias: keys.flag("use_conv_bias", true)?,
+        norms,
+    };
+    Ok(alone(whole, Recurrent::Mamba(mamba)))
+}
+
+/// `mamba2`.
+pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(ASIDE);
+    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let bias = keys.flag("use_bias", false)?;
+    let ssd = Ssd {
+        hidden: whole.hidden,
+        heads: keys.count_or("num_heads", 128)?,
+        head_dim: keys.count_or("head_dim", 64)?,
+        groups: keys.count_or("n_groups", 8)?,
+        state: keys.count_or("state_size", 128)?,
+        kernel: keys.count_or("conv_kernel", 4)?,
+        chunk: keys.count_or("chunk_size", 256)?,
+        bias: [bias, bias],
+        conv_bias: keys.flag("use_conv_bias", true)?,
+        norm: true,
+        width: StateWidth::Native,
+    };
+    fills(&ssd, inner(keys, whole.hidden, "expand", None)?)?;
+    Ok(alone(whole, Recurrent::Ssd(ssd.checked()?)))
+}
+
+fn alone(whole: Whole, mixer: Recurrent) -> ModelGraph {
+    let mixer = Mixer::Recurrent(Box::new(mixer));
+    let layer = Layer::of(whole.hidden, mixer, Network::Absent);
+    whole.uniform(layer)
+}
+
+/// Channels inside: `expand × hidden_size`, which a file that repeats them must agree with.
+pub(super) fn inner(
+    keys: &Keys<'_>,
+    hidden: Count,
+    expand: &'static str,
+    repeated: Option<&'static str>,
+) -> Result<Count, Error> {
+    let inner = keys.count_or(expand, 2)?.value * hidden.value;
+    if let Some(key) = repeated
+        && let Some(stated) = keys.count_or_none(key)?.filter(|stated| stated.value != inner)
+    {
+        return Err(disagree(key, stated.value, inner));
+    }
+    Ok(Count::derived("d_inner", inner, "expand × hidden_size"))
+}
+
+/// Refuses heads that do not make up the channels inside.
+pub(super) fn fills(ssd: &Ssd, inner: Count) -> Result<(), Error> {
+    let width = ssd.heads.value * ssd.head_dim.value;
+    if width == inner.value { Ok(()) } else { Err(disagree(ssd.heads.symbol, width, inner.value)) }
+}
+
+fn disagree(key: &str, found: u64, inner: u64) -> Error {
+    let fix = "copy heads, head_dim and expand from the model's config.json";
+    Error::new(key, found.to_string(), format!("expand × hidden_size {inner}"), fix)
+}
+
+/// Rank of the step's projection: `"auto"` is a sixteenth of the stream.
+pub(super) fn dt_rank(keys: &Keys<'_>, hidden: Count, key: &'static str) -> Result<Count, Error> {
+    if keys.says(key, "auto") {
+        return Ok(Count::derived("dt_rank", hidden.value.div_ceil(16), "hidden_size / 16, rounded up"));
+    }
+    keys.count(key)
+}

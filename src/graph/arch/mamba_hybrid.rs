@@ -1,0 +1,189 @@
+//! Mamba-2 with attention: Bamba and Granite-4 layer by layer, Falcon-H1 side by side in every layer.
+//!
+//! Defaults of missing keys: the configuration classes of transformers.
+
+use serde_json::{Value, json};
+
+use super::mamba::{fills, inner};
+use crate::graph::cache::StateWidth;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::Attention;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::layer_kinds;
+use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::moe::{Moe, Shared};
+use crate::graph::part::names::Names;
+use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::ssd::Ssd;
+use crate::graph::part::whole::Whole;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// Keys of the Mamba side that shape nothing.
+const ASIDE: &[&str] = &[
+    "mamba_norm_before_gate",
+    "num_logits_to_keep",
+    "time_step_floor",
+    "time_step_limit",
+    "time_step_max",
+    "time_step_min",
+    "use_mamba_kernels",
+    "z_loss_coefficient",
+];
+
+const BAMBA: Names = Names {
+    table: &[
+        ("model.norm", "model.final_layernorm"),
+        ("post_attention_layernorm", "pre_ff_layernorm"),
+        ("mlp", "feed_forward"),
+    ],
+    transposed: false,
+};
+
+const GRANITE: Names = Names {
+    table: &[
+        ("mlp.experts", "block_sparse_moe.experts"),
+        ("mlp.gate_proj", "shared_mlp.input_linear"),
+        ("mlp.up_proj", "shared_mlp.input_linear"),
+        ("mlp.down_proj", "shared_mlp.output_linear"),
+        ("mlp.gate", "block_sparse_moe.router"),
+    ],
+    transposed: false,
+};
+
+/// `bamba`: attention where `attn_layer_indices` says.
+pub fn build_bamba(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(ASIDE);
+    keys.only("attention_bias", &json!(false))?;
+    keys.only("mlp_bias", &json!(false))?;
+    let whole = Whole { names: BAMBA, ..Whole::read(keys, false)? };
+    let hidden = whole.hidden;
+    let attending = keys.numbers("attn_layer_indices")?.unwrap_or_default();
+    let attention = Attention::read_stated(keys, hidden)?;
+    let ssd = read(keys, hidden, inner(keys, hidden, "mamba_expand", None)?)?;
+    let network = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let layer =
+        |layer| Layer::of(hidden, mixer(attending.contains(&layer), &attention, &ssd), network.clone());
+    let layers = (0..whole.layers.value).map(layer).collect();
+    Ok(whole.graph(layers, vec![]))
+}
+
+/// `granitemoehybrid`: a shared network in every layer, and experts beside it where there are any.
+pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(ASIDE);
+    keys.set_aside(&[
+        "attention_multiplier",
+        "embedding_multiplier",
+        "init_method",
+        "logits_scaling",
+        "position_embedding_type",
+        "residual_multiplier",
+    ]);
+    keys.only("normalization_function", &json!("rmsnorm"))?;
+    let whole = Whole { names: GRANITE, ..Whole::read(keys, false)? };
+    let hidden = whole.hidden;
+    let kinds =
+        [("mamba", false), ("linear_attention", false), ("attention", true), ("full_attention", true)];
+    let attends = layer_kinds(keys, "layer_types", whole.layers, &kinds)?;
+    let attends = attends.unwrap_or_else(|| vec![false; whole.layers.value as usize]);
+    let bias = keys.flag("attention_bias", false)?;
+    let attention = Attention { qkv_bias: bias, o_bias: bias, ..Attention::read_grouped(keys, hidden)? };
+    let ssd = read(keys, hidden, inner(keys, hidden, "mamba_expand", None)?)?;
+    let shared = FeedForward::gated(hidden, keys.count_or("shared_intermediate_size", 1024)?);
+    keys.set_aside(&["intermediate_size", "num_experts_per_tok"]);
+    let experts = match keys.has("num_local_experts") {
+        true => keys.count_unless_zero("num_local_experts")?,
+        false => Some(Count::class_default("num_local_experts", 8)),
+    };
+    let network = match experts {
+        None => Network::Dense(shared),
+        Some(experts) => {
+            let top_k = keys.count_or("num_experts_per_tok", 2)?;
+            let shared = Some(Shared { tensor: "mlp", network: shared, gate: None });
+            let moe = Moe::routed(hidden, experts, top_k, keys.count("intermediate_size")?)?;
+            Network::Moe(Box::new(Moe { shared, ..moe }))
+        }
+    };
+    let layer = |attends| Layer::of(hidden, mixer(attends, &attention, &ssd), network.clone());
+    let layers = attends.into_iter().map(layer).collect();
+    Ok(whole.graph(layers, vec![]))
+}
+
+/// `falcon_h1`: attention and Mamba-2 read the same norm, and their sum joins the stream.
+pub fn build_falcon_h1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(ASIDE);
+    keys.set_aside(&[
+        "attention_in_multiplier",
+        "attention_out_multiplier",
+        "embedding_multiplier",
+        "key_multiplier",
+        "lm_head_multiplier",
+        "mlp_expansion_factor",
+        "mlp_multipliers",
+        "ssm_in_multiplier",
+        "ssm_multipliers",
+        "ssm_out_multiplier",
+    ]);
+    keys.only("mamba_use_mlp", &json!(true))?;
+    keys.only("attn_layer_indices", &Value::Null)?;
+    let whole = Whole { names: BAMBA, ..Whole::read(keys, false)? };
+    let hidden = whole.hidden;
+    let (attention_bias, mlp_bias) = (keys.flag("attention_bias", false)?, keys.flag("mlp_bias", false)?);
+    let attention = Attention::read_stated(keys, hidden)?;
+    let attention = Attention { qkv_bias: attention_bias, o_bias: attention_bias, ..attention };
+    let channels = match keys.has("mamba_d_ssm") {
+        true => keys.count_or_none("mamba_d_ssm")?,
+        false => Some(Count::class_default("mamba_d_ssm", 1024)),
+    };
+    let channels = match channels {
+        Some(channels) => {
+            keys.set_aside(&["mamba_expand"]);
+            channels
+        }
+        None => inner(keys, hidden, "mamba_expand", None)?,
+    };
+    let ssd = read(keys, hidden, channels)?;
+    let out_bias = keys.flag("projectors_bias", false)?;
+    let norm = keys.flag("mamba_rms_norm", false)?;
+    let ssd = Ssd { bias: [ssd.bias[0], out_bias], norm, ..ssd };
+    let network =
+        FeedForward { bias: mlp_bias, ..FeedForward::gated(hidden, keys.count("intermediate_size")?) };
+    let mixer = Mixer::Beside(attention, Box::new(Recurrent::Ssd(ssd)));
+    let layer = Layer::of(hidden, mixer, Network::Dense(network));
+    Ok(whole.uniform(layer))
+}
+
+fn mixer(attends: bool, attention: &Attention, ssd: &Ssd) -> Mixer {
+    if attends {
+        Mixer::Attention(attention.clone())
+    } else {
+        Mixer::Recurrent(Box::new(Recurrent::Ssd(ssd.clone())))
+    }
+}
+
+/// The keys `mamba_…` of the three, whose classes agree on defaults.
+fn read(keys: &Keys<'_>, hidden: Count, inner: Count) -> Result<Ssd, Error> {
+    let heads = keys.count_or("mamba_n_heads", 128)?;
+    let head_dim = if keys.says("mamba_d_head", "auto") {
+        Count::derived("mamba_d_head", inner.value / heads.value, "d_inner / mamba_n_heads")
+    } else {
+        keys.count("mamba_d_head")?
+    };
+    let bias = keys.flag("mamba_proj_bias", false)?;
+    let ssd = Ssd {
+        hidden,
+        heads,
+        head_dim,
+        groups: keys.count_or("mamba_n_groups", 1)?,
+        state: keys.count_or("mamba_d_state", 256)?,
+        kernel: keys.count_or("mamba_d_conv", 4)?,
+        chunk: keys.count_or("mamba_chunk_size", 256)?,
+        bias: [bias, bias],
+        conv_bias: keys.flag("mamba_conv_bias", true)?,
+        norm: true,
+        width: StateWidth::Native,
+    };
+    fills(&ssd, inner)?;
+    ssd.checked()
+}

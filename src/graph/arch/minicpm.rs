@@ -1,0 +1,54 @@
+//! MiniCPM: Llama's layers with scaled sums; MiniCPM3 with latent attention.
+
+use serde_json::json;
+
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::Attention;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::latent::Latent;
+use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::whole::Whole;
+use crate::graph::reach::Reach;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `minicpm`: MiniCPM-2B and MiniCPM4.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let scaled_as_4 = keys.count_or_none("mup_denominator")?.is_some();
+    if !scaled_as_4 {
+        // Files of the first generation say that the head is stored apart; their checkpoints hold none.
+        keys.only("tie_word_embeddings", &json!(true))?;
+    }
+    let whole = Whole::read(keys, true)?;
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let attention = Attention::read_stated(keys, whole.hidden)?;
+    let biased = attention.biased(keys.flag("attention_bias", false)?);
+    Ok(whole.uniform(Layer::new(biased, network)))
+}
+
+/// `minicpm3`: the values' heads share the stream between them.
+pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
+    keys.only("mlp_bias", &json!(false))?;
+    let whole = Whole::read(keys, true)?;
+    let hidden = whole.hidden;
+    let heads = keys.count("num_attention_heads")?;
+    let v_head_dim = match keys.count_or_none("v_head_dim")? {
+        Some(stated) => stated,
+        None => Attention::of(hidden, heads, heads, None)?.head_dim,
+    };
+    let latent = Latent {
+        hidden,
+        heads,
+        q_lora_rank: keys.stated("q_lora_rank")?.count_or_none("q_lora_rank")?,
+        kv_lora_rank: keys.count("kv_lora_rank")?,
+        qk_rope_head_dim: keys.count("qk_rope_head_dim")?,
+        qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
+        v_head_dim,
+        bias: keys.flag("attention_bias", false)?,
+        reach: Reach::All,
+        indexer: None,
+    };
+    let network = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    Ok(whole.uniform(Layer::of(hidden, Mixer::Latent(latent), network)))
+}

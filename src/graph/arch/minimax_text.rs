@@ -1,0 +1,55 @@
+//! MiniMax-Text-01: lightning attention with softmax attention in between, experts in every layer.
+//!
+//! Defaults of missing keys: `MiniMaxConfig` of transformers.
+
+use serde_json::Value;
+
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::Attention;
+use crate::graph::part::kinds::layer_kinds;
+use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::lightning::Lightning;
+use crate::graph::part::moe::Moe;
+use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::whole::Whole;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `minimax`: without `layer_types` every other layer is linear, the first one not.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&[
+        "full_attn_alpha_factor",
+        "full_attn_beta_factor",
+        "linear_attn_alpha_factor",
+        "linear_attn_beta_factor",
+        "mlp_alpha_factor",
+        "mlp_beta_factor",
+    ]);
+    keys.only("sliding_window", &Value::Null)?;
+    let whole = Whole::read(keys, false)?;
+    let hidden = whole.hidden;
+    let kinds = [("full_attention", true), ("linear_attention", false)];
+    let attends = match layer_kinds(keys, "layer_types", whole.layers, &kinds)? {
+        Some(attends) => attends,
+        None => (0..whole.layers.value).map(|layer| layer % 2 == 0).collect(),
+    };
+    let attention = Attention::read_stated(keys, hidden)?;
+    let chunk = keys.count_or("block_size", 256)?;
+    let linear = Lightning { hidden, heads: attention.heads, head_dim: attention.head_dim, chunk };
+    let moe = Moe::routed(
+        hidden,
+        keys.count("num_local_experts")?,
+        keys.count_or("num_experts_per_tok", 2)?,
+        keys.count("intermediate_size")?,
+    )?;
+    let layer = |attends| {
+        let mixer = if attends {
+            Mixer::Attention(attention.clone())
+        } else {
+            Mixer::Recurrent(Box::new(Recurrent::Lightning(linear.clone())))
+        };
+        Layer::of(hidden, mixer, Network::Moe(Box::new(moe.clone())))
+    };
+    let layers = attends.into_iter().map(layer).collect();
+    Ok(whole.graph(layers, vec![]))
+}

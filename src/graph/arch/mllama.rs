@@ -1,0 +1,55 @@
+//! Llama-3.2-Vision: Llama's layers, and between them layers that attend to an image alone.
+//!
+//! Defaults of missing keys: `MllamaTextConfig` of transformers.
+
+use super::{vision, wrapper};
+use crate::graph::model::{Block, ModelGraph};
+use crate::graph::part::attention::Attention;
+use crate::graph::part::cross::Cross;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::whole::Whole;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// Rows of the embedding that the head has none for: the image token and its padding.
+const EXTRA_ROWS: u64 = 8;
+
+/// `mllama`: a sequence attends to one image of all its tiles.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    let text = wrapper::text(keys)?;
+    text.set_aside(&["cross_attention_hidden_size", "dropout"]);
+    let whole = Whole::read(&text, false)?;
+    let (tower, positions) = vision::mllama::tower(&wrapper::vision(keys)?, whole.hidden)?;
+    let attention = Attention::read_stated(&text, whole.hidden)?;
+    let network = Network::Dense(FeedForward::gated(whole.hidden, text.count("intermediate_size")?));
+    let crossing =
+        text.stated("cross_attention_layers")?.numbers("cross_attention_layers")?.unwrap_or_default();
+    let gates = &["cross_attn_attn_gate", "cross_attn_mlp_gate"];
+    let layer = |index| match crossing.contains(&index) {
+        true => {
+            let cross = Cross { attention: attention.clone(), positions, gates };
+            Layer::of(whole.hidden, Mixer::Cross(cross), network.clone())
+        }
+        false => Layer::new(attention.clone(), network.clone()),
+    };
+    let layers = (0..whole.layers.value).map(layer).collect();
+    let rows = Count::derived("embedding_rows", whole.vocab.value + EXTRA_ROWS, "vocab_size + 8");
+    let mut graph = whole.graph(layers, vec![]);
+    lengthen(&mut graph.embedding, rows);
+    let graph = wrapper::tied(graph, keys, &text)?;
+    Ok(wrapper::wrap(graph, wrapper::INSIDE_MODEL, vec![tower]))
+}
+
+/// Gives the embedding its own number of rows.
+fn lengthen(embedding: &mut Block, rows: Count) {
+    use crate::graph::operator::Operator;
+    for node in embedding.graph.node_weights_mut() {
+        if let Operator::Embedding { vocab, .. } = &mut node.operator {
+            *vocab = rows;
+            node.weights.iter_mut().for_each(|weight| weight.shape[0] = rows.value);
+        }
+    }
+}

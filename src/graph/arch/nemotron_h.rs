@@ -1,0 +1,232 @@
+//! Nemotron-H and Nemotron-3: layers of one mixer each, Mamba-2, attention, a plain network or experts.
+//!
+//! Defaults of missing keys: `NemotronHConfig` of transformers.
+
+use serde_json::json;
+
+use crate::graph::assembly::weight;
+use crate::graph::cache::StateWidth;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::Attention;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::kinds_of;
+use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::moe::{Moe, Shared, Stacking};
+use crate::graph::part::names::Names;
+use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::ssd::Ssd;
+use crate::graph::part::whole::Whole;
+use crate::graph::tensor::{Role, Weight};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: Names = Names {
+    table: &[
+        ("model.embed_tokens", "model.embeddings"),
+        ("model.norm", "model.norm_f"),
+        ("input_layernorm", "norm"),
+        ("post_attention_layernorm", "norm"),
+        ("self_attn", "mixer"),
+        ("mamba", "mixer"),
+        ("mlp", "mixer"),
+    ],
+    transposed: false,
+};
+
+/// The one mixer of a layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Mamba,
+    Attention,
+    Moe,
+    Mlp,
+}
+
+/// How lists and pattern strings name them.
+const WORDS: &[(&str, Kind)] = &[
+    ("mamba", Kind::Mamba),
+    ("linear_attention", Kind::Mamba),
+    ("attention", Kind::Attention),
+    ("full_attention", Kind::Attention),
+    ("moe", Kind::Moe),
+    ("mlp", Kind::Mlp),
+    ("M", Kind::Mamba),
+    ("*", Kind::Attention),
+    ("E", Kind::Moe),
+    ("-", Kind::Mlp),
+];
+
+/// `nemotron_h`: the pattern says what there is; keys of what it does not name are idle.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&[
+        "expand",
+        "mamba_hidden_act",
+        "mlp_hidden_act",
+        "moe_shared_expert_overlap",
+        "norm_eps",
+        "num_logits_to_keep",
+        "rescale_prenorm_residual",
+        "residual_in_fp32",
+        "time_step_floor",
+        "time_step_limit",
+        "time_step_max",
+        "time_step_min",
+        "time_step_rank",
+        "use_mamba_kernels",
+    ]);
+    keys.only("sliding_window", &serde_json::Value::Null)?;
+    let kinds = kinds(keys, "hybrid_override_pattern", "layers_block_type")?;
+    let Some(kinds) = kinds else {
+        let expected = "one character or word for each layer";
+        let fix = "copy hybrid_override_pattern or layers_block_type from the model's config.json";
+        return Err(Error::new("hybrid_override_pattern", "nothing: the key is missing", expected, fix));
+    };
+    let depth = Count::derived("num_hidden_layers", kinds.len() as u64, "layers of the pattern");
+    if let Some(stated) =
+        keys.count_or_none("num_hidden_layers")?.filter(|stated| stated.value != depth.value)
+    {
+        let expected = format!("the {} layers of the pattern", depth.value);
+        let fix = "copy the pattern and num_hidden_layers from the model's config.json";
+        return Err(Error::new("num_hidden_layers", stated.value.to_string(), expected, fix));
+    }
+    let whole = Whole::of(keys, keys.count("hidden_size")?, depth, keys.count("vocab_size")?, false)?;
+    let whole = Whole { names: NAMES, ..whole };
+    let parts = Parts { keys, hidden: whole.hidden };
+    parts.set_idle_aside();
+    let layers = kinds.iter().map(|kind| parts.layer(*kind)).collect::<Result<Vec<_>, _>>()?;
+    let mtp = parts.predicting(whole.layers)?;
+    Ok(whole.graph(layers, mtp))
+}
+
+/// The kinds of layers by a string of characters or a list of words.
+fn kinds(keys: &Keys<'_>, pattern: &'static str, list: &'static str) -> Result<Option<Vec<Kind>>, Error> {
+    if let Some(words) = keys.texts(list)? {
+        keys.set_aside(&[pattern]);
+        return kinds_of(list, &words, WORDS).map(Some);
+    }
+    let Some(pattern_text) = keys.text(pattern)? else { return Ok(None) };
+    let characters: Vec<String> = pattern_text.chars().map(String::from).collect();
+    kinds_of(pattern, &characters, WORDS).map(Some)
+}
+
+struct Parts<'k, 'c> {
+    keys: &'k Keys<'c>,
+    hidden: Count,
+}
+
+impl Parts<'_, '_> {
+    /// Keys of layers that a pattern may not have.
+    fn set_idle_aside(&self) {
+        self.keys.set_aside(&[
+            "attention_head_dim",
+            "chunk_size",
+            "conv_kernel",
+            "head_dim",
+            "intermediate_size",
+            "mamba_head_dim",
+            "mamba_num_heads",
+            "mamba_ssm_cache_dtype",
+            "moe_intermediate_size",
+            "moe_latent_size",
+            "moe_shared_expert_intermediate_size",
+            "mtp_hybrid_override_pattern",
+            "mtp_layers_block_type",
+            "n_groups",
+            "n_routed_experts",
+            "n_shared_experts",
+            "num_attention_heads",
+            "num_experts_per_tok",
+            "num_key_value_heads",
+            "ssm_state_size",
+            "use_conv_bias",
+        ]);
+    }
+
+    fn layer(&self, kind: Kind) -> Result<Layer, Error> {
+        let (mixer, network) = match kind {
+            Kind::Mamba => (Mixer::Recurrent(Box::new(Recurrent::Ssd(self.mamba()?))), Network::Absent),
+            Kind::Attention => (Mixer::Attention(self.attention()?), Network::Absent),
+            Kind::Moe => (Mixer::Absent, Network::Moe(Box::new(self.moe()?))),
+            Kind::Mlp => {
+                let bias = self.keys.flag("mlp_bias", false)?;
+                let width = self.keys.count("intermediate_size")?;
+                (Mixer::Absent, Network::Dense(FeedForward::plain(self.hidden, width, bias)))
+            }
+        };
+        Ok(Layer::of(self.hidden, mixer, network))
+    }
+
+    fn mamba(&self) -> Result<Ssd, Error> {
+        let keys = self.keys;
+        let bias = keys.flag("use_bias", false)?;
+        // NVIDIA's code and transformers read different keys for the same bias.
+        keys.only("mamba_proj_bias", &json!(bias))?;
+        let single = keys.says("mamba_ssm_cache_dtype", "float32");
+        Ssd {
+            hidden: self.hidden,
+            heads: keys.count("mamba_num_heads")?,
+            head_dim: keys.count("mamba_head_dim")?,
+            groups: keys.count("n_groups")?,
+            state: keys.count("ssm_state_size")?,
+            kernel: keys.count_or("conv_kernel", 4)?,
+            chunk: keys.count_or("chunk_size", 128)?,
+            bias: [bias, bias],
+            conv_bias: keys.flag("use_conv_bias", true)?,
+            norm: true,
+            width: if single { StateWidth::Single } else { StateWidth::Native },
+        }
+        .checked()
+    }
+
+    fn attention(&self) -> Result<Attention, Error> {
+        let keys = self.keys;
+        let heads = keys.count("num_attention_heads")?;
+        let kv_heads = keys.stated("num_key_value_heads")?.count("num_key_value_heads")?;
+        let head_dim = keys.count_or(keys.spelling(&["head_dim", "attention_head_dim"])?, 128)?;
+        let bias = keys.flag("attention_bias", false)?;
+        let attention = Attention::of(self.hidden, heads, kv_heads, Some(head_dim))?;
+        Ok(Attention { qkv_bias: bias, o_bias: bias, ..attention })
+    }
+
+    fn moe(&self) -> Result<Moe, Error> {
+        let keys = self.keys;
+        keys.only("n_shared_experts", &json!(1))?;
+        keys.only("mlp_bias", &json!(false))?;
+        let (experts, top_k) = (keys.count("n_routed_experts")?, keys.count("num_experts_per_tok")?);
+        let width = keys.count("moe_shared_expert_intermediate_size")?;
+        let network = FeedForward::plain(self.hidden, width, false);
+        Ok(Moe {
+            correction_bias: Some("mlp.gate.e_score_correction_bias"),
+            stacking: Stacking::PlainOutIn,
+            latent: keys.count_or_none("moe_latent_size")?,
+            shared: Some(Shared { tensor: "mlp.shared_experts", network, gate: None }),
+            ..Moe::routed(self.hidden, experts, top_k, keys.count("moe_intermediate_size")?)?
+        })
+    }
+
+    /// The weights of multi-token prediction: the layers of its pattern, a two-to-one projection and three norms.
+    fn predicting(&self, depth: Count) -> Result<Vec<Weight>, Error> {
+        let keys = self.keys;
+        let Some(modules) = keys.count_unless_zero("num_nextn_predict_layers")? else { return Ok(vec![]) };
+        let kinds = kinds(keys, "mtp_hybrid_override_pattern", "mtp_layers_block_type")?;
+        let kinds = kinds.unwrap_or_else(|| vec![Kind::Attention, Kind::Moe]);
+        let hidden = self.hidden.value;
+        let mut weights = vec![];
+        for module in 0..modules.value {
+            let prefix = format!("mtp.layers.{}", depth.value + module);
+            let norm = |name: &str| weight(format!("{prefix}.{name}.weight"), vec![hidden], Role::Norm);
+            weights.extend([norm("enorm"), norm("hnorm"), norm("final_layernorm")]);
+            let projection = vec![hidden, 2 * hidden];
+            weights.push(weight(format!("{prefix}.eh_proj.weight"), projection, Role::Mlp));
+            for (at, kind) in kinds.iter().enumerate() {
+                let mut block = self.layer(*kind)?.block("mtp_layer", vec![]);
+                NAMES.apply(&mut block);
+                for weight in block.weights() {
+                    weights.push(Weight { name: format!("{prefix}.{at}.{}", weight.name), ..weight });
+                }
+            }
+        }
+        Ok(weights)
+    }
+}

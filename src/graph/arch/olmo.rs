@@ -1,0 +1,60 @@
+//! OLMo: the first without learned norms; OLMo-2 and 3 with norms after attention and network only.
+
+use crate::graph::assembly::Affine;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::moe::Moe;
+use crate::graph::part::whole::Whole;
+use crate::graph::part::window::patterned_windows;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `olmo`: LayerNorm without scale or shift.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let norm = Affine::Absent;
+    let whole = Whole { norm, ..Whole::read(keys, false)? };
+    let layer = Layer { norm, ..layer(keys, &whole, QkNorm::Absent)? };
+    Ok(whole.uniform(layer))
+}
+
+/// `olmo2`: norms over the whole projections of Q and K.
+pub fn build_olmo2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let layer = layer(keys, &whole, QkNorm::WholeProjection)?;
+    Ok(whole.uniform(Layer { arrangement: Arrangement::PostNorm, ..layer }))
+}
+
+/// `olmo3`: OLMo-2 with one full layer in four.
+pub fn build_olmo3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let layer = layer(keys, &whole, QkNorm::WholeProjection)?;
+    let layer = Layer { arrangement: Arrangement::PostNorm, ..layer };
+    let windows = patterned_windows(keys, whole.layers, 4096, 4)?;
+    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+}
+
+/// `olmoe`: norms as OLMo-2 has them on Q and K, pre-norm layers, experts in every one.
+pub fn build_olmoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let experts = keys.spelling(&["num_experts", "num_local_experts"])?;
+    let moe = Moe::routed(
+        whole.hidden,
+        keys.count_or(experts, 64)?,
+        keys.count_or("num_experts_per_tok", 8)?,
+        keys.count("intermediate_size")?,
+    )?;
+    let attention = attention(keys, &whole, QkNorm::WholeProjection)?;
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+}
+
+fn attention(keys: &Keys<'_>, whole: &Whole, qk_norm: QkNorm) -> Result<Attention, Error> {
+    let attention = Attention::read_grouped(keys, whole.hidden)?;
+    Ok(Attention { qk_norm, ..attention.biased(keys.flag("attention_bias", false)?) })
+}
+
+fn layer(keys: &Keys<'_>, whole: &Whole, qk_norm: QkNorm) -> Result<Layer, Error> {
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    Ok(Layer::new(attention(keys, whole, qk_norm)?, Network::Dense(network)))
+}

@@ -1,0 +1,63 @@
+//! OPT: learned positions, biases throughout; the 350M model has norms after its sums and a narrow embedding.
+
+use crate::graph::assembly::Affine;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, mha};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::names::Names;
+use crate::graph::part::whole::Whole;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `opt`: positions begin two rows in.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["learned_embeddings", "output_projection"]);
+    let before = keys.flag("do_layer_norm_before", true)?;
+    let removed = keys.flag("_remove_final_layer_norm", false)?;
+    let affine = keys.flag("layer_norm_elementwise_affine", true)?;
+    let bias = keys.flag("enable_bias", true)?;
+    let norm = if affine { Affine::ScaleAndShift } else { Affine::Absent };
+    let whole = Whole::read(keys, true)?;
+    let rows = keys.count("max_position_embeddings")?.value + 2;
+    let embedding_width = keys.count_or_none("word_embed_proj_dim")?;
+    let whole = Whole {
+        norm,
+        names: if before { NAMES } else { NAMES_AFTER },
+        final_norm: before && !removed,
+        positions: Some(Count::derived("positions", rows, "max_position_embeddings + 2")),
+        embedding_width: embedding_width.filter(|width| width.value != whole.hidden.value),
+        ..whole
+    };
+    let heads = keys.count("num_attention_heads")?;
+    let attention = Attention::of(whole.hidden, heads, mha(heads), None)?.biased(bias);
+    let network = Network::Dense(FeedForward::plain(whole.hidden, keys.count("ffn_dim")?, bias));
+    let arrangement = if before { Arrangement::PreNorm } else { Arrangement::NormedSum };
+    Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, network) }))
+}
+
+const NAMES: Names = Names {
+    table: &[
+        ("input_layernorm", "self_attn_layer_norm"),
+        ("post_attention_layernorm", "final_layer_norm"),
+        ("self_attn.o_proj", "self_attn.out_proj"),
+        ("mlp.up_proj", "fc1"),
+        ("mlp.down_proj", "fc2"),
+        ("model.norm", "model.decoder.final_layer_norm"),
+        ("model", "model.decoder"),
+    ],
+    transposed: false,
+};
+
+const NAMES_AFTER: Names = Names {
+    table: &[
+        ("post_attention_layernorm", "self_attn_layer_norm"),
+        ("post_feedforward_layernorm", "final_layer_norm"),
+        ("self_attn.o_proj", "self_attn.out_proj"),
+        ("mlp.up_proj", "fc1"),
+        ("mlp.down_proj", "fc2"),
+        ("model", "model.decoder"),
+    ],
+    transposed: false,
+};

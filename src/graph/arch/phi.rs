@@ -1,0 +1,56 @@
+//! Phi-1 to 2, StableLM: LayerNorm with shift; attention and network side by side behind one norm.
+
+use crate::graph::assembly::Affine;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::names::Names;
+use crate::graph::part::whole::Whole;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `phi`: biases throughout, the head included.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let norm = Affine::ScaleAndShift;
+    let whole = Whole { norm, head_bias: true, names: NAMES, ..Whole::read(keys, false)? };
+    let qk_norm = if keys.flag("qk_layernorm", false)? { QkNorm::PerHeadWithShift } else { QkNorm::Absent };
+    let attention = Attention { qk_norm, ..Attention::read_grouped(keys, whole.hidden)?.biased(true) };
+    let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
+    let layer = Layer::new(attention, Network::Dense(network));
+    Ok(whole.uniform(Layer { norm, arrangement: Arrangement::Parallel, ..layer }))
+}
+
+/// `stablelm`: side by side only if `use_parallel_residual`; no biases but on Q, K and V.
+pub fn build_stablelm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["rope_pct", "rotary_scaling_factor"]);
+    let norm = Affine::ScaleAndShift;
+    let whole = Whole { norm, names: STABLELM_NAMES, ..Whole::read(keys, false)? };
+    let attention = Attention {
+        qkv_bias: keys.flag("use_qkv_bias", false)?,
+        qk_norm: if keys.flag("qk_layernorm", false)? { QkNorm::EachHeadApart } else { QkNorm::Absent },
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
+    let parallel = keys.flag("use_parallel_residual", false)?;
+    let arrangement = if parallel { Arrangement::Parallel } else { Arrangement::PreNorm };
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    let layer = Layer::new(attention, Network::Dense(network));
+    Ok(whole.uniform(Layer { norm, arrangement, ..layer }))
+}
+
+const NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "self_attn.dense"),
+        ("self_attn.q_norm", "self_attn.q_layernorm"),
+        ("self_attn.k_norm", "self_attn.k_layernorm"),
+        ("mlp.up_proj", "mlp.fc1"),
+        ("mlp.down_proj", "mlp.fc2"),
+        ("model.norm", "model.final_layernorm"),
+    ],
+    transposed: false,
+};
+
+const STABLELM_NAMES: Names = Names {
+    table: &[("self_attn.q_norm", "self_attn.q_layernorm"), ("self_attn.k_norm", "self_attn.k_layernorm")],
+    transposed: false,
+};

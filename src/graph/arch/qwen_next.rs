@@ -1,0 +1,179 @@
+//! Qwen3-Next and Qwen3.5: gated DeltaNet, with gated attention in every fourth layer; dense or with experts.
+//!
+//! Defaults of missing keys: the configuration classes of transformers.
+
+use super::vision::qwen as tower;
+use super::wrapper::{self, INSIDE_MODEL, text, tied, vision, wrap};
+use crate::graph::assembly::weight;
+use crate::graph::cache::StateWidth;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::delta::Delta;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::layer_kinds;
+use crate::graph::part::layer::{Layer, Mixer, Network};
+use crate::graph::part::moe::{Moe, Shared};
+use crate::graph::part::names::Names;
+use crate::graph::part::recurrent::Recurrent;
+use crate::graph::part::whole::Whole;
+use crate::graph::tensor::{Role, Weight};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// Qwen3-Next joins all of a layer's projections into two.
+const NEXT: Names = Names {
+    table: &[
+        ("linear_attn.in_proj_qk", "linear_attn.in_proj_qkvz"),
+        ("linear_attn.in_proj_v", "linear_attn.in_proj_qkvz"),
+        ("linear_attn.in_proj_z", "linear_attn.in_proj_qkvz"),
+        ("linear_attn.in_proj_b", "linear_attn.in_proj_ba"),
+        ("linear_attn.in_proj_a", "linear_attn.in_proj_ba"),
+    ],
+    transposed: false,
+};
+
+/// Qwen3.5 joins queries, keys and values.
+const FIVE: Names = Names {
+    table: &[
+        ("linear_attn.in_proj_qk", "linear_attn.in_proj_qkv"),
+        ("linear_attn.in_proj_v", "linear_attn.in_proj_qkv"),
+    ],
+    transposed: false,
+};
+
+/// `qwen3_next`: experts in every layer unless the keys of Qwen3-MoE say otherwise.
+pub fn build_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole { names: NEXT, ..Whole::read(keys, false)? };
+    let moe = moe(keys, whole.hidden, 512, 10)?;
+    let step = keys.count_or("decoder_sparse_step", 1)?;
+    let dense = keys.numbers("mlp_only_layers")?.unwrap_or_default();
+    keys.set_aside(&["intermediate_size"]);
+    let network = |layer| {
+        if (layer + 1) % step.value == 0 && !dense.contains(&layer) {
+            return Ok(Network::Moe(Box::new(moe.clone())));
+        }
+        Ok(Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)))
+    };
+    let networks = (0..whole.layers.value).map(network).collect::<Result<Vec<_>, Error>>()?;
+    layers(keys, whole, networks, StateWidth::Single)
+}
+
+/// `qwen3_5`, the language model inside the wrapper.
+pub fn build_5(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapped(keys, build_5_text)
+}
+
+/// `qwen3_5_moe`, likewise.
+pub fn build_5_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapped(keys, build_5_moe_text)
+}
+
+/// `qwen3_5_text`: a dense network in every layer.
+pub fn build_5_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // Copied from the class with experts; nothing reads it.
+    keys.set_aside(&["mlp_only_layers"]);
+    let whole = Whole { names: FIVE, ..Whole::read(keys, false)? };
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let networks = vec![network; whole.layers.value as usize];
+    five(keys, whole, networks)
+}
+
+/// `qwen3_5_moe_text`: experts in every layer.
+pub fn build_5_moe_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // The class has no dense layers, whatever the keys of older ones say.
+    keys.set_aside(&["decoder_sparse_step", "intermediate_size", "mlp_only_layers"]);
+    let whole = Whole { names: FIVE, ..Whole::read(keys, false)? };
+    let network = Network::Moe(Box::new(moe(keys, whole.hidden, 256, 8)?));
+    let networks = vec![network; whole.layers.value as usize];
+    five(keys, whole, networks)
+}
+
+fn wrapped(keys: &Keys<'_>, build: fn(&Keys<'_>) -> Result<ModelGraph, Error>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    let inside = text(keys)?;
+    let graph = tied(build(&inside)?, keys, &inside)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower::qwen3_5(&vision(keys)?)?]))
+}
+
+fn five(keys: &Keys<'_>, whole: Whole, networks: Vec<Network>) -> Result<ModelGraph, Error> {
+    keys.only("attn_output_gate", &serde_json::json!(true))?;
+    keys.only("mtp_use_dedicated_embeddings", &serde_json::json!(false))?;
+    let single = keys.says("mamba_ssm_dtype", "float32");
+    layers(keys, whole, networks, if single { StateWidth::Single } else { StateWidth::Native })
+}
+
+fn moe(keys: &Keys<'_>, hidden: Count, experts: u64, top_k: u64) -> Result<Moe, Error> {
+    let width = keys.count_or("shared_expert_intermediate_size", 512)?;
+    let shared = Shared {
+        tensor: "mlp.shared_expert",
+        network: FeedForward::gated(hidden, width),
+        gate: Some("mlp.shared_expert_gate"),
+    };
+    let moe = Moe::routed(
+        hidden,
+        keys.count_or("num_experts", experts)?,
+        keys.count_or("num_experts_per_tok", top_k)?,
+        keys.count_or("moe_intermediate_size", 512)?,
+    )?;
+    Ok(Moe { shared: Some(shared), ..moe })
+}
+
+/// `layer_types`, else attention in every `full_attention_interval`-th layer.
+fn layers(
+    keys: &Keys<'_>,
+    whole: Whole,
+    networks: Vec<Network>,
+    width: StateWidth,
+) -> Result<ModelGraph, Error> {
+    let hidden = whole.hidden;
+    keys.set_aside(&["full_attention_interval"]);
+    let kinds = [("linear_attention", false), ("full_attention", true)];
+    let attends = match layer_kinds(keys, "layer_types", whole.layers, &kinds)? {
+        Some(attends) => attends,
+        None => {
+            let interval = keys.count_or("full_attention_interval", 4)?;
+            (1..=whole.layers.value).map(|layer| layer % interval.value == 0).collect()
+        }
+    };
+    let heads = keys.count("num_attention_heads")?;
+    let kv_heads = keys.count("num_key_value_heads")?;
+    let head_dim = keys.count_or("head_dim", 256)?;
+    let bias = keys.flag("attention_bias", false)?;
+    let attention = Attention {
+        qkv_bias: bias,
+        o_bias: bias,
+        qk_norm: QkNorm::PerHead,
+        output_gate: true,
+        ..Attention::of(hidden, heads, kv_heads, Some(head_dim))?
+    };
+    let delta = Delta::read(keys, hidden, width)?;
+    let layer = |attends, network| {
+        let mixer = if attends {
+            Mixer::Attention(attention.clone())
+        } else {
+            Mixer::Recurrent(Box::new(Recurrent::Delta(delta.clone())))
+        };
+        Layer::of(hidden, mixer, network)
+    };
+    let modules = keys.count_unless_zero("mtp_num_hidden_layers")?.map_or(0, |modules| modules.value);
+    let last = networks.last().cloned().unwrap_or(Network::Absent);
+    let mtp = if modules > 0 { predicting(hidden, &layer(true, last), modules) } else { vec![] };
+    let layers = attends.into_iter().zip(networks).map(|(attends, network)| layer(attends, network));
+    Ok(whole.graph(layers.collect(), mtp))
+}
+
+/// The weights of multi-token prediction: layers of full attention, a two-to-one projection and three norms.
+fn predicting(hidden: Count, layer: &Layer, modules: u64) -> Vec<Weight> {
+    let hidden = hidden.value;
+    let norm = |name: &str| weight(format!("mtp.{name}.weight"), vec![hidden], Role::Norm);
+    let mut weights = vec![norm("pre_fc_norm_embedding"), norm("pre_fc_norm_hidden"), norm("norm")];
+    weights.push(weight("mtp.fc.weight", vec![hidden, 2 * hidden], Role::Mlp));
+    let block = layer.block("mtp_layer", vec![]);
+    for module in 0..modules {
+        let named =
+            |weight: Weight| Weight { name: format!("mtp.layers.{module}.{}", weight.name), ..weight };
+        weights.extend(block.weights().into_iter().map(named));
+    }
+    weights
+}

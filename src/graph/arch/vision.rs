@@ -1,0 +1,52 @@
+//! Vision towers, one file for each kind; wrappers around language models attach them.
+
+pub mod clip;
+pub mod glm;
+pub mod llama4;
+pub mod minimax;
+pub mod mllama;
+pub mod moonvit;
+pub mod pixtral;
+pub mod qwen;
+
+use super::super::part::encoder::{Projection, linear};
+use crate::graph::assembly::Assembly;
+use crate::graph::operator::{Operator, Split};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use petgraph::graph::NodeIndex;
+
+/// Two matrices with an activation between them.
+fn two_layers(block: &mut Assembly, from: NodeIndex, up: Projection, down: Projection) -> NodeIndex {
+    let width = up.output;
+    let up = linear(block, from, up, Split::Column);
+    let activated = block.node("activation", Operator::Activation { width, gated: false }, vec![], &[up]);
+    linear(block, activated, down, Split::Row)
+}
+
+/// Patches along one side of an image.
+fn side(image_size: Count, patch_size: Count) -> Result<u64, Error> {
+    if image_size.value < patch_size.value {
+        return Err(Error::new(
+            image_size.symbol,
+            image_size.value.to_string(),
+            format!("at least the patch_size {}", patch_size.value),
+            "copy both values from the model's config.json",
+        ));
+    }
+    Ok(image_size.value / patch_size.value)
+}
+
+/// Positions that `merge` × `merge` neighbours become one of.
+fn merged(positions: Option<Count>, merge: Count) -> Option<Count> {
+    let area = merge.value * merge.value;
+    positions.map(|all| {
+        Count::derived("merged_positions", all.value.div_ceil(area), "positions / spatial_merge_size²")
+    })
+}
+
+/// The width of `merge` × `merge` neighbours laid side by side.
+fn merged_width(hidden: Count, merge: Count) -> Count {
+    let width = hidden.value * merge.value * merge.value;
+    Count::derived("merged_width", width, "hidden_size × spatial_merge_size²")
+}

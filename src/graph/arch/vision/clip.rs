@@ -1,0 +1,104 @@
+//! CLIP and SigLIP encoders, and the projectors that lead from them into LLaVA and Gemma-3.
+//!
+//! Defaults of missing keys: `CLIPVisionConfig`, `SiglipVisionConfig` of transformers.
+
+use serde_json::json;
+
+use super::{side, two_layers};
+use crate::graph::assembly::{Assembly, weight};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
+use crate::graph::tensor::Role;
+use crate::graph::tower::{Tower, TowerPart};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// The names inside a layer, which many encoders took over.
+pub const NAMES: EncoderNames = EncoderNames {
+    norms: ["layer_norm1", "layer_norm2"],
+    qkv: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+    out: "self_attn.out_proj",
+    network: &["mlp.fc1", "mlp.fc2"],
+};
+
+/// What CLIP and SigLIP have in common, and where they differ.
+struct Vit {
+    hidden: Count,
+    positions: Count,
+    parts: Vec<TowerPart>,
+}
+
+/// `clip` has a class token and a norm before its layers; SigLIP has neither but a bias on its patches.
+fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
+    keys.set_aside(&["projection_dim", "vocab_size", "initializer_factor", "vision_use_head"]);
+    keys.only("num_channels", &json!(3))?;
+    let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
+    let patch = keys.count("patch_size")?;
+    let side = side(keys.count("image_size")?, patch)?;
+    let positions = side * side + u64::from(clip);
+    let positions =
+        Count::derived("positions", positions, "(image_size / patch_size)², and a class token in CLIP");
+    let mut block = Assembly::default();
+    let mut embeddings = vec![("embeddings.position_embedding.weight", vec![positions.value, hidden.value])];
+    if clip {
+        embeddings.push(("embeddings.class_embedding", vec![hidden.value]));
+    }
+    let shape = vec![hidden.value, 3, patch.value, patch.value];
+    let patches = Patches { tensor: "embeddings.patch_embedding", shape, bias: !clip, embeddings };
+    let stream = patches.assemble(&mut block, hidden);
+    if clip {
+        norm(&mut block, stream, "pre_norm", "pre_layrnorm", hidden, true);
+    }
+    let prefix = "model.vision_tower";
+    let stem = once(block, "patches", prefix, Some(positions));
+    let encoder = Encoder {
+        hidden,
+        heads,
+        intermediate: keys.count("intermediate_size")?,
+        shift: true,
+        qkv_bias: [true; 3],
+        out_bias: true,
+        network_bias: true,
+        names: &NAMES,
+    };
+    let layers = encoder.layers(
+        &format!("{prefix}.encoder.layers"),
+        keys.count("num_hidden_layers")?,
+        Some(positions),
+        &[],
+    )?;
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    norm(&mut block, stream, "post_norm", "post_layernorm", hidden, true);
+    let last = once(block, "post_norm", prefix, Some(positions));
+    Ok(Vit { hidden, positions, parts: vec![stem, layers, last] })
+}
+
+/// LLaVA: CLIP, then two matrices into the language model's width.
+pub fn llava(keys: &Keys<'_>, text: Count, bias: bool) -> Result<Tower, Error> {
+    keys.only("model_type", &json!("clip_vision_model"))?;
+    let Vit { hidden, positions, mut parts } = vit(keys, true)?;
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
+    let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
+    two_layers(&mut block, stream, up, down);
+    let tokens = Count::derived("image_tokens", positions.value - 1, "(image_size / patch_size)²");
+    parts.push(once(block, "projector", "model.multi_modal_projector", Some(tokens)));
+    Ok(Tower { name: "vision", parts })
+}
+
+/// Gemma-3: SigLIP, pooled to `mm_tokens_per_image`, a norm and one matrix.
+pub fn gemma3(keys: &Keys<'_>, text: Count, tokens: Count) -> Result<Tower, Error> {
+    keys.only("model_type", &json!("siglip_vision_model"))?;
+    let Vit { hidden, mut parts, .. } = vit(keys, false)?;
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    let normed = norm(&mut block, stream, "projector_norm", "mm_soft_emb_norm", hidden, false);
+    let matrix = weight("mm_input_projection_weight", vec![hidden.value, text.value], Role::Tower);
+    let projection = Operator::Linear { input: hidden, output: text, split: Split::Replicate };
+    block.node("projection", projection, vec![matrix], &[normed]);
+    parts.push(once(block, "projector", "model.multi_modal_projector", Some(tokens)));
+    Ok(Tower { name: "vision", parts })
+}

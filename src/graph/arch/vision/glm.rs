@@ -1,0 +1,79 @@
+//! GLM-4.1V's encoder: RMSNorm, gated networks, a convolution that merges neighbours, a gated merger.
+//!
+//! Defaults of missing keys: `Glm4vVisionConfig` of transformers.
+
+use serde_json::json;
+
+use super::{merged, side};
+use crate::graph::assembly::{Assembly, weight};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::tensor::Role;
+use crate::graph::tower::Tower;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: EncoderNames = EncoderNames {
+    norms: ["norm1", "norm2"],
+    qkv: ["attn.qkv"; 3],
+    out: "attn.proj",
+    network: &["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
+};
+
+/// The tower. Layers are as wide inside as the language model; the merger is `intermediate_size` wide.
+pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
+    keys.set_aside(&["model_type", "hidden_dropout_prob"]);
+    keys.only("in_channels", &json!(3))?;
+    let (hidden, out) = (keys.count_or("hidden_size", 1536)?, keys.count_or("out_hidden_size", 4096)?);
+    let patch = keys.count_or("patch_size", 14)?;
+    let side = side(keys.count_or("image_size", 336)?, patch)?;
+    let positions = Count::derived("positions", side * side, "(image_size / patch_size)²");
+    let frames = keys.count_or("temporal_patch_size", 2)?.value;
+    let merge = keys.count_or("spatial_merge_size", 2)?;
+    let prefix = "model.visual";
+    let mut block = Assembly::default();
+    let embeddings = vec![("embeddings.position_embedding.weight", vec![positions.value, hidden.value])];
+    let shape = vec![hidden.value, 3, frames, patch.value, patch.value];
+    let patches = Patches { tensor: "patch_embed.proj", shape, bias: true, embeddings };
+    let stream = patches.assemble(&mut block, hidden);
+    norm(&mut block, stream, "pre_norm", "post_conv_layernorm", hidden, false);
+    let stem = once(block, "patches", prefix, Some(positions));
+    let bias = keys.flag("attention_bias", false)?;
+    let encoder = Encoder {
+        hidden,
+        heads: keys.count_or("num_heads", 12)?,
+        intermediate: out,
+        shift: false,
+        qkv_bias: [bias; 3],
+        out_bias: false,
+        network_bias: false,
+        names: &NAMES,
+    };
+    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 24)?, Some(positions), &[])?;
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    norm(&mut block, stream, "post_norm", "post_layernorm", hidden, false);
+    let last = once(block, "post_norm", prefix, Some(positions));
+    let mut block = Assembly::default();
+    let wide = super::merged_width(hidden, merge);
+    let stream = block.input(wide);
+    let kernel = vec![out.value, hidden.value, merge.value, merge.value];
+    let weights = vec![
+        weight("downsample.weight", kernel, Role::Tower),
+        weight("downsample.bias", vec![out.value], Role::Bias),
+    ];
+    let convolution = Operator::Linear { input: wide, output: out, split: Split::Replicate };
+    let stream = block.node("downsample", convolution, weights, &[stream]);
+    let matrix = |name, tensor, input, output| Projection { name, tensor, input, output, bias: false };
+    let stream = linear(&mut block, stream, matrix("merger_proj", "merger.proj", out, out), Split::Replicate);
+    let stream = norm(&mut block, stream, "merger_norm", "merger.post_projection_norm", out, true);
+    let inner = keys.count_or("intermediate_size", 13696)?;
+    let gate = linear(&mut block, stream, matrix("gate_proj", "merger.gate_proj", out, inner), Split::Column);
+    let up = linear(&mut block, stream, matrix("up_proj", "merger.up_proj", out, inner), Split::Column);
+    let activation = Operator::Activation { width: inner, gated: true };
+    let activated = block.node("activation", activation, vec![], &[gate, up]);
+    linear(&mut block, activated, matrix("down_proj", "merger.down_proj", inner, out), Split::Row);
+    let merger = once(block, "merger", prefix, merged(Some(positions), merge));
+    Ok(Tower { name: "vision", parts: vec![stem, layers, last, merger] })
+}

@@ -1,0 +1,99 @@
+//! Llama-4's encoder: a class token last, pixel shuffle, an adapter and a projector.
+//!
+//! Defaults of missing keys: `Llama4VisionConfig` of transformers.
+
+use serde_json::json;
+
+use super::{side, two_layers};
+use crate::graph::assembly::Assembly;
+use crate::graph::operator::Split;
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::tower::Tower;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: EncoderNames = EncoderNames {
+    norms: ["input_layernorm", "post_attention_layernorm"],
+    qkv: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+    out: "self_attn.o_proj",
+    network: &["mlp.fc1", "mlp.fc2"],
+};
+
+/// The tower; `text` is the language model's width. Positions are those of one tile.
+pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
+    keys.set_aside(&["model_type", "vision_feature_layer", "projector_dropout", "norm_eps"]);
+    keys.only("num_channels", &json!(3))?;
+    keys.only("multi_modal_projector_bias", &json!(false))?;
+    keys.only("pixel_shuffle_ratio", &serde_json::from_str("0.5").expect("a number"))?;
+    keys.only("vision_feature_select_strategy", &json!("default"))?;
+    let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
+    let patch = keys.count_or("patch_size", 14)?;
+    let side = side(keys.count("image_size")?, patch)?;
+    let positions =
+        Count::derived("positions", side * side + 1, "(image_size / patch_size)² and a class token");
+    let prefix = "vision_model";
+    let mut block = Assembly::default();
+    let shape = vec![hidden.value, 3 * patch.value * patch.value];
+    let embeddings = vec![
+        ("class_embedding", vec![hidden.value]),
+        ("positional_embedding_vlm", vec![positions.value, hidden.value]),
+    ];
+    let patches = Patches { tensor: "patch_embedding.linear", shape, bias: false, embeddings };
+    let stream = patches.assemble(&mut block, hidden);
+    norm(&mut block, stream, "pre_norm", "layernorm_pre", hidden, true);
+    let stem = once(block, "patches", prefix, Some(positions));
+    let intermediate = keys.count("intermediate_size")?;
+    let encoder = Encoder {
+        hidden,
+        heads,
+        intermediate,
+        shift: true,
+        qkv_bias: [true; 3],
+        out_bias: true,
+        network_bias: true,
+        names: &NAMES,
+    };
+    let layers = encoder.layers(
+        "vision_model.model.layers",
+        keys.count("num_hidden_layers")?,
+        Some(positions),
+        &[],
+    )?;
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    norm(&mut block, stream, "post_norm", "layernorm_post", hidden, true);
+    let last = once(block, "post_norm", prefix, Some(positions));
+    let tokens = Some(Count::derived(
+        "image_tokens",
+        side * side / 4,
+        "(image_size / patch_size)² × pixel_shuffle_ratio²",
+    ));
+    let (inner, out) = (keys.count("projector_input_dim")?, keys.count("projector_output_dim")?);
+    let mut block = Assembly::default();
+    let stream = block.input(intermediate);
+    let up = Projection {
+        name: "adapter_1",
+        tensor: "vision_adapter.mlp.fc1",
+        input: intermediate,
+        output: inner,
+        bias: false,
+    };
+    let down = Projection {
+        name: "adapter_2",
+        tensor: "vision_adapter.mlp.fc2",
+        input: inner,
+        output: out,
+        bias: false,
+    };
+    two_layers(&mut block, stream, up, down);
+    let adapter = once(block, "adapter", prefix, tokens);
+    let width = keys.count("vision_output_dim")?;
+    let mut block = Assembly::default();
+    let stream = block.input(width);
+    let matrix =
+        Projection { name: "projection", tensor: "linear_1", input: width, output: text, bias: false };
+    linear(&mut block, stream, matrix, Split::Replicate);
+    let projector = once(block, "projector", "multi_modal_projector", tokens);
+    Ok(Tower { name: "vision", parts: vec![stem, layers, last, adapter, projector] })
+}

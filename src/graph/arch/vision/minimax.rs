@@ -1,0 +1,74 @@
+//! MiniMax-M3's encoder: CLIP's layers with rotary positions, frames in pairs, two projectors.
+//!
+//! Defaults of missing keys: `MiniMaxM3VLVisionConfig` of transformers.
+
+use serde_json::json;
+
+use super::clip::NAMES;
+use super::{merged, merged_width, side, two_layers};
+use crate::graph::assembly::Assembly;
+use crate::graph::part::encoder::{Encoder, Patches, Projection, norm, once};
+use crate::graph::tower::Tower;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// The tower; `text` is the language model's width, `projector` that between the first two matrices.
+pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Error> {
+    keys.set_aside(&[
+        "model_type",
+        "vocab_size",
+        "projection_dim",
+        "initializer_factor",
+        "vision_segment_max_frames",
+    ]);
+    keys.only("num_channels", &json!(3))?;
+    keys.only("position_embedding_type", &json!("rope"))?;
+    keys.only("rope_mode", &json!("3d"))?;
+    let compression = keys.section("img_token_compression_config")?;
+    compression.only("image_token_compression_method", &json!("patch_merge"))?;
+    let merge = compression.count("spatial_merge_size")?;
+    let frames = compression.count("temporal_patch_size")?.value;
+    let (hidden, heads) = (keys.count_or("hidden_size", 1280)?, keys.count_or("num_attention_heads", 16)?);
+    let patch = keys.count_or("patch_size", 14)?;
+    let side = side(keys.count_or("image_size", 2016)?, patch)?;
+    let positions =
+        Some(Count::derived("positions", side * side, "(image_size / patch_size)², the largest image"));
+    let prefix = "model.vision_tower";
+    let mut block = Assembly::default();
+    let shape = vec![hidden.value, 3, frames, patch.value, patch.value];
+    let patches = Patches { tensor: "embeddings.proj", shape, bias: false, embeddings: vec![] };
+    let stream = patches.assemble(&mut block, hidden);
+    norm(&mut block, stream, "pre_norm", "pre_layrnorm", hidden, true);
+    let stem = once(block, "patches", prefix, positions);
+    let encoder = Encoder {
+        hidden,
+        heads,
+        intermediate: keys.count_or("intermediate_size", 5120)?,
+        shift: true,
+        qkv_bias: [true; 3],
+        out_bias: true,
+        network_bias: true,
+        names: &NAMES,
+    };
+    let layers = keys.count_or("num_hidden_layers", 32)?;
+    let layers = encoder.layers(&format!("{prefix}.layers"), layers, positions, &[])?;
+    let prefix = "model.multi_modal_projector";
+    let matrix = |name, input, output| Projection { name, tensor: name, input, output, bias: true };
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    two_layers(
+        &mut block,
+        stream,
+        matrix("linear_1", hidden, projector),
+        matrix("linear_2", projector, text),
+    );
+    let each = once(block, "projector", prefix, positions);
+    let wide = merged_width(text, merge);
+    let mut block = Assembly::default();
+    let stream = block.input(wide);
+    let (up, down) = (matrix("merge_linear_1", wide, projector), matrix("merge_linear_2", projector, text));
+    two_layers(&mut block, stream, up, down);
+    let joined = once(block, "merger", prefix, merged(positions, merge));
+    Ok(Tower { name: "vision", parts: vec![stem, layers, each, joined] })
+}

@@ -1,0 +1,71 @@
+//! Kimi-K2.5's encoder (MoonViT): a grid of learned positions, images of any size, neighbours merged.
+//!
+//! Every key must be stated: only the wrapper's own names are read.
+
+use serde_json::json;
+
+use super::{merged_width, two_layers};
+use crate::graph::assembly::Assembly;
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
+use crate::graph::tower::Tower;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: EncoderNames = EncoderNames {
+    norms: ["norm1", "norm2"],
+    qkv: ["attn.q_proj", "attn.k_proj", "attn.v_proj"],
+    out: "attn.proj",
+    network: &["mlp.fc1", "mlp.fc2"],
+};
+
+/// The tower; `text` is the language model's width.
+pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
+    // The time grid and the rest say how positions are mixed, not what is learned.
+    keys.set_aside(&["model_type", "init_pos_emb_time", "projector_hidden_act", "projector_ln_eps"]);
+    keys.only("merge_kernel_size", &json!([2, 2]))?;
+    keys.only("merge_type", &json!("sd2_tpool"))?;
+    keys.only("mm_projector_type", &json!("patchmerger"))?;
+    keys.only("pos_emb_type", &json!("divided_fixed"))?;
+    keys.only("video_attn_type", &json!("spatial_temporal"))?;
+    keys.only("text_hidden_size", &json!(text.value))?;
+    let (hidden, heads) = (keys.count("vt_hidden_size")?, keys.count("vt_num_attention_heads")?);
+    keys.only("mm_hidden_size", &json!(hidden.value))?;
+    let grid = [keys.count("init_pos_emb_height")?.value, keys.count("init_pos_emb_width")?.value];
+    let patch = keys.count("patch_size")?.value;
+    let prefix = "model.vision_tower";
+    let mut block = Assembly::default();
+    let embeddings = vec![("patch_embed.pos_emb.position_embeddings", vec![grid[0], grid[1], hidden.value])];
+    let shape = vec![hidden.value, 3, patch, patch];
+    Patches { tensor: "patch_embed.proj", shape, bias: true, embeddings }.assemble(&mut block, hidden);
+    let stem = once(block, "patches", prefix, None);
+    let encoder = Encoder {
+        hidden,
+        heads,
+        intermediate: keys.count("vt_intermediate_size")?,
+        shift: true,
+        qkv_bias: [true; 3],
+        out_bias: true,
+        network_bias: true,
+        names: &NAMES,
+    };
+    let layers =
+        encoder.layers(&format!("{prefix}.layers"), keys.count("vt_num_hidden_layers")?, None, &[])?;
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    norm(&mut block, stream, "post_norm", "final_layernorm", hidden, true);
+    let last = once(block, "post_norm", prefix, None);
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    norm(&mut block, stream, "projector_norm", "pre_norm", hidden, true);
+    let normed = once(block, "projector_norm", "model.mm_projector", None);
+    let two = Count::derived("merge", 2, "merge_kernel_size");
+    let wide = merged_width(hidden, two);
+    let mut block = Assembly::default();
+    let stream = block.input(wide);
+    let up = Projection { name: "in_proj", tensor: "in_proj", input: wide, output: wide, bias: true };
+    let down = Projection { name: "out_proj", tensor: "out_proj", input: wide, output: text, bias: true };
+    two_layers(&mut block, stream, up, down);
+    let projector = once(block, "projector", "model.mm_projector", None);
+    Ok(Tower { name: "vision", parts: vec![stem, layers, last, normed, projector] })
+}

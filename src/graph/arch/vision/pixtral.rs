@@ -1,0 +1,85 @@
+//! Pixtral's encoder with Mistral-3's patch merger and projector. Images may have any size up to `image_size`.
+//!
+//! Defaults of missing keys: `PixtralVisionConfig`, `Mistral3Config` of transformers.
+
+use serde_json::json;
+
+use super::{merged, merged_width, side, two_layers};
+use crate::graph::assembly::Assembly;
+use crate::graph::operator::Split;
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::tower::Tower;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: EncoderNames = EncoderNames {
+    norms: ["attention_norm", "ffn_norm"],
+    qkv: ["attention.q_proj", "attention.k_proj", "attention.v_proj"],
+    out: "attention.o_proj",
+    network: &["feed_forward.gate_proj", "feed_forward.up_proj", "feed_forward.down_proj"],
+};
+
+/// What the wrapper says of the projector.
+pub struct Projector {
+    /// Width of the language model.
+    pub text: Count,
+    /// Neighbours per side that become one token.
+    pub merge: Count,
+    /// Biases of its two matrices.
+    pub bias: bool,
+}
+
+/// The tower; a largest image is what it computes.
+pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
+    let Projector { text, merge, bias } = *projector;
+    keys.only("model_type", &json!("pixtral"))?;
+    keys.only("num_channels", &json!(3))?;
+    let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
+    if hidden.value.is_multiple_of(heads.value) {
+        keys.only("head_dim", &json!(hidden.value / heads.value))?;
+    }
+    let patch = keys.count_or("patch_size", 16)?;
+    let side = side(keys.count_or("image_size", 1024)?, patch)?;
+    let positions =
+        Some(Count::derived("positions", side * side, "(image_size / patch_size)², the largest image"));
+    let prefix = "model.vision_tower";
+    let mut block = Assembly::default();
+    let shape = vec![hidden.value, 3, patch.value, patch.value];
+    let patches = Patches { tensor: "patch_conv", shape, bias: false, embeddings: vec![] };
+    let stream = patches.assemble(&mut block, hidden);
+    norm(&mut block, stream, "pre_norm", "ln_pre", hidden, false);
+    let stem = once(block, "patches", prefix, positions);
+    let encoder = Encoder {
+        hidden,
+        heads,
+        intermediate: keys.count("intermediate_size")?,
+        shift: false,
+        qkv_bias: [false; 3],
+        out_bias: false,
+        network_bias: false,
+        names: &NAMES,
+    };
+    let layers = keys.count("num_hidden_layers")?;
+    let layers = encoder.layers(&format!("{prefix}.transformer.layers"), layers, positions, &[])?;
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    norm(&mut block, stream, "projector_norm", "norm", hidden, false);
+    let normed = once(block, "projector_norm", "model.multi_modal_projector", positions);
+    let mut block = Assembly::default();
+    let wide = merged_width(hidden, merge);
+    let stream = block.input(wide);
+    let merging = Projection {
+        name: "merging_layer",
+        tensor: "patch_merger.merging_layer",
+        input: wide,
+        output: hidden,
+        bias: false,
+    };
+    let stream = linear(&mut block, stream, merging, Split::Replicate);
+    let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
+    let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
+    two_layers(&mut block, stream, up, down);
+    let projector = once(block, "projector", "model.multi_modal_projector", merged(positions, merge));
+    Ok(Tower { name: "vision", parts: vec![stem, layers, normed, projector] })
+}

@@ -1,0 +1,152 @@
+//! The encoders of Qwen2-VL, 2.5-VL and 3-VL: images of any size, patches merged by `spatial_merge_size`.
+//!
+//! Defaults of missing keys: the vision configurations of these classes in transformers.
+
+use serde_json::json;
+
+use super::{merged_width, two_layers};
+use crate::graph::assembly::Assembly;
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
+use crate::graph::tower::{Tower, TowerPart};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// The checkpoint's name of the tower.
+const PREFIX: &str = "model.visual";
+
+const fn names(network: &'static [&'static str]) -> EncoderNames {
+    EncoderNames { norms: ["norm1", "norm2"], qkv: ["attn.qkv"; 3], out: "attn.proj", network }
+}
+
+const QWEN2: EncoderNames = names(&["mlp.fc1", "mlp.fc2"]);
+const QWEN2_5: EncoderNames = names(&["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]);
+const QWEN3: EncoderNames = names(&["mlp.linear_fc1", "mlp.linear_fc2"]);
+
+/// Patches as all of them cut them, `[hidden, channels, frames, patch, patch]`.
+fn patches(
+    keys: &Keys<'_>,
+    hidden: Count,
+    patch: u64,
+    bias: bool,
+    embeddings: Vec<(&'static str, Vec<u64>)>,
+) -> Result<TowerPart, Error> {
+    // `in_chans` and `spatial_patch_size` are old names that the classes do not read.
+    keys.set_aside(&["in_chans", "spatial_patch_size", "model_type", "tokens_per_second"]);
+    let channels = keys.count_or("in_channels", 3)?;
+    let frames = keys.count_or("temporal_patch_size", 2)?;
+    let patch = keys.count_or("patch_size", patch)?.value;
+    let mut block = Assembly::default();
+    let shape = vec![hidden.value, channels.value, frames.value, patch, patch];
+    Patches { tensor: "patch_embed.proj", shape, bias, embeddings }.assemble(&mut block, hidden);
+    Ok(once(block, "patches", PREFIX, None))
+}
+
+/// A merger: neighbours side by side through two matrices. `narrow`: the norm comes before they are laid together.
+struct Merger {
+    prefix: String,
+    norm: &'static str,
+    shift: bool,
+    narrow: bool,
+    matrices: [&'static str; 2],
+}
+
+impl Merger {
+    fn parts(&self, hidden: Count, merge: Count, out: Count) -> Vec<TowerPart> {
+        let wide = merged_width(hidden, merge);
+        let mut parts = vec![];
+        let normed = if self.narrow { hidden } else { wide };
+        let mut block = Assembly::default();
+        let stream = block.input(normed);
+        norm(&mut block, stream, "merger_norm", self.norm, normed, self.shift);
+        parts.push(once(block, "merger_norm", &self.prefix, None));
+        let mut block = Assembly::default();
+        let stream = block.input(wide);
+        let [up, down] = self.matrices;
+        let up = Projection { name: "merger_1", tensor: up, input: wide, output: wide, bias: true };
+        let down = Projection { name: "merger_2", tensor: down, input: wide, output: out, bias: true };
+        two_layers(&mut block, stream, up, down);
+        parts.push(once(block, "merger", &self.prefix, None));
+        parts
+    }
+}
+
+/// Qwen2-VL: LayerNorm, a plain network of `mlp_ratio`; `hidden_size` is the language model's width.
+pub fn qwen2(keys: &Keys<'_>) -> Result<Tower, Error> {
+    let hidden = keys.count_or("embed_dim", 1280)?;
+    let out = keys.count("hidden_size")?;
+    let ratio = keys.count_or("mlp_ratio", 4)?;
+    let intermediate = Count::derived("intermediate", hidden.value * ratio.value, "embed_dim × mlp_ratio");
+    let stem = patches(keys, hidden, 14, false, vec![])?;
+    let encoder = encoder(keys, hidden, intermediate, true, &QWEN2)?;
+    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 32)?, None, &[])?;
+    let merge = keys.count_or("spatial_merge_size", 2)?;
+    let merger = old_merger(true);
+    Ok(Tower { name: "vision", parts: [vec![stem, layers], merger.parts(hidden, merge, out)].concat() })
+}
+
+/// Qwen2.5-VL: RMSNorm, a gated network; most layers attend inside windows.
+pub fn qwen2_5(keys: &Keys<'_>) -> Result<Tower, Error> {
+    keys.set_aside(&["window_size", "fullatt_block_indexes"]);
+    let hidden = keys.count("hidden_size")?;
+    let stem = patches(keys, hidden, 14, false, vec![])?;
+    let intermediate = keys.count_or("intermediate_size", 3420)?;
+    let encoder = encoder(keys, hidden, intermediate, false, &QWEN2_5)?;
+    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 32)?, None, &[])?;
+    let (merge, out) = (keys.count_or("spatial_merge_size", 2)?, keys.count_or("out_hidden_size", 3584)?);
+    let merger = old_merger(false);
+    Ok(Tower { name: "vision", parts: [vec![stem, layers], merger.parts(hidden, merge, out)].concat() })
+}
+
+/// Qwen3-VL: learned positions, and further mergers that feed early layers of the language model.
+pub fn qwen3(keys: &Keys<'_>) -> Result<Tower, Error> {
+    qwen3_5(keys.stated("deepstack_visual_indexes")?)
+}
+
+/// Qwen3.5: the same, without further mergers unless the file states them.
+pub fn qwen3_5(keys: &Keys<'_>) -> Result<Tower, Error> {
+    let hidden = keys.count_or("hidden_size", 1152)?;
+    let positions = keys.count_or("num_position_embeddings", 2304)?;
+    let table = vec![("pos_embed.weight", vec![positions.value, hidden.value])];
+    let stem = patches(keys, hidden, 16, true, table)?;
+    let intermediate = keys.count_or("intermediate_size", 4304)?;
+    let encoder = encoder(keys, hidden, intermediate, true, &QWEN3)?;
+    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 27)?, None, &[])?;
+    let (merge, out) = (keys.count_or("spatial_merge_size", 2)?, keys.count_or("out_hidden_size", 3584)?);
+    let deep = keys.numbers("deepstack_visual_indexes")?.unwrap_or_default();
+    let merger = |prefix, narrow| {
+        let matrices = ["linear_fc1", "linear_fc2"];
+        Merger { prefix, norm: "norm", shift: true, narrow, matrices }.parts(hidden, merge, out)
+    };
+    let mut parts = vec![stem, layers];
+    parts.extend(merger(format!("{PREFIX}.merger"), true));
+    parts.extend(
+        (0..deep.len()).flat_map(|index| merger(format!("{PREFIX}.deepstack_merger_list.{index}"), false)),
+    );
+    Ok(Tower { name: "vision", parts })
+}
+
+fn old_merger(shift: bool) -> Merger {
+    let prefix = format!("{PREFIX}.merger");
+    Merger { prefix, norm: "ln_q", shift, narrow: true, matrices: ["mlp.0", "mlp.2"] }
+}
+
+fn encoder(
+    keys: &Keys<'_>,
+    hidden: Count,
+    intermediate: Count,
+    shift: bool,
+    names: &'static EncoderNames,
+) -> Result<Encoder, Error> {
+    keys.only("attention_bias", &json!(true))?;
+    Ok(Encoder {
+        hidden,
+        heads: keys.count_or("num_heads", 16)?,
+        intermediate,
+        shift,
+        qkv_bias: [true; 3],
+        out_bias: true,
+        network_bias: true,
+        names,
+    })
+}

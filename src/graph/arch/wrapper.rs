@@ -1,0 +1,150 @@
+//! What vision-language models have in common: a language model under another name, and towers beside it.
+//!
+//! Knows no family: each says where its parts lie.
+
+use petgraph::graph::NodeIndex;
+
+use crate::graph::assembly::weight;
+use crate::graph::model::{Block, ModelGraph};
+use crate::graph::operator::Operator;
+use crate::graph::tensor::Role;
+use crate::graph::tower::Tower;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// Keys that older transformers wrote into every configuration; none of them shapes a model.
+const WRITTEN_BY_OLD_VERSIONS: &[&str] = &[
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "chunk_size_feed_forward",
+    "diversity_penalty",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "for_llm_compressor",
+    "init_std",
+    "length_penalty",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "problem_type",
+    "pruned_heads",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "top_k",
+    "typical_p",
+];
+
+/// Keys of wrappers that say how images enter the prompt.
+const PROMPT: &[&str] = &[
+    "image_token_id",
+    "image_token_index",
+    "image_start_token_id",
+    "image_end_token_id",
+    "image_seq_length",
+    "boi_token_index",
+    "boi_token_id",
+    "eoi_token_index",
+    "eoi_token_id",
+    "video_token_id",
+    "video_token_index",
+    "video_start_token_id",
+    "video_end_token_id",
+    "vision_start_token_id",
+    "vision_end_token_id",
+    "vision_token_id",
+    "ignore_index",
+    "projector_hidden_act",
+    "vision_feature_layer",
+    "vision_feature_select_strategy",
+];
+
+/// Accounts for keys of the wrapper that only say how images enter the prompt.
+pub fn set_prompt_aside(keys: &Keys<'_>) {
+    keys.set_aside(PROMPT);
+}
+
+/// The keys of the language model.
+pub fn text<'c>(keys: &Keys<'c>) -> Result<Keys<'c>, Error> {
+    let text = keys.section("text_config")?;
+    text.set_aside(WRITTEN_BY_OLD_VERSIONS);
+    Ok(text)
+}
+
+/// The keys of the encoder. Without them the class's defaults would make another model: it is refused.
+pub fn vision<'c>(keys: &Keys<'c>) -> Result<Keys<'c>, Error> {
+    let vision = keys.section("vision_config")?;
+    vision.set_aside(WRITTEN_BY_OLD_VERSIONS);
+    // An encoder has no vocabulary to tie.
+    vision.set_aside(&["tie_word_embeddings"]);
+    Ok(vision)
+}
+
+/// Where a wrapper keeps its language model.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// What `model` of the language model is called, e.g. `model.language_model`.
+    pub model: &'static str,
+    /// What its `lm_head` is called.
+    pub head: &'static str,
+}
+
+/// As transformers 5 names most wrappers.
+pub const INSIDE_MODEL: Place = Place { model: "model.language_model", head: "lm_head" };
+
+/// The language model under its name inside the wrapper, with its towers.
+pub fn wrap(mut graph: ModelGraph, place: Place, towers: Vec<Tower>) -> ModelGraph {
+    let renamed = |name: &str| match (name.strip_prefix("model."), name.strip_prefix("lm_head.")) {
+        (Some(rest), _) => format!("{}.{rest}", place.model),
+        (_, Some(rest)) => format!("{}.{rest}", place.head),
+        _ => name.to_owned(),
+    };
+    let whole = |block: &mut Block| {
+        for node in block.graph.node_weights_mut() {
+            node.weights.iter_mut().for_each(|weight| weight.name = renamed(&weight.name));
+        }
+    };
+    whole(&mut graph.embedding);
+    whole(&mut graph.head);
+    graph.mtp.iter_mut().for_each(|weight| weight.name = renamed(&weight.name));
+    graph.layer_prefix = renamed(&graph.layer_prefix);
+    graph.towers = towers;
+    graph
+}
+
+/// The language model with its head tied or not as the wrapper says, which overrules the language model's own key.
+///
+/// # Errors
+/// Both say, and not the same.
+pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<ModelGraph, Error> {
+    if !keys.has("tie_word_embeddings") {
+        return Ok(graph);
+    }
+    let tied = keys.flag("tie_word_embeddings", graph.tied)?;
+    if text.has("tie_word_embeddings") && text.flag("tie_word_embeddings", tied)? != tied {
+        return Err(Error::new(
+            "tie_word_embeddings",
+            format!("{tied}, and {} in text_config", !tied),
+            "the same in both places",
+            "copy both from the model's config.json",
+        ));
+    }
+    let vocabulary = |node: &NodeIndex| match graph.head.graph[*node].operator {
+        Operator::Linear { input, output, .. } if graph.head.graph[*node].name == "lm_head" => {
+            Some((*node, vec![output.value, input.value]))
+        }
+        _ => None,
+    };
+    let found = graph.head.order.iter().find_map(vocabulary);
+    if let Some((node, shape)) = found.filter(|_| tied != graph.tied) {
+        let stored = weight("lm_head.weight", shape, Role::LmHead);
+        graph.head.graph[node].weights = if tied { vec![] } else { vec![stored] };
+        graph.tied = tied;
+    }
+    Ok(graph)
+}

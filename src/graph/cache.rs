@@ -1,0 +1,157 @@
+//! What a layer keeps of each sequence between steps: keys and values that grow, states that do not.
+//!
+//! Knows elements and how far tensor parallelism divides them, not the number format of keys and values.
+
+use super::reach::Reach;
+use crate::quantity::count::Count;
+
+/// One of the things that a layer keeps of a sequence, whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cache {
+    /// Keys and values per head, for each token in reach.
+    Heads {
+        /// Key and value heads.
+        kv_heads: Count,
+        /// Elements of a key.
+        head_dim: Count,
+        /// Elements of a value.
+        v_head_dim: Count,
+        /// Which keys a query sees, and so which tokens are kept.
+        reach: Reach,
+    },
+    /// MLA: one latent and one rotary key per token for all heads, not divided by tensor parallelism.
+    Latent {
+        /// Elements of the compressed key/value.
+        kv_lora_rank: Count,
+        /// Elements of the shared rotary key.
+        qk_rope_head_dim: Count,
+    },
+    /// Keys of a sparse attention's indexer, one per token for all its heads, in a format of their own.
+    IndexKeys {
+        /// Elements of a key.
+        head_dim: Count,
+        /// Tokens that a key stands for.
+        every: Count,
+    },
+    /// Entries that are key and value at once for all heads, each for one token or for several.
+    Entries {
+        /// Elements of an entry.
+        width: Count,
+        /// Tokens that an entry stands for.
+        every: Count,
+        /// Which tokens are kept.
+        reach: Reach,
+    },
+    /// A state of fixed size, rewritten by every token: it neither grows nor lies in pages.
+    State {
+        /// What holds it, e.g. `conv`, `ssm`.
+        name: &'static str,
+        /// Elements of a sequence.
+        elements: Count,
+        /// Heads, groups or channels that it is divided by; past their number it is repeated.
+        parts: Count,
+        /// How wide an element is.
+        width: StateWidth,
+    },
+}
+
+/// The number format of a state's elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StateWidth {
+    /// The model's own dtype.
+    Native,
+    /// Single precision, whatever the model's dtype.
+    Single,
+}
+
+impl StateWidth {
+    /// Bytes of an element, of a model in a dtype of two bytes.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            StateWidth::Native => 2,
+            StateWidth::Single => 4,
+        }
+    }
+}
+
+impl Cache {
+    /// Elements of keys and values that it keeps per token; index keys and states are counted apart.
+    pub fn elements_per_token(&self) -> u64 {
+        match self {
+            Cache::Heads { kv_heads, head_dim, v_head_dim, .. } => {
+                kv_heads.value * (head_dim.value + v_head_dim.value)
+            }
+            Cache::Latent { kv_lora_rank, qk_rope_head_dim } => kv_lora_rank.value + qk_rope_head_dim.value,
+            Cache::Entries { width, every, .. } => width.value / every.value,
+            Cache::IndexKeys { .. } | Cache::State { .. } => 0,
+        }
+    }
+
+    /// Bytes of a sequence that do not depend on its length, of a model in a dtype of two bytes.
+    pub fn state_bytes(&self) -> u64 {
+        match self {
+            Cache::State { elements, width, .. } => elements.value * width.bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Tokens that it keeps at most.
+    pub fn limit(&self) -> Option<u64> {
+        match self {
+            Cache::Heads { reach, .. } | Cache::Entries { reach, .. } => {
+                reach.limit().map(|tokens| tokens.value)
+            }
+            Cache::Latent { .. } | Cache::IndexKeys { .. } | Cache::State { .. } => None,
+        }
+    }
+
+    /// What one of `tp` tensor-parallel devices keeps.
+    pub fn local(self, tp: u64) -> Cache {
+        match self {
+            Cache::Heads { kv_heads, head_dim, v_head_dim, reach } => {
+                Cache::Heads { kv_heads: kv_heads.split(tp.min(kv_heads.value)), head_dim, v_head_dim, reach }
+            }
+            Cache::State { name, elements, parts, width } => {
+                Cache::State { name, elements: elements.split(tp.min(parts.value)), parts, width }
+            }
+            Cache::Latent { .. } | Cache::IndexKeys { .. } | Cache::Entries { .. } => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(value: u64) -> Count {
+        Count::derived("count", value, "test")
+    }
+
+    #[test]
+    fn heads_are_divided_as_far_as_they_go_and_latents_not_at_all() {
+        let heads = |kv_heads| Cache::Heads {
+            kv_heads,
+            head_dim: count(5),
+            v_head_dim: count(3),
+            reach: Reach::Window(count(7)),
+        };
+        assert_eq!(heads(count(4)).elements_per_token(), 4 * (5 + 3));
+        assert_eq!(heads(count(4)).local(2).elements_per_token(), 2 * (5 + 3));
+        assert_eq!(heads(count(4)).local(16).elements_per_token(), 5 + 3);
+        assert_eq!(heads(count(4)).limit(), Some(7));
+        let latent = Cache::Latent { kv_lora_rank: count(11), qk_rope_head_dim: count(2) };
+        assert_eq!(latent.local(8).elements_per_token(), 11 + 2);
+    }
+
+    #[test]
+    fn a_state_takes_its_bytes_once_and_divides_by_its_parts() {
+        let state = |width| Cache::State { name: "ssm", elements: count(24), parts: count(4), width };
+        assert_eq!(state(StateWidth::Single).state_bytes(), 24 * 4);
+        assert_eq!(state(StateWidth::Native).local(2).state_bytes(), 12 * 2);
+        assert_eq!(state(StateWidth::Native).local(8).state_bytes(), 6 * 2);
+        assert_eq!(
+            (state(StateWidth::Native).elements_per_token(), state(StateWidth::Native).limit()),
+            (0, None)
+        );
+    }
+}

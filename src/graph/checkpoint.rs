@@ -1,0 +1,181 @@
+//! What a model takes as its checkpoint stores it: quantized matrices with their scales, the rest in its dtype.
+//!
+//! Knows layouts of matrices, not number formats as devices compute them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::model::ModelGraph;
+use super::tensor::{Role, Weight};
+use crate::spec::model::ModelConfig;
+use crate::spec::model::quantization::Quantization;
+use crate::spec::model::scheme::{Scheme, Stored};
+
+/// A checkpoint's tensors in bytes, what ships for multi-token prediction included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Checkpoint {
+    /// All bytes of tensors; headers of files come on top.
+    pub bytes: u64,
+    /// Elements in the quantized format.
+    pub quantised: u64,
+    /// Elements in the model's own dtype, buffers in fp32 included.
+    pub native: u64,
+    /// Scales, zero points and orders of the quantized format.
+    pub scales: u64,
+    /// Bytes of those.
+    pub scale_bytes: u64,
+}
+
+impl Checkpoint {
+    /// The checkpoint of `graph` that `config` describes; `None` where its layout is not known to the byte.
+    pub fn of(graph: &ModelGraph, config: &ModelConfig) -> Option<Checkpoint> {
+        let native = match config.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch.")) {
+            Some("bfloat16" | "float16") => 2,
+            Some("float32") => 4,
+            // gpt-oss: what is not quantized is bf16 without a word.
+            None if config.quantization.is_some() => 2,
+            _ => return None,
+        };
+        let layout = match &config.quantization {
+            None => None,
+            Some(quantization) => Some((quantization.scheme?, quantization)),
+        };
+        let mut sum = Checkpoint::default();
+        for tensor in graph.tensors().iter().chain(&graph.mtp) {
+            let scheme = match layout {
+                Some((scheme, quantization)) => Some(scheme)
+                    .filter(|_| convertible(scheme, tensor))
+                    .filter(|_| !kept(tensor, quantization)),
+                None => None,
+            };
+            match scheme {
+                Some(scheme) => sum.add(scheme, tensor, graph.hidden.value),
+                None => {
+                    // Buffers balance experts and are kept in fp32.
+                    sum.bytes += tensor.elements() * if tensor.buffer { 4 } else { native };
+                    sum.native += tensor.elements();
+                }
+            }
+        }
+        Some(sum)
+    }
+
+    fn add(&mut self, scheme: Scheme, tensor: &Weight, hidden: u64) {
+        for (outputs, inputs, times) in matrices(tensor, hidden) {
+            let Stored { elements, scales, scale_bytes } = scheme.matrix(outputs, inputs);
+            self.quantised += times * outputs * inputs;
+            self.scales += times * scales;
+            self.scale_bytes += times * scale_bytes;
+            self.bytes += times * (elements + scale_bytes);
+        }
+    }
+}
+
+/// The matrices of a tensor: outputs, inputs, how many. Checkpoints keep stacked experts apart, gate and up too.
+fn matrices(tensor: &Weight, hidden: u64) -> Vec<(u64, u64, u64)> {
+    match tensor.shape[..] {
+        [outputs, inputs] => vec![(outputs, inputs, 1)],
+        [experts, one, other] => {
+            let joined = tensor.name.ends_with("gate_up_proj");
+            let down = tensor.name.ends_with("down_proj");
+            // `[out, in]`, unless the stream's width lies where it could not: `[in, out]`.
+            let (outputs, inputs) = match (joined, down) {
+                (true, _) if other != hidden && one == hidden => (other, one),
+                (_, true) if one != hidden && other == hidden => (other, one),
+                _ => (one, other),
+            };
+            if joined { vec![(outputs / 2, inputs, 2 * experts)] } else { vec![(outputs, inputs, experts)] }
+        }
+        _ => vec![],
+    }
+}
+
+/// Whether methods of this layout quantize tensors of its kind at all.
+fn convertible(scheme: Scheme, tensor: &Weight) -> bool {
+    let matrix = tensor.shape.len() >= 2 && !tensor.buffer;
+    let kind = match scheme {
+        Scheme::Mxfp4 => tensor.role == Role::Expert,
+        _ => matches!(
+            tensor.role,
+            Role::Attention | Role::Mlp | Role::Expert | Role::SharedExpert | Role::Indexer
+        ),
+    };
+    // Multi-token prediction's projection and the indexer's weights stay as they are (DeepSeek-V3's 41,540,496 scales).
+    matrix && kind && !["eh_proj.weight", "weights_proj.weight"].iter().any(|end| tensor.name.ends_with(end))
+}
+
+/// Whether the checkpoint says that it leaves the tensor's module in the model's dtype.
+fn kept(tensor: &Weight, quantization: &Quantization) -> bool {
+    let module = tensor.name.trim_end_matches(".weight");
+    let mut names = vec![module.to_owned()];
+    if let Some((experts, _)) = module.split_once(".experts.") {
+        names.push(format!("{experts}.experts"));
+        names.push(format!("{experts}.experts.0.down_proj"));
+    }
+    names.extend(names.clone().iter().filter_map(|name| {
+        name.strip_prefix("model.language_model.").map(|rest| format!("language_model.model.{rest}"))
+    }));
+    let patterns = &quantization.modules_to_not_convert;
+    names.iter().any(|name| patterns.iter().any(|pattern| fits(name, pattern)))
+}
+
+/// Whether a pattern means the module: its name, its parents', the end of its name, or either with `*` for anything.
+fn fits(name: &str, pattern: &str) -> bool {
+    let plain = match pattern.strip_prefix("re:") {
+        Some(expression) => {
+            expression.replace(".*", "*").replace("\\.", ".").trim_end_matches('$').to_owned()
+        }
+        None => pattern.to_owned(),
+    };
+    glob(name, &plain) || glob(name, &format!("{plain}.*")) || glob(name, &format!("*.{plain}"))
+}
+
+/// Whether `name` is `pattern`, in which `*` stands for anything.
+fn glob(name: &str, pattern: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let Some(last) = pieces.next_back() else { return rest.is_empty() };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_modules_their_children_and_ends_of_names() {
+        for (pattern, name, means) in [
+            ("lm_head", "lm_head", true),
+            ("model.layers.1.mlp", "model.layers.1.mlp.up_proj", true),
+            ("model.layers.1.mlp", "model.layers.10.mlp.up_proj", false),
+            ("mlp.gate", "model.layers.1.mlp.gate", true),
+            ("mlp.gate", "model.layers.1.mlp.gate_proj", false),
+            ("model.layers.*.self_attn", "model.layers.7.self_attn.q_proj", true),
+            (
+                "language_model.model.layers.0.self_attn*",
+                "language_model.model.layers.0.self_attn.o_proj",
+                true,
+            ),
+            ("re:.*self_attn.*", "model.layers.0.self_attn.k_proj", true),
+            ("re:.*self_attn.*", "model.layers.0.mlp.up_proj", false),
+        ] {
+            assert_eq!(fits(name, pattern), means, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn experts_are_counted_apart_whichever_way_they_are_stacked() {
+        let tensor =
+            |name: &str, shape| Weight { ..crate::graph::assembly::weight(name, shape, Role::Expert) };
+        assert_eq!(matrices(&tensor("mlp.experts.gate_up_proj", vec![8, 20, 6]), 6), [(10, 6, 16)]);
+        assert_eq!(matrices(&tensor("mlp.experts.gate_up_proj", vec![8, 6, 20]), 6), [(10, 6, 16)]);
+        assert_eq!(matrices(&tensor("mlp.experts.down_proj", vec![8, 6, 10]), 6), [(6, 10, 8)]);
+        assert_eq!(matrices(&tensor("mlp.experts.down_proj", vec![8, 10, 6]), 6), [(6, 10, 8)]);
+    }
+}

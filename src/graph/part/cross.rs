@@ -1,0 +1,76 @@
+//! Attention to an encoder's states inside a layer of its own (Llama-3.2-Vision), behind learned gates.
+//!
+//! Knows nothing of the encoder but how many positions it hands over.
+
+use petgraph::graph::NodeIndex;
+
+use super::attention::Attention;
+use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, weight};
+use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::{Role, Weight};
+use crate::quantity::count::Count;
+
+/// Cross-attention, as one layer has it: its geometry is that of the text layers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cross {
+    /// Heads and widths.
+    pub attention: Attention,
+    /// Positions of the encoder that a sequence attends to.
+    pub positions: Count,
+    /// Learned gates of one number on attention and network, by name.
+    pub gates: &'static [&'static str],
+}
+
+impl Cross {
+    /// What a layer of it keeps: keys and values of the encoder's positions, whatever the length of the text.
+    pub fn caches(&self) -> Vec<Cache> {
+        let Attention { kv_heads, head_dim, .. } = self.attention;
+        let elements = self.positions.value * kv_heads.value * 2 * head_dim.value;
+        let elements = Count::derived("cross_kv", elements, "positions × num_key_value_heads × 2 × head_dim");
+        vec![Cache::State { name: "cross_kv", elements, parts: kv_heads, width: StateWidth::Native }]
+    }
+
+    /// Adds the operators, from the normed stream to the output projection.
+    pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
+        let Attention { hidden, heads, kv_heads, head_dim, .. } = self.attention;
+        let wide =
+            |symbol, heads: Count| Count::derived(symbol, heads.value * head_dim.value, "heads × head_dim");
+        let (q_width, kv_width) = (wide("q_width", heads), wide("kv_width", kv_heads));
+        let matrix = |name: &'static str, input, output, split| Matrix {
+            name,
+            tensor: format!("cross_attn.{name}"),
+            input,
+            output,
+            split,
+            role: Role::Attention,
+            bias: false,
+        };
+        let q = block.linear(from, matrix("q_proj", hidden, q_width, Split::Heads));
+        let q_norm = Scale {
+            name: "q_norm",
+            tensor: "cross_attn.q_norm".to_owned(),
+            width: head_dim,
+            rows: heads,
+            split: Split::Heads,
+            affine: Affine::Scale,
+            learns: Rows::Alike,
+        };
+        let q = block.norm(q, q_norm);
+        let mut weights: Vec<Weight> = ["k_proj", "v_proj"]
+            .map(|name| {
+                weight(
+                    format!("cross_attn.{name}.weight"),
+                    vec![kv_width.value, hidden.value],
+                    Role::Attention,
+                )
+            })
+            .to_vec();
+        weights.push(weight("cross_attn.k_norm.weight", vec![head_dim.value], Role::Norm));
+        weights.extend(self.gates.iter().map(|gate| weight(*gate, vec![1], Role::Norm)));
+        let cross =
+            Operator::CrossAttention { heads, kv_heads, head_dim, source: hidden, positions: self.positions };
+        let attention = block.node("cross_attention", cross, weights, &[q]);
+        block.linear(attention, matrix("o_proj", q_width, hidden, Split::Row))
+    }
+}

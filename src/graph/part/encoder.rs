@@ -1,0 +1,192 @@
+//! Layers of vision and audio encoders: attention both ways, then a feed-forward network.
+//!
+//! Knows nothing of which tower has which names, nor of images.
+
+use petgraph::graph::NodeIndex;
+
+use crate::graph::assembly::{Assembly, Matrix, weight};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::reach::Reach;
+use crate::graph::tensor::{Role, Weight};
+use crate::graph::tower::TowerPart;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+
+/// The checkpoint's names inside a layer of an encoder.
+#[derive(Clone, Copy, Debug)]
+pub struct EncoderNames {
+    /// Before attention, and before the feed-forward network.
+    pub norms: [&'static str; 2],
+    /// Projections of queries, keys and values; one name for all: their rows are joined.
+    pub qkv: [&'static str; 3],
+    /// The output projection.
+    pub out: &'static str,
+    /// Matrices of the feed-forward network: up and down, or gate, up and down.
+    pub network: &'static [&'static str],
+}
+
+/// A layer of an encoder.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoder {
+    /// Width of its stream.
+    pub hidden: Count,
+    /// Heads.
+    pub heads: Count,
+    /// Width of its feed-forward network.
+    pub intermediate: Count,
+    /// LayerNorm's shifts beside the scales.
+    pub shift: bool,
+    /// Biases on queries, keys and values.
+    pub qkv_bias: [bool; 3],
+    /// Bias on the output projection.
+    pub out_bias: bool,
+    /// Biases of the feed-forward network.
+    pub network_bias: bool,
+    /// The checkpoint's names.
+    pub names: &'static EncoderNames,
+}
+
+/// A matrix of a tower.
+pub struct Projection {
+    /// The operator's name.
+    pub name: &'static str,
+    /// The checkpoint's name without `.weight`.
+    pub tensor: &'static str,
+    /// Inner dimension.
+    pub input: Count,
+    /// Outer dimension.
+    pub output: Count,
+    /// Whether it adds a bias.
+    pub bias: bool,
+}
+
+impl Encoder {
+    /// `layers` of it under `prefix`, computing `positions` of each image.
+    pub fn layers(
+        &self,
+        prefix: &str,
+        layers: Count,
+        positions: Option<Count>,
+        extra: &[Weight],
+    ) -> Result<TowerPart, Error> {
+        let Encoder { hidden, heads, intermediate, names, .. } = *self;
+        if !hidden.value.is_multiple_of(heads.value) {
+            return Err(Error::new(
+                heads.symbol,
+                heads.value.to_string(),
+                format!("a divisor of the encoder's width {}", hidden.value),
+                "copy both values from the model's config.json",
+            ));
+        }
+        let head_dim = Count::derived("head_dim", hidden.value / heads.value, "width / heads of the encoder");
+        let mut block = Assembly::default();
+        let stream = block.input(hidden);
+        let normed = norm(&mut block, stream, "attention_norm", names.norms[0], hidden, self.shift);
+        let mut qkv = vec![];
+        for ((name, tensor), bias) in
+            ["q_proj", "k_proj", "v_proj"].into_iter().zip(names.qkv).zip(self.qkv_bias)
+        {
+            let projection = Projection { name, tensor, input: hidden, output: hidden, bias };
+            qkv.push(linear(&mut block, normed, projection, Split::Heads));
+        }
+        let reach = Reach::Both;
+        let attention = Operator::Attention {
+            heads,
+            kv_heads: heads,
+            head_dim,
+            v_head_dim: head_dim,
+            reach,
+            shared: false,
+        };
+        let attention = block.node("attention", attention, vec![], &qkv);
+        let out = Projection {
+            name: "o_proj",
+            tensor: names.out,
+            input: hidden,
+            output: hidden,
+            bias: self.out_bias,
+        };
+        let out = linear(&mut block, attention, out, Split::Row);
+        let sum = Operator::Add { width: hidden };
+        let stream = block.node("attention_add", sum.clone(), extra.to_vec(), &[out, stream]);
+        let normed = norm(&mut block, stream, "network_norm", names.norms[1], hidden, self.shift);
+        let (down, wide) = names.network.split_last().expect("a network has matrices");
+        let mut widened = vec![];
+        for (name, tensor) in ["up_proj", "gate_proj"].into_iter().zip(wide.iter().rev()) {
+            let up =
+                Projection { name, tensor, input: hidden, output: intermediate, bias: self.network_bias };
+            widened.push(linear(&mut block, normed, up, Split::Column));
+        }
+        let activation = Operator::Activation { width: intermediate, gated: wide.len() > 1 };
+        let activated = block.node("activation", activation, vec![], &widened);
+        let down = Projection {
+            name: "down_proj",
+            tensor: down,
+            input: intermediate,
+            output: hidden,
+            bias: self.network_bias,
+        };
+        let down = linear(&mut block, activated, down, Split::Row);
+        block.node("network_add", sum, vec![], &[down, stream]);
+        let layers = (0..layers.value as u32).collect();
+        let block = block.finish("encoder_layer", layers, vec![]);
+        Ok(TowerPart { prefix: prefix.to_owned(), block, positions })
+    }
+}
+
+/// Adds a matrix of a tower.
+pub fn linear(block: &mut Assembly, from: NodeIndex, projection: Projection, split: Split) -> NodeIndex {
+    let Projection { name, tensor, input, output, bias } = projection;
+    let tensor = tensor.to_owned();
+    block.linear(from, Matrix { name, tensor, input, output, split, role: Role::Tower, bias })
+}
+
+/// Adds a norm of a tower.
+pub fn norm(
+    block: &mut Assembly,
+    from: NodeIndex,
+    name: &'static str,
+    tensor: &str,
+    width: Count,
+    shift: bool,
+) -> NodeIndex {
+    let mut weights = vec![weight(format!("{tensor}.weight"), vec![width.value], Role::Norm)];
+    if shift {
+        weights.push(weight(format!("{tensor}.bias"), vec![width.value], Role::Norm));
+    }
+    let rows = Count::derived("rows", 1, "one norm per position");
+    block.node(name, Operator::Norm { width, rows, split: Split::Replicate }, weights, &[from])
+}
+
+/// Where pixels come in: patches times a matrix (a convolution without overlap), and embeddings of positions.
+pub struct Patches {
+    /// The checkpoint's name of the matrix, without `.weight`.
+    pub tensor: &'static str,
+    /// Its shape: `[hidden, channels, …, patch, patch]`, or flat.
+    pub shape: Vec<u64>,
+    /// Whether it adds a bias.
+    pub bias: bool,
+    /// Embeddings of positions and classes, by name and shape.
+    pub embeddings: Vec<(&'static str, Vec<u64>)>,
+}
+
+impl Patches {
+    /// Adds the operator; `hidden` is the width of the stream that comes out.
+    pub fn assemble(self, block: &mut Assembly, hidden: Count) -> NodeIndex {
+        let pixels = self.shape[1..].iter().product();
+        let pixels = Count::derived("pixels", pixels, "channels × frames × patch_size²");
+        let stream = block.input(pixels);
+        let mut weights = vec![weight(format!("{}.weight", self.tensor), self.shape, Role::Tower)];
+        if self.bias {
+            weights.push(weight(format!("{}.bias", self.tensor), vec![hidden.value], Role::Bias));
+        }
+        weights.extend(self.embeddings.into_iter().map(|(name, shape)| weight(name, shape, Role::Tower)));
+        let matrix = Operator::Linear { input: pixels, output: hidden, split: Split::Replicate };
+        block.node("patch_embed", matrix, weights, &[stream])
+    }
+}
+
+/// Closes a block that comes once.
+pub fn once(block: Assembly, name: &'static str, prefix: &str, positions: Option<Count>) -> TowerPart {
+    TowerPart { prefix: prefix.to_owned(), block: block.finish(name, vec![], vec![]), positions }
+}

@@ -1,0 +1,90 @@
+//! Kimi Delta Attention: the delta rule with a decay for each key channel, gates of low rank (Kimi-Linear).
+//!
+//! Knows nothing of the layer around it.
+
+use petgraph::graph::NodeIndex;
+
+use super::delta::CHUNK;
+use super::recurrent::{conv_state, convolve, fixed, gate, head_norm, head_state, product, project, small};
+use crate::graph::assembly::Assembly;
+use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::rule::{ConvForm, Rule};
+use crate::quantity::count::Count;
+
+/// Kimi Delta Attention, as one layer has it: as many keys as values, of the same width.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KimiDelta {
+    /// Width of the residual stream.
+    pub hidden: Count,
+    /// Heads.
+    pub heads: Count,
+    /// Elements of a head's query, key and value; the rank of the gates too.
+    pub head_dim: Count,
+    /// Tokens that the convolutions reach over.
+    pub kernel: Count,
+}
+
+impl KimiDelta {
+    fn inner(&self) -> Count {
+        product("kda_width", self.heads, self.head_dim, "heads × head_dim")
+    }
+
+    /// What a layer of it keeps.
+    pub fn caches(&self) -> Vec<Cache> {
+        let KimiDelta { heads, head_dim, kernel, .. } = *self;
+        let channels = Count::derived("conv_width", 3 * self.inner().value, "queries, keys and values");
+        vec![
+            conv_state(channels, kernel, heads),
+            head_state("delta", heads, head_dim, head_dim, StateWidth::Single),
+        ]
+    }
+
+    /// Adds the operators, from the normed stream to the output projection.
+    pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
+        let KimiDelta { hidden, heads, head_dim, kernel, .. } = *self;
+        let inner = self.inner();
+        let mut mixed = vec![];
+        for (name, tensor, conv, conv_tensor) in [
+            ("q_proj", "self_attn.q_proj", "q_conv", "self_attn.q_conv1d"),
+            ("k_proj", "self_attn.k_proj", "k_conv", "self_attn.k_conv1d"),
+            ("v_proj", "self_attn.v_proj", "v_conv", "self_attn.v_conv1d"),
+        ] {
+            let projected = project(block, from, (name, tensor), (hidden, inner), Split::Heads, false);
+            let form = (ConvForm::Activated, Split::Heads, false);
+            mixed.push(convolve(block, &[projected], (conv, conv_tensor), (inner, kernel), form));
+        }
+        let mut low_rank = |names: [(&'static str, &str); 2]| {
+            let a = project(block, from, names[0], (hidden, head_dim), Split::Replicate, false);
+            project(block, a, names[1], (head_dim, inner), Split::Heads, false)
+        };
+        mixed.push(low_rank([("f_a_proj", "self_attn.f_a_proj"), ("f_b_proj", "self_attn.f_b_proj")]));
+        let z = low_rank([("g_a_proj", "self_attn.g_a_proj"), ("g_b_proj", "self_attn.g_b_proj")]);
+        mixed.push(project(
+            block,
+            from,
+            ("b_proj", "self_attn.b_proj"),
+            (hidden, heads),
+            Split::Heads,
+            false,
+        ));
+        let rule = Operator::Recurrence {
+            rule: Rule::ChannelDelta,
+            heads,
+            key_heads: heads,
+            key_dim: head_dim,
+            value_dim: head_dim,
+            gates: Count::derived("gates", head_dim.value + 1, "a decay per key channel and a step"),
+            chunk: Some(fixed("chunk", CHUNK, "64 tokens a chunk, as the kernels compute it")),
+            state: StateWidth::Single,
+        };
+        let weights = vec![
+            small("self_attn.A_log", vec![1, 1, heads.value, 1]),
+            small("self_attn.dt_bias", vec![inner.value]),
+        ];
+        let y = block.node("delta_rule", rule, weights, &mixed);
+        let y = head_norm(block, y, "self_attn.o_norm", (heads, head_dim));
+        let y = gate(block, y, z, inner);
+        project(block, y, ("o_proj", "self_attn.o_proj"), (inner, hidden), Split::Row, false)
+    }
+}

@@ -1,0 +1,74 @@
+//! Lightning attention: linear attention with a fixed decay per head and a gated norm (MiniMax-Text-01).
+//!
+//! Knows nothing of the layer around it.
+
+use petgraph::graph::NodeIndex;
+
+use super::recurrent::{fixed, gate, head_state, product, project};
+use crate::graph::assembly::{Assembly, weight};
+use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::rule::Rule;
+use crate::graph::tensor::{Role, Weight};
+use crate::quantity::count::Count;
+
+/// Lightning attention, as one layer has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lightning {
+    /// Width of the residual stream.
+    pub hidden: Count,
+    /// Heads of queries, keys and values alike.
+    pub heads: Count,
+    /// Elements of a head.
+    pub head_dim: Count,
+    /// Tokens of a chunk in prefill.
+    pub chunk: Count,
+}
+
+impl Lightning {
+    /// What a layer of it keeps.
+    pub fn caches(&self) -> Vec<Cache> {
+        vec![head_state("linear", self.heads, self.head_dim, self.head_dim, StateWidth::Native)]
+    }
+
+    /// Adds the operators, from the normed stream to the output projection.
+    pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
+        let Lightning { hidden, heads, head_dim, chunk } = *self;
+        let inner = product("linear_width", heads, head_dim, "num_attention_heads × head_dim");
+        let qkv = Count::derived("qkv_width", 3 * inner.value, "3 × num_attention_heads × head_dim");
+        let all =
+            project(block, from, ("qkv_proj", "self_attn.qkv_proj"), (hidden, qkv), Split::Heads, false);
+        let all = block.node("activation", Operator::Activation { width: qkv, gated: false }, vec![], &[all]);
+        let rule = Operator::Recurrence {
+            rule: Rule::Decay,
+            heads,
+            key_heads: heads,
+            key_dim: head_dim,
+            value_dim: head_dim,
+            gates: fixed("gates", 0, "the decay is a head's own"),
+            chunk: Some(chunk),
+            state: StateWidth::Native,
+        };
+        let y = block.node("linear_attention", rule, self.decays(), &[all]);
+        let y = block.stream_norm(y, "mixer_norm", "self_attn.norm", crate::graph::assembly::Affine::Scale);
+        let names = ("output_gate", "self_attn.output_gate");
+        let z = project(block, from, names, (hidden, inner), Split::Heads, false);
+        let y = gate(block, y, z, inner);
+        project(block, y, ("out_proj", "self_attn.out_proj"), (inner, hidden), Split::Row, false)
+    }
+
+    /// The decays that the class keeps as buffers: of heads, of queries and keys by place in a chunk, and between places.
+    fn decays(&self) -> Vec<Weight> {
+        let (heads, chunk) = (self.heads.value, self.chunk.value);
+        let buffer = |name: &str, shape| Weight {
+            buffer: true,
+            ..weight(format!("self_attn.{name}"), shape, Role::Recurrence)
+        };
+        vec![
+            buffer("slope_rate", vec![heads, 1, 1]),
+            buffer("query_decay", vec![heads, chunk, 1]),
+            buffer("key_decay", vec![heads, chunk, 1]),
+            buffer("diagonal_decay", vec![1, heads, chunk, chunk]),
+        ]
+    }
+}

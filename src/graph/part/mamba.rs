@@ -1,0 +1,85 @@
+//! Mamba-1: a convolution and a selective scan between two projections (Mamba, Falcon-Mamba, Jamba).
+//!
+//! Knows nothing of the layer around it.
+
+use petgraph::graph::NodeIndex;
+
+use super::recurrent::{conv_state, convolve, fixed, gate, head_state, project, small};
+use crate::graph::assembly::{Affine, Assembly, once, weight};
+use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::rule::{ConvForm, Rule};
+use crate::graph::tensor::Role;
+use crate::quantity::count::Count;
+
+/// A Mamba-1 mixer, as one layer has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mamba {
+    /// Width of the residual stream.
+    pub hidden: Count,
+    /// Channels inside.
+    pub inner: Count,
+    /// Elements of a channel's state.
+    pub state: Count,
+    /// Rank of the step's projection.
+    pub dt_rank: Count,
+    /// Tokens that the convolution reaches over.
+    pub kernel: Count,
+    /// Biases on the projections in and out.
+    pub bias: bool,
+    /// Bias of the convolution.
+    pub conv_bias: bool,
+    /// Norms of step, B and C: none, without weights (Falcon-Mamba), or with (Jamba).
+    pub norms: Option<Affine>,
+}
+
+impl Mamba {
+    /// What a layer of it keeps.
+    pub fn caches(&self) -> Vec<Cache> {
+        let one = fixed("value_dim", 1, "a channel is a head of one element");
+        vec![
+            conv_state(self.inner, self.kernel, self.inner),
+            head_state("ssm", self.inner, self.state, one, StateWidth::Native),
+        ]
+    }
+
+    /// Adds the operators, from the normed stream to the output projection.
+    pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
+        let Mamba { hidden, inner, state, dt_rank, kernel, bias, conv_bias, norms } = *self;
+        let ends = (hidden, inner);
+        let x = project(block, from, ("x_proj_in", "mamba.in_proj"), ends, Split::Heads, bias);
+        let z = project(block, from, ("z_proj", "mamba.in_proj"), ends, Split::Heads, bias);
+        let form = (ConvForm::Activated, Split::Heads, conv_bias);
+        let x = convolve(block, &[x], ("conv1d", "mamba.conv1d"), (inner, kernel), form);
+        let steering = Count::derived("dt_b_c", dt_rank.value + 2 * state.value, "dt_rank + 2 × state_size");
+        let steering = project(block, x, ("x_proj", "mamba.x_proj"), (inner, steering), Split::Row, false);
+        let mut norm = |name: &'static str, width: Count| match norms {
+            None => steering,
+            Some(affine) => {
+                let learned = || weight(format!("mamba.{name}.weight"), vec![width.value], Role::Norm);
+                let weights = if affine == Affine::Absent { vec![] } else { vec![learned()] };
+                let norm = Operator::Norm { width, rows: once(), split: Split::Replicate };
+                block.node(name, norm, weights, &[steering])
+            }
+        };
+        let (dt, b, c) =
+            (norm("dt_layernorm", dt_rank), norm("b_layernorm", state), norm("c_layernorm", state));
+        let dt = project(block, dt, ("dt_proj", "mamba.dt_proj"), (dt_rank, inner), Split::Heads, true);
+        let scan = Operator::Recurrence {
+            rule: Rule::Selective,
+            heads: inner,
+            key_heads: fixed("key_heads", 1, "B and C serve all channels"),
+            key_dim: state,
+            value_dim: fixed("value_dim", 1, "a channel is a head of one element"),
+            gates: fixed("gates", 1, "a step per channel"),
+            chunk: None,
+            state: StateWidth::Native,
+        };
+        let weights =
+            vec![small("mamba.A_log", vec![inner.value, state.value]), small("mamba.D", vec![inner.value])];
+        let inputs = if b == c { vec![x, dt, b] } else { vec![x, dt, b, c] };
+        let y = block.node("selective_scan", scan, weights, &inputs);
+        let y = gate(block, y, z, inner);
+        project(block, y, ("out_proj", "mamba.out_proj"), (inner, hidden), Split::Row, bias)
+    }
+}

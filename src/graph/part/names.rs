@@ -1,0 +1,73 @@
+//! What checkpoints call the tensors that parts name as Llama does.
+//!
+//! Knows no family: each states its own table.
+
+use petgraph::graph::NodeIndex;
+
+use crate::graph::model::Block;
+use crate::graph::operator::Operator;
+
+/// How a family's checkpoints name and lay out tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Names {
+    /// Llama's name of a tensor or module and the family's own; the first that fits a name replaces its front.
+    ///
+    /// Several names given the same one are stored joined. Names are relative to the layer, or whole outside layers.
+    pub table: &'static [(&'static str, &'static str)],
+    /// Matrices of the layers are stored `[in, out]` (GPT-2's `Conv1D`).
+    pub transposed: bool,
+}
+
+impl Names {
+    /// The family's name for `name`.
+    pub fn of(&self, name: &str) -> String {
+        let fits = |from: &str| match name.strip_prefix(from) {
+            Some(rest) => rest.is_empty() || rest.starts_with('.'),
+            None => false,
+        };
+        match self.table.iter().find(|(from, _)| fits(from)) {
+            Some((from, to)) => format!("{to}{}", &name[from.len()..]),
+            None => name.to_owned(),
+        }
+    }
+
+    /// Names the weights of `block` as the family does.
+    pub fn apply(&self, block: &mut Block) {
+        let layer = !block.layers.is_empty();
+        let nodes: Vec<NodeIndex> = block.graph.node_indices().collect();
+        for node in nodes {
+            let node = &mut block.graph[node];
+            let turned = self.transposed && layer && matches!(node.operator, Operator::Linear { .. });
+            for weight in &mut node.weights {
+                weight.name = self.of(&weight.name);
+                if turned && weight.shape.len() == 2 {
+                    weight.shape.reverse();
+                    weight.joined = 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_module_that_fits_gives_the_name() {
+        let names = Names {
+            table: &[("self_attn.o_proj", "attn.c_proj"), ("self_attn", "attn"), ("model", "transformer")],
+            transposed: false,
+        };
+        for (name, stored) in [
+            ("self_attn.o_proj.bias", "attn.c_proj.bias"),
+            ("self_attn.q_proj.weight", "attn.q_proj.weight"),
+            ("self_attn", "attn"),
+            ("model.norm.weight", "transformer.norm.weight"),
+            ("model_norm.weight", "model_norm.weight"),
+            ("mlp.up_proj.weight", "mlp.up_proj.weight"),
+        ] {
+            assert_eq!(names.of(name), stored);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! How far an attention layer reaches: which keys a query sees, and so which tokens a cache must keep.
+//!
+//! Knows nothing of heads or latents; `cost::batch` counts the pairs.
+
+use crate::quantity::count::Count;
+
+/// Which keys a query sees. `T` is a number of tokens: a [`Count`] in the graph, a quantity in a formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach<T = Count> {
+    /// Itself and all that came before.
+    All,
+    /// The last so many tokens, itself included (Mistral, Gemma, gpt-oss).
+    Window(T),
+    /// Itself and what came before in its own chunk of so many tokens (Llama-4's `attention_chunk_size`).
+    Chunk(T),
+    /// The so many keys before it that an indexer scored highest (DeepSeek-V3.2's `index_topk`).
+    Selected(T),
+    /// Every token of its sequence, before and after: encoders.
+    Both,
+}
+
+impl<T: Copy> Reach<T> {
+    /// The same reach in another kind of number.
+    #[inline(always)]
+    pub fn map<U>(self, read: impl FnOnce(T) -> U) -> Reach<U> {
+        match self {
+            Reach::All => Reach::All,
+            Reach::Window(tokens) => Reach::Window(read(tokens)),
+            Reach::Chunk(tokens) => Reach::Chunk(read(tokens)),
+            Reach::Selected(tokens) => Reach::Selected(read(tokens)),
+            Reach::Both => Reach::Both,
+        }
+    }
+
+    /// A window where there is one.
+    pub fn window(window: Option<T>) -> Reach<T> {
+        window.map_or(Reach::All, Reach::Window)
+    }
+
+    /// Tokens kept at most, where later tokens see no more: a selection may still pick any.
+    pub fn limit(self) -> Option<T> {
+        match self {
+            Reach::Window(tokens) | Reach::Chunk(tokens) => Some(tokens),
+            Reach::All | Reach::Selected(_) | Reach::Both => None,
+        }
+    }
+}
+
+impl Reach {
+    /// The number of tokens with its name in inspections.
+    pub fn dim(self) -> Option<(&'static str, Count)> {
+        match self {
+            Reach::All | Reach::Both => None,
+            Reach::Window(tokens) => Some(("window", tokens)),
+            Reach::Chunk(tokens) => Some(("chunk", tokens)),
+            Reach::Selected(tokens) => Some(("top_k", tokens)),
+        }
+    }
+}
+
+/// A window where there is one.
+impl<T> From<Option<T>> for Reach<T> {
+    fn from(window: Option<T>) -> Self {
+        window.map_or(Reach::All, Reach::Window)
+    }
+}

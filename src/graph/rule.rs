@@ -1,0 +1,91 @@
+//! How recurrent layers rewrite their state: the rules that linear attention, state space models and gated
+//! recurrences follow.
+//!
+//! Knows operations per element and what enters with each token, not what that costs on a device.
+
+/// How a token rewrites the state of a head, `key_dim × value_dim` elements, and reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A decay for each element: Mamba-1, whose heads are channels with values of one element.
+    Selective,
+    /// A decay for each head: Mamba-2 (SSD) and, without a step, lightning attention.
+    Decay,
+    /// A decay for each head, and the old value of the key taken out first: gated DeltaNet.
+    Delta,
+    /// A decay for each key channel, and the same correction: Kimi Delta Attention.
+    ChannelDelta,
+    /// A gated decay of one number per channel, without keys: RG-LRU.
+    Gated,
+}
+
+impl Rule {
+    /// Operations per element of the state and token, one token after another.
+    ///
+    /// `Selective`: the decay's product and exponential, the step's product, decaying, adding, and a multiply-add to
+    /// read. `Decay`: decaying, a multiply-add to write and one to read. `Delta` and `ChannelDelta`: one more
+    /// multiply-add, which reads the old value. `Gated`: two sigmoids (4 each); a product and an exponential for the
+    /// decay; a square, its difference from 1 and the root of that to scale the input; gating, scaling, decaying, adding.
+    pub const fn step_flops(self) -> f64 {
+        match self {
+            Rule::Selective | Rule::Delta | Rule::ChannelDelta => 7.0,
+            Rule::Decay => 5.0,
+            Rule::Gated => 17.0,
+        }
+    }
+
+    /// Whether its prefill has a form in chunks, of matrix products; else it goes token by token.
+    pub const fn chunks(self) -> bool {
+        matches!(self, Rule::Decay | Rule::Delta | Rule::ChannelDelta)
+    }
+
+    /// Whether the old value of a key is taken out before the new one is written.
+    pub const fn corrects(self) -> bool {
+        matches!(self, Rule::Delta | Rule::ChannelDelta)
+    }
+
+    /// Whether tokens bring keys and queries.
+    pub const fn keys(self) -> bool {
+        !matches!(self, Rule::Gated)
+    }
+
+    /// Its name in inspections.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Rule::Selective => "selective_scan",
+            Rule::Decay => "state_space_duality",
+            Rule::Delta => "gated_delta_rule",
+            Rule::ChannelDelta => "kimi_delta_rule",
+            Rule::Gated => "gated_linear_recurrence",
+        }
+    }
+}
+
+/// What stands around a short convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConvForm {
+    /// Nothing (RecurrentGemma).
+    Plain,
+    /// SiLU after it (Mamba, DeltaNet).
+    Activated,
+    /// A product with a gate before it and with another after it (LFM2).
+    Gated,
+}
+
+impl ConvForm {
+    /// Operations per channel and token beside the convolution's: SiLU is counted as 5, as in gated activations.
+    pub const fn flops(self) -> f64 {
+        match self {
+            ConvForm::Plain => 0.0,
+            ConvForm::Activated => 5.0,
+            ConvForm::Gated => 2.0,
+        }
+    }
+
+    /// Elements read per channel and token: what is convolved, and its gates.
+    pub const fn inputs(self) -> f64 {
+        match self {
+            ConvForm::Plain | ConvForm::Activated => 1.0,
+            ConvForm::Gated => 3.0,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Encoders beside the language model: vision and audio towers, with what leads from them to the stream.
+//!
+//! They compute once per image or clip, before the prompt does. Knows nothing of how often that happens.
+
+use super::model::{Block, Node};
+use super::operator::Operator;
+use super::tensor::Weight;
+use crate::quantity::count::Count;
+
+/// An encoder.
+#[derive(Clone, Debug)]
+pub struct Tower {
+    /// What it encodes: `vision` or `audio`.
+    pub name: &'static str,
+    /// Its blocks in execution order.
+    pub parts: Vec<TowerPart>,
+}
+
+/// Equal layers of an encoder, or what stands before and after them.
+#[derive(Clone, Debug)]
+pub struct TowerPart {
+    /// The checkpoint's name of it, e.g. `model.vision_tower.encoder.layers`; layers follow by number.
+    pub prefix: String,
+    /// Its operators; without `layers` it comes once.
+    pub block: Block,
+    /// Positions of one image or clip that it computes; unknown where files leave the size open.
+    pub positions: Option<Count>,
+}
+
+impl TowerPart {
+    /// How often the block comes.
+    pub fn repeats(&self) -> u64 {
+        self.block.layers.len().max(1) as u64
+    }
+
+    /// Tensors by their full names.
+    fn tensors(&self) -> Vec<Weight> {
+        let weights = self.block.weights();
+        let under = |prefix: &str| {
+            let named =
+                |weight: &Weight| Weight { name: format!("{prefix}.{}", weight.name), ..weight.clone() };
+            weights.iter().map(named).collect::<Vec<_>>()
+        };
+        match self.block.layers.as_slice() {
+            [] => under(&self.prefix),
+            layers => layers.iter().flat_map(|layer| under(&format!("{}.{layer}", self.prefix))).collect(),
+        }
+    }
+
+    /// Operations of matrices and attention for one image; norms and activations are left out.
+    fn flops(&self) -> Option<u64> {
+        let positions = self.positions?.value;
+        let one = |node: &Node| match node.operator {
+            Operator::Linear { input, output, .. } => 2 * positions * input.value * output.value,
+            Operator::Attention { heads, head_dim, v_head_dim, .. } => {
+                2 * positions * positions * heads.value * (head_dim.value + v_head_dim.value)
+            }
+            _ => 0,
+        };
+        Some(self.repeats() * self.block.graph.node_weights().map(one).sum::<u64>())
+    }
+}
+
+impl Tower {
+    /// Its parameters.
+    pub fn parameters(&self) -> u64 {
+        let of = |part: &TowerPart| {
+            part.repeats() * part.block.graph.node_weights().map(Node::parameters).sum::<u64>()
+        };
+        self.parts.iter().map(of).sum()
+    }
+
+    /// Its tensors by their full names.
+    pub fn tensors(&self) -> Vec<Weight> {
+        self.parts.iter().flat_map(TowerPart::tensors).collect()
+    }
+
+    /// Operations for one image of the size that the file states; `None` where it states none.
+    pub fn flops_per_image(&self) -> Option<u64> {
+        self.parts.iter().map(TowerPart::flops).sum()
+    }
+
+    /// Tokens that one image becomes in the prompt.
+    pub fn tokens_per_image(&self) -> Option<u64> {
+        self.parts.last()?.positions.map(|positions| positions.value)
+    }
+}
