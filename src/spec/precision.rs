@@ -217,7 +217,18 @@ impl Precision<'_> {
         } else if self.computes(format) {
             format!("{}, which {} does not run", format.id, self.runtime.name)
         } else {
-            format!("{}, which {} does not compute", format.id, self.device.name)
+            let wanted: Vec<&str> = format.computes_in.iter().map(|arithmetic| arithmetic.name()).collect();
+            let peaks = wanted.join(" or ");
+            return Error::new(
+                flag,
+                format!("{}, for which {} states no peak in {peaks}", format.id, self.device.name),
+                format!("a dense peak for {peaks}"),
+                format!(
+                    "choose another format with --{flag}, or state `peak.{}` in your own hardware/devices/{}.json",
+                    wanted.first().unwrap_or(&"bf16"),
+                    self.device.id
+                ),
+            );
         };
         let fix = match &format.runtimes[..] {
             [] => format!("choose one of those with --{flag}"),
