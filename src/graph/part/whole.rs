@@ -6,6 +6,7 @@ use petgraph::graph::NodeIndex;
 
 use super::layer::{Layer, name};
 use super::names::Names;
+use super::streams::{Altup, PerLayer};
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::{Operator, Split};
@@ -37,6 +38,10 @@ pub struct Whole {
     pub embedding_width: Option<Count>,
     /// Bias on the head (Phi-2, GPT-J).
     pub head_bias: bool,
+    /// A second embedding, with an input for each layer (Gemma-3n, Gemma-4).
+    pub per_layer: Option<PerLayer>,
+    /// Streams beside the main one (Gemma-3n).
+    pub altup: Option<Altup>,
     /// Longest context in tokens, where the family states it by a key of its own.
     pub max_context: Option<u64>,
     /// How the checkpoint names tensors.
@@ -69,6 +74,8 @@ impl Whole {
             embedding_norm: false,
             embedding_width: None,
             head_bias: false,
+            per_layer: None,
+            altup: None,
             max_context: None,
             names: Names::default(),
         })
@@ -142,12 +149,23 @@ impl Whole {
         if self.embedding_norm {
             block.stream_norm(stream, "embedding_norm", "model.embed_norm", self.norm);
         }
+        if let Some(per_layer) = &self.per_layer {
+            per_layer.embed(&mut block, stream, self.hidden, self.layers);
+        }
+        if let Some(altup) = &self.altup {
+            altup.project(&mut block, stream, "altup_projections", self.hidden);
+        }
         self.finish(block, "embedding")
     }
 
     fn head(&self) -> Block {
         let mut block = Assembly::default();
         let mut stream = block.input(self.hidden);
+        if let Some(altup) = &self.altup {
+            let others = altup.project(&mut block, stream, "altup_unembed_projections", self.hidden);
+            let mean = Operator::Add { width: self.hidden };
+            stream = block.node("altup_mean", mean, vec![], &[stream, others]);
+        }
         if self.final_norm {
             stream = block.stream_norm(stream, "final_norm", "model.norm", self.norm);
         }
