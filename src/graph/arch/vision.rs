@@ -1,6 +1,8 @@
 //! Vision towers, one file for each kind; wrappers around language models attach them.
 
 pub mod clip;
+pub mod conformer;
+pub mod gemma4;
 pub mod glm;
 pub mod llama4;
 pub mod minimax;
