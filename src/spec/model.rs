@@ -128,7 +128,7 @@ fn object(text: &str) -> Result<Map<String, Value>, Error> {
     let fix = "give the model's config.json as downloaded from its repository";
     match serde_json::from_str(&without_infinities(text)) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(other) => Err(Error::new("", keys::shown(&other), "a JSON object", fix)),
+        Ok(other) => Err(Error::new("", keys::value::shown(&other), "a JSON object", fix)),
         Err(error) => Err(Error::new("", format!("text that is not JSON: {error}"), "a JSON object", fix)),
     }
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::keys::shown;
+use super::keys::value::shown;
 use super::scheme::Scheme;
 use crate::spec::error::Error;
 
