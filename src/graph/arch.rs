@@ -9,6 +9,8 @@ pub mod deepseek_sparse;
 pub mod deepseek_v4;
 pub mod exaone;
 pub mod gemma;
+pub mod gemma3n;
+pub mod gemma4;
 pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
@@ -90,6 +92,10 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gemma2", "Gemma2ForCausalLM", gemma::build_gemma2),
     of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
     of("gemma3_text", "Gemma3ForCausalLM", gemma::build_gemma3),
+    of("gemma3n", "Gemma3nForConditionalGeneration", gemma3n::build),
+    of("gemma3n_text", "Gemma3nForCausalLM", gemma3n::build_text),
+    of("gemma4", "Gemma4ForConditionalGeneration", gemma4::build),
+    of("gemma4_text", "Gemma4ForCausalLM", gemma4::build_text),
     of("glm", "GlmForCausalLM", glm::build),
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
     of("glm4_moe", "Glm4MoeForCausalLM", deepseek::build_glm4),
