@@ -15,6 +15,8 @@ use serde_json::Value;
 
 #[path = "models/facts.rs"]
 mod facts;
+#[path = "models/hybrids.rs"]
+mod hybrids;
 #[path = "models/mutations.rs"]
 mod mutations;
 #[path = "models/states.rs"]

@@ -32,6 +32,8 @@ const LIMITS: &[(&str, u64)] = &[
     ("max_seq_len", 1_000_000_000),
     ("seq_length", 1_000_000_000),
     ("sliding_window", 1_000_000_000),
+    ("model_max_length", 1_000_000_000),
+    ("max_context_length", 1_000_000_000),
 ];
 
 /// The limit of every key without a line in `LIMITS`: widths and ranks.
@@ -116,10 +118,25 @@ impl<'c> Keys<'c> {
 
     /// A decimal number as a fraction in integers: 2.625 is 2625 / 1000.
     pub fn decimal(&self, key: &'static str) -> Result<[u64; 2], Error> {
-        let text = match self.get(key) {
-            Some(Value::Number(number)) => number.to_string(),
-            Some(other) => return Err(self.error(key, shown(other), "a decimal number")),
-            None => return Err(self.error(key, "nothing: the key is missing", "a decimal number")),
+        match self.get(key) {
+            Some(value) => self.fraction(key, value),
+            None => Err(self.error(key, "nothing: the key is missing", "a decimal number")),
+        }
+    }
+
+    /// A list of such numbers, which must be there.
+    pub fn decimals(&self, key: &'static str) -> Result<Vec<[u64; 2]>, Error> {
+        let Some(Value::Array(values)) = self.get(key) else {
+            return Err(self.error(key, "no list", "a list of decimal numbers"));
+        };
+        let one = |(at, value)| self.fraction(&format!("{key}[{at}]"), value);
+        values.iter().enumerate().map(one).collect()
+    }
+
+    fn fraction(&self, key: &str, value: &Value) -> Result<[u64; 2], Error> {
+        let text = match value {
+            Value::Number(number) => number.to_string(),
+            other => return Err(self.error(key, shown(other), "a decimal number")),
         };
         let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
         let digits = format!("{whole}{part}");
