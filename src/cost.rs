@@ -4,6 +4,7 @@
 pub mod attention;
 pub mod batch;
 pub mod collective;
+pub mod compressed;
 pub mod cross;
 pub mod drive;
 pub mod elementwise;
@@ -25,8 +26,11 @@ pub fn formulas() -> Vec<&'static Formula> {
         attention::FORMULAS,
         batch::FORMULAS,
         collective::FORMULAS,
+        compressed::FORMULAS,
+        cross::FORMULAS,
         elementwise::FORMULAS,
         experts::FORMULAS,
+        indexer::FORMULAS,
         latent::FORMULAS,
         linear::FORMULAS,
         memory::FORMULAS,

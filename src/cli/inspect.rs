@@ -29,7 +29,11 @@ impl Inspect {
         let named = model.named.as_ref().map(|published| published.weight_format.as_str());
         let inspected = Inspected {
             weight_format: named.or(model.config.weight_format()).map(str::to_owned),
-            inspection: Inspection::of_checkpoint(&graph, &model.config),
+            // A checkpoint that is known by name only may be laid out in another way than this configuration says.
+            inspection: match named {
+                None => Inspection::of_checkpoint(&graph, &model.config),
+                Some(_) => Inspection::of(&graph),
+            },
             name: model.name,
             source: model.source,
         };

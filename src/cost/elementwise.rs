@@ -44,6 +44,18 @@ pub const ACTIVATION_FLOPS: f64 = 6.0;
 /// Operations per logit of sampling: compare and exponentiate.
 pub const SAMPLING_FLOPS: f64 = 2.0;
 
+/// Operations for an element of parallel residual streams, and the elements moved: `one` stream and `all` of them.
+///
+/// Before a network each stream element meets the `(2 + n) n` rows of the mapping and the sum; after it, the
+/// `n` streams are mixed and the result joins each (DeepSeek-AI 2026 (DeepSeek-V4), 2.2).
+pub fn hyper_connection<N: Num>(streams: f64, expands: bool, one: Qty<N>, all: Qty<N>) -> (f64, Qty<N>) {
+    if expands {
+        (2.0 * streams + 2.0, 2.0 * all + one)
+    } else {
+        (2.0 * (2.0 + streams) * streams + 2.0, all + one)
+    }
+}
+
 crate::formulas! {
     FLOPS {
         symbol: "elementwise_flops",

@@ -13,6 +13,8 @@ pub struct Indexer<T> {
     pub heads: T,
     /// Elements of a head, and of the one key that all share.
     pub head_dim: T,
+    /// Tokens that a key stands for.
+    pub every: T,
 }
 
 /// Elements that share a scale in the cache of index keys.
@@ -30,15 +32,15 @@ impl<N: Num> Indexer<Qty<N>> {
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let per_pair = 2.0 * FLOP * self.heads * (self.head_dim + 1.0);
-        (per_pair * batch.sequences * batch.pairs(Reach::All)).is(&FLOPS)
+        (per_pair * batch.sequences * (batch.pairs(Reach::All) / self.every)).is(&FLOPS)
     }
 
     /// Bytes: queries, all cached keys, and the scores, which are written and read again to select.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let queries = 1.0 * BYTE * batch.tokens * self.heads * self.head_dim;
-        let keys = batch.sequences * batch.keys(Reach::All) * key_bytes(self.head_dim);
-        let scores = 8.0 * BYTE * batch.sequences * batch.pairs(Reach::All);
+        let keys = batch.sequences * (batch.keys(Reach::All) / self.every) * key_bytes(self.head_dim);
+        let scores = 8.0 * BYTE * batch.sequences * (batch.pairs(Reach::All) / self.every);
         (queries + keys + scores).is(&BYTES)
     }
 
@@ -81,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_decode_step_by_hand() {
-        let indexer = Indexer { heads: Qty::from(64.0), head_dim: Qty::from(128.0) };
+        let indexer = Indexer { heads: Qty::from(64.0), head_dim: Qty::from(128.0), every: Qty::from(1.0) };
         let step = batch(1000.0, 1.0);
         assert_eq!(indexer.flops(&step).value(), 3.0 * 1001.0 * 64.0 * 2.0 * 129.0);
         let (queries, keys, scores) = (3.0 * 64.0 * 128.0, 3.0 * 1001.0 * 132.0, 3.0 * 1001.0 * 8.0);

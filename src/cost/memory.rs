@@ -63,9 +63,10 @@ pub fn kv_per_sequence<R: Read>(
             (n(kv_heads) * (n(head_dim) + n(v_head_dim)), reach.limit().map(n))
         }
         Cache::Latent { kv_lora_rank, qk_rope_head_dim } => (n(kv_lora_rank) + n(qk_rope_head_dim), None),
-        Cache::IndexKeys { head_dim } => {
-            return (cached_tokens(tokens, None, parts, chip) * key_bytes(n(head_dim))).is(&INDEX);
+        Cache::IndexKeys { head_dim, every } => {
+            return (cached_tokens(tokens, None, parts, chip) / n(every) * key_bytes(n(head_dim))).is(&INDEX);
         }
+        Cache::Entries { width, every, reach } => (n(width) / n(every), reach.limit().map(n)),
         Cache::State { elements, width, .. } => return state_bytes(n(elements), width, chip),
     };
     (cached_tokens(tokens, limit, parts, chip) * width * chip.kv_bytes).is(&KV)

@@ -2,8 +2,9 @@
 
 use super::attention::Attention;
 use super::batch::Batch;
+use super::compressed::CompressedAttention;
 use super::cross::CrossAttention;
-use super::elementwise::{ACTIVATION_FLOPS, Elementwise, NORM_FLOPS, SAMPLING_FLOPS};
+use super::elementwise::{ACTIVATION_FLOPS, Elementwise, NORM_FLOPS, SAMPLING_FLOPS, hyper_connection};
 use super::experts::Experts;
 use super::indexer::Indexer;
 use super::latent::LatentAttention;
@@ -161,8 +162,21 @@ fn compute<R: Read>(
             makes: phase == Phase::Prefill,
         }
         .cost(batch, chip, quantised),
-        Operator::Indexer { heads, head_dim, .. } => {
-            Indexer { heads: n(heads), head_dim: n(head_dim) }.cost(batch, chip)
+        Operator::CompressedAttention { heads, head_dim, window, beyond } => CompressedAttention {
+            heads: n(heads),
+            head_dim: n(head_dim),
+            window: n(window),
+            beyond: beyond.map(|(every, reach)| (n(every), reach.map(n))),
+        }
+        .cost(batch, chip),
+        Operator::HyperConnection { hidden, streams, expands } => {
+            let one = tokens() * n(hidden);
+            let all = one * n(streams);
+            let (flops, moved) = hyper_connection(streams.value as f64, expands, one, all);
+            elementwise(all, flops, moved, elements(share.vectors))
+        }
+        Operator::Indexer { heads, head_dim, every, .. } => {
+            Indexer { heads: n(heads), head_dim: n(head_dim), every: n(every) }.cost(batch, chip)
         }
         Operator::Experts { .. } => {
             let experts = Experts::of(read, share.operator, layer[Role::Expert as usize]);

@@ -6,6 +6,7 @@ pub mod bloom;
 pub mod cohere;
 pub mod deepseek;
 pub mod deepseek_sparse;
+pub mod deepseek_v4;
 pub mod exaone;
 pub mod gemma;
 pub mod gemma3n;
@@ -24,6 +25,7 @@ pub mod mamba_hybrid;
 pub mod mimo_v2;
 pub mod minicpm;
 pub mod minimax_m2;
+pub mod minimax_m3;
 pub mod minimax_text;
 pub mod mixtral;
 pub mod mllama;
@@ -65,11 +67,13 @@ pub struct Architecture {
 
 /// Every architecture that is understood.
 pub static ARCHITECTURES: &[Architecture] = &[
+    of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
     of("arcee", "ArceeForCausalLM", nemotron::build_arcee),
     with_aliases(of("baichuan", "BaichuanForCausalLM", llama_kin::build_baichuan), &["BaiChuanForCausalLM"]),
     of("bamba", "BambaForCausalLM", mamba_hybrid::build_bamba),
     with_aliases(of("bloom", "BloomForCausalLM", bloom::build), &["BloomModel"]),
     with_aliases(of("chatglm", "ChatGLMModel", glm::build_chatglm), &["ChatGLMForConditionalGeneration"]),
+    of("codegen", "CodeGenForCausalLM", gpt::build_codegen),
     of("cohere", "CohereForCausalLM", cohere::build),
     of("cohere2", "Cohere2ForCausalLM", cohere::build_cohere2),
     with_aliases(of("dbrx", "DbrxForCausalLM", moe_kin::build_dbrx), &["DBRXForCausalLM"]),
@@ -77,6 +81,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
+    of("deepseek_v4", "DeepseekV4ForCausalLM", deepseek_v4::build),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
     with_aliases(of("ernie4_5", "Ernie4_5ForCausalLM", llama_kin::build_ernie), &["Ernie4_5_ForCausalLM"]),
     of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_kin::build_ernie),
@@ -97,6 +102,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
     of("glm4_moe", "Glm4MoeForCausalLM", deepseek::build_glm4),
     of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek::build_v3),
+    of("glm4v", "Glm4vForConditionalGeneration", vision_language::build_glm4v),
     of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("gpt2", "GPT2LMHeadModel", gpt::build_gpt2),
     of("gpt_bigcode", "GPTBigCodeForCausalLM", gpt::build_bigcode),
@@ -107,10 +113,13 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("granite", "GraniteForCausalLM", llama_kin::build_granite),
     of("granitemoe", "GraniteMoeForCausalLM", moe_kin::build_granitemoe),
     of("granitemoehybrid", "GraniteMoeHybridForCausalLM", mamba_hybrid::build_granite),
+    of("granitemoeshared", "GraniteMoeSharedForCausalLM", moe_kin::build_granitemoe_shared),
     of("helium", "HeliumForCausalLM", llama_kin::build_helium),
     of("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", llama_kin::build_hunyuan),
     of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_kin::build_hunyuan),
+    of("internlm", "InternLMForCausalLM", llama_kin::build_internlm),
     of("internlm2", "InternLM2ForCausalLM", llama_kin::build_internlm2),
+    of("internlm3", "InternLM3ForCausalLM", llama_kin::build_internlm3),
     of("jamba", "JambaForCausalLM", jamba::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
@@ -129,6 +138,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("minicpm3", "MiniCPM3ForCausalLM", minicpm::build_minicpm3),
     of("minimax", "MiniMaxForCausalLM", minimax_text::build),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
+    of("minimax_m3_vl", "MiniMaxM3SparseForConditionalGeneration", minimax_m3::build),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
     of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
@@ -144,6 +154,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("olmoe", "OlmoeForCausalLM", olmo::build_olmoe),
     of("openelm", "OpenELMForCausalLM", openelm::build),
     of("opt", "OPTForCausalLM", opt::build),
+    of("orion", "OrionForCausalLM", llama_kin::build_orion),
+    of("persimmon", "PersimmonForCausalLM", nemotron::build_persimmon),
     of("phi", "PhiForCausalLM", phi::build),
     of("phi3", "Phi3ForCausalLM", phi3::build),
     with_aliases(of("phimoe", "PhimoeForCausalLM", moe_kin::build_phimoe), &["PhiMoEForCausalLM"]),

@@ -30,6 +30,17 @@ pub enum Cache {
     IndexKeys {
         /// Elements of a key.
         head_dim: Count,
+        /// Tokens that a key stands for.
+        every: Count,
+    },
+    /// Entries that are key and value at once for all heads, each for one token or for several.
+    Entries {
+        /// Elements of an entry.
+        width: Count,
+        /// Tokens that an entry stands for.
+        every: Count,
+        /// Which tokens are kept.
+        reach: Reach,
     },
     /// A state of fixed size, rewritten by every token: it neither grows nor lies in pages.
     State {
@@ -71,6 +82,7 @@ impl Cache {
                 kv_heads.value * (head_dim.value + v_head_dim.value)
             }
             Cache::Latent { kv_lora_rank, qk_rope_head_dim } => kv_lora_rank.value + qk_rope_head_dim.value,
+            Cache::Entries { width, every, .. } => width.value / every.value,
             Cache::IndexKeys { .. } | Cache::State { .. } => 0,
         }
     }
@@ -79,14 +91,16 @@ impl Cache {
     pub fn state_bytes(&self) -> u64 {
         match self {
             Cache::State { elements, width, .. } => elements.value * width.bytes(),
-            Cache::Heads { .. } | Cache::Latent { .. } | Cache::IndexKeys { .. } => 0,
+            _ => 0,
         }
     }
 
     /// Tokens that it keeps at most.
     pub fn limit(&self) -> Option<u64> {
         match self {
-            Cache::Heads { reach, .. } => reach.limit().map(|tokens| tokens.value),
+            Cache::Heads { reach, .. } | Cache::Entries { reach, .. } => {
+                reach.limit().map(|tokens| tokens.value)
+            }
             Cache::Latent { .. } | Cache::IndexKeys { .. } | Cache::State { .. } => None,
         }
     }
@@ -100,7 +114,7 @@ impl Cache {
             Cache::State { name, elements, parts, width } => {
                 Cache::State { name, elements: elements.split(tp.min(parts.value)), parts, width }
             }
-            Cache::Latent { .. } | Cache::IndexKeys { .. } => self,
+            Cache::Latent { .. } | Cache::IndexKeys { .. } | Cache::Entries { .. } => self,
         }
     }
 }

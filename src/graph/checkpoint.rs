@@ -29,9 +29,11 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The checkpoint of `graph` that `config` describes; `None` where its layout is not known to the byte.
     pub fn of(graph: &ModelGraph, config: &ModelConfig) -> Option<Checkpoint> {
-        let native = match config.dtype.as_deref()?.trim_start_matches("torch.") {
-            "bfloat16" | "float16" => 2,
-            "float32" => 4,
+        let native = match config.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch.")) {
+            Some("bfloat16" | "float16") => 2,
+            Some("float32") => 4,
+            // gpt-oss: what is not quantized is bf16 without a word.
+            None if config.quantization.is_some() => 2,
             _ => return None,
         };
         let layout = match &config.quantization {

@@ -107,6 +107,27 @@ pub enum Operator {
         /// Positions of the encoder that a sequence attends to.
         positions: Count,
     },
+    /// Attention with one key/value head, whose entries are key and value at once: each token's own inside a
+    /// window, and beyond it entries that stand for several tokens.
+    CompressedAttention {
+        /// Query heads.
+        heads: Count,
+        /// Elements of a head, and of an entry.
+        head_dim: Count,
+        /// Tokens with an entry of their own.
+        window: Count,
+        /// Tokens that an entry beyond stands for, and how far these reach in tokens; none: the window is all.
+        beyond: Option<(Count, Reach)>,
+    },
+    /// Parallel residual streams: their weighted sum before a network, or their mixture with its result after.
+    HyperConnection {
+        /// Elements of a stream.
+        hidden: Count,
+        /// Streams.
+        streams: Count,
+        /// After the network instead of before it.
+        expands: bool,
+    },
     /// Scores all keys in reach with light heads over a key of its own and picks `top_k` of them.
     Indexer {
         /// Its heads.
@@ -115,6 +136,8 @@ pub enum Operator {
         head_dim: Count,
         /// Keys chosen for each query.
         top_k: Count,
+        /// Tokens that a key stands for.
+        every: Count,
     },
     /// A matrix for each slice of the input: `[tokens × input] · [input × output]`, `groups` times.
     GroupedLinear {
@@ -210,6 +233,8 @@ impl Operator {
             Operator::ShortConv { .. } => "short_conv",
             Operator::Recurrence { rule, .. } => rule.name(),
             Operator::CrossAttention { .. } => "cross_attention",
+            Operator::CompressedAttention { .. } => "compressed_attention",
+            Operator::HyperConnection { .. } => "hyper_connection",
             Operator::Indexer { .. } => "indexer",
             Operator::Activation { .. } => "activation",
             Operator::Router { .. } => "router",
@@ -231,7 +256,12 @@ impl Operator {
             Operator::Norm { width, rows, .. } => width_of_rows(rows, width),
             Operator::Linear { output, .. } => output,
             Operator::Attention { heads, v_head_dim, .. } => width(heads, v_head_dim, "heads × head_dim"),
-            Operator::CrossAttention { heads, head_dim, .. } => width(heads, head_dim, "heads × head_dim"),
+            Operator::HyperConnection { hidden, expands: false, .. } => hidden,
+            Operator::HyperConnection { hidden, streams, .. } => width(streams, hidden, "streams × hidden"),
+            Operator::CrossAttention { heads, head_dim, .. }
+            | Operator::CompressedAttention { heads, head_dim, .. } => {
+                width(heads, head_dim, "heads × head_dim")
+            }
             Operator::LatentAttention { heads, v_head_dim, .. } => {
                 width(heads, v_head_dim, "heads × v_head_dim")
             }
@@ -277,8 +307,17 @@ impl Operator {
                 dims.extend([("source", source), ("positions", positions)]);
                 dims
             }
-            Operator::Indexer { heads, head_dim, top_k } => {
-                vec![("heads", heads), ("head_dim", head_dim), ("top_k", top_k)]
+            Operator::CompressedAttention { heads, head_dim, window, beyond } => {
+                let mut dims = vec![("heads", heads), ("head_dim", head_dim), ("window", window)];
+                dims.extend(beyond.map(|(every, _)| ("every", every)));
+                dims.extend(beyond.and_then(|(_, reach)| reach.dim()));
+                dims
+            }
+            Operator::HyperConnection { hidden, streams, .. } => {
+                vec![("hidden", hidden), ("streams", streams)]
+            }
+            Operator::Indexer { heads, head_dim, top_k, every } => {
+                vec![("heads", heads), ("head_dim", head_dim), ("top_k", top_k), ("every", every)]
             }
             Operator::GroupedLinear { groups, input, output } => {
                 vec![("groups", groups), ("input", input), ("output", output)]

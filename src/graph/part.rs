@@ -3,10 +3,12 @@
 //! A family states parts; equal layers become one block. Knows no `model_type`.
 
 pub mod attention;
+pub mod compressed;
 pub mod cross;
 pub mod delta;
 pub mod encoder;
 pub mod feed_forward;
+pub mod hyper;
 pub mod indexer;
 pub mod kimi_delta;
 pub mod kinds;

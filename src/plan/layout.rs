@@ -149,6 +149,7 @@ impl<'a> Layout<'a> {
             Operator::Attention { .. }
             | Operator::LatentAttention { .. }
             | Operator::CrossAttention { .. }
+            | Operator::CompressedAttention { .. }
             | Operator::GroupedLinear { .. }
             | Operator::Recurrence { .. } => self.plan.tp,
             _ => input.parts,
@@ -198,6 +199,9 @@ impl<'a> Layout<'a> {
                     v_head_dim,
                     reach,
                 }
+            }
+            Operator::CompressedAttention { heads, head_dim, window, beyond } => {
+                Operator::CompressedAttention { heads: heads.split(tp), head_dim, window, beyond }
             }
             Operator::GroupedLinear { groups, input, output } => {
                 Operator::GroupedLinear { groups: groups.split(tp), input, output }
@@ -355,6 +359,7 @@ impl<'a> Layout<'a> {
                 vocab.value.div_ceil(tp) * hidden.value
             }
             Operator::Attention { .. } | Operator::LatentAttention { .. } => elements.div_ceil(tp),
+            Operator::CompressedAttention { .. } => elements.div_ceil(tp),
             Operator::GroupedLinear { .. } | Operator::Recurrence { .. } => elements.div_ceil(tp),
             Operator::ShortConv { split, .. } if *split != Split::Replicate => elements.div_ceil(tp),
             Operator::CrossAttention { .. } if role == Role::Attention => elements.div_ceil(self.kv_parts),
@@ -380,6 +385,7 @@ fn result_width(operator: &Operator) -> Count {
         | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
             Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
         }
+        Operator::CompressedAttention { .. } | Operator::HyperConnection { .. } => operator.output(),
         Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
             operator.output()
         }

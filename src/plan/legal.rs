@@ -52,7 +52,9 @@ pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &Limits) -> Result<(
                 divides("conv_channels", channels.value, "tp", tp)?;
             }
             Operator::GroupedLinear { groups, .. } => divides("groups", groups.value, "tp", tp)?,
-            Operator::LatentAttention { heads, .. } => divides("num_attention_heads", heads.value, "tp", tp)?,
+            Operator::LatentAttention { heads, .. } | Operator::CompressedAttention { heads, .. } => {
+                divides("num_attention_heads", heads.value, "tp", tp)?
+            }
             Operator::Linear { input, output, split } => {
                 let (what, whole) = match split {
                     Split::Column => ("intermediate_size", output.value),

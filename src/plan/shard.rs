@@ -19,6 +19,10 @@ pub type Elements = [u64; ROLES];
 
 /// A device's share of one operator, or an exchange.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all tasks compute, and the search reads them all the time"
+)]
 pub enum Task {
     /// The operator with this device's dimensions, and the weights it holds for it.
     Compute {
@@ -96,7 +100,7 @@ pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[Tier
     let stride = plan.stage_devices();
     let handover = Group::place(plan.pp, stride, tiers).map(|whole| {
         let pair = Group { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
-        Collective::new(Kind::SendRecv, pair, graph.hidden.split(plan.tp), Tokens::Rank, tiers)
+        Collective::new(Kind::SendRecv, pair, stream(graph).split(plan.tp), Tokens::Rank, tiers)
     });
     let blocks: Vec<_> = graph.blocks.iter().map(lay).collect();
     let widest = blocks.iter().flat_map(|block| &block.steps).map(|step| width_of(&step.task));
@@ -110,10 +114,16 @@ pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[Tier
         towers: towers(graph, lay),
         handover,
         tied: graph.tied,
-        hidden: graph.hidden,
+        hidden: stream(graph),
         vocab: graph.vocab,
         widest,
     }
+}
+
+/// What flows from one layer to the next: the residual stream, or all of them where there are several.
+fn stream(graph: &ModelGraph) -> Count {
+    let input = graph.head.order.first().map(|node| &graph.head.graph[*node].operator);
+    input.map_or(graph.hidden, Operator::output)
 }
 
 /// Elements of all encoders on one device.

@@ -29,10 +29,11 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
             Split::Replicate => Sharding::Replicate,
         },
         Operator::ShortConv { split: Split::Replicate, .. } => Sharding::Replicate,
-        Operator::Norm { .. } | Operator::Activation { .. } => input,
+        Operator::Norm { .. } | Operator::Activation { .. } | Operator::HyperConnection { .. } => input,
         Operator::Attention { .. }
         | Operator::LatentAttention { .. }
         | Operator::CrossAttention { .. }
+        | Operator::CompressedAttention { .. }
         | Operator::GroupedLinear { .. }
         | Operator::ShortConv { .. }
         | Operator::Recurrence { .. } => Sharding::Shard,
@@ -44,7 +45,12 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
 pub fn exchange(operator: &Operator, input: Sharding) -> Option<Kind> {
     match (operator, input) {
         (_, Sharding::Replicate) => None,
-        (Operator::Norm { split: Split::Replicate, .. } | Operator::Add { .. }, Sharding::Tokens) => None,
+        (
+            Operator::Norm { split: Split::Replicate, .. }
+            | Operator::Add { .. }
+            | Operator::HyperConnection { .. },
+            Sharding::Tokens,
+        ) => None,
         (_, Sharding::Tokens) => Some(Kind::AllGather),
         (Operator::Sampling { .. }, Sharding::Shard) => Some(Kind::AllGather),
         (Operator::Linear { split: Split::Row, .. }, Sharding::Shard) => None,

@@ -80,6 +80,7 @@ impl Module {
             Operator::Attention { .. }
             | Operator::LatentAttention { .. }
             | Operator::CrossAttention { .. }
+            | Operator::CompressedAttention { .. }
             | Operator::Indexer { .. }
             | Operator::GroupedLinear { .. }
             | Operator::ShortConv { .. }
@@ -87,7 +88,10 @@ impl Module {
             Operator::Activation { .. } => Module::FeedForward,
             Operator::Router { .. } | Operator::Experts { .. } => Module::Experts,
             Operator::Embedding { .. } | Operator::Sampling { .. } => Module::Vocabulary,
-            Operator::Input { .. } | Operator::Norm { .. } | Operator::Add { .. } => Module::Residual,
+            Operator::Input { .. }
+            | Operator::Norm { .. }
+            | Operator::Add { .. }
+            | Operator::HyperConnection { .. } => Module::Residual,
             Operator::Linear { .. } => match role {
                 Role::Attention | Role::Indexer => Module::Attention,
                 Role::Expert | Role::SharedExpert | Role::Router => Module::Experts,

@@ -45,12 +45,11 @@ pub fn text(inspected: &Inspected) -> String {
         lines.push(format!("              {} of them in encoders", grouped(parameters.towers)));
     }
     if let Some(checkpoint) = &inspection.checkpoint {
-        lines.push(format!(
-            "  tensors     {} B stored, {} B of them in {} scales",
-            grouped(checkpoint.bytes),
-            grouped(checkpoint.scale_bytes),
-            grouped(checkpoint.scales)
-        ));
+        lines.push(format!("  tensors     {} B stored", grouped(checkpoint.bytes)));
+        if checkpoint.scales > 0 {
+            let (bytes, scales) = (grouped(checkpoint.scale_bytes), grouped(checkpoint.scales));
+            lines.push(format!("              {bytes} B of them in {scales} scales"));
+        }
     }
     for tower in &inspection.towers {
         let per_image = tower.flops_per_image.zip(tower.tokens_per_image);

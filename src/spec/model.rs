@@ -7,6 +7,7 @@ pub mod keys;
 pub mod neutral;
 pub mod quantization;
 pub mod scheme;
+pub mod value;
 
 use std::borrow::Cow;
 
@@ -81,7 +82,7 @@ impl ModelConfig {
     /// `None` where the file states neither, or a dtype that no accelerator computes in.
     pub fn weight_format(&self) -> Option<&'static str> {
         match (&self.quantization, self.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch."))) {
-            (Some(quantization), _) => Some(quantization.weight_format),
+            (Some(quantization), _) => quantization.weight_format,
             (None, Some("bfloat16")) => Some("bf16"),
             (None, Some("float16")) => Some("fp16"),
             _ => None,
@@ -128,7 +129,7 @@ fn object(text: &str) -> Result<Map<String, Value>, Error> {
     let fix = "give the model's config.json as downloaded from its repository";
     match serde_json::from_str(&without_infinities(text)) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(other) => Err(Error::new("", keys::shown(&other), "a JSON object", fix)),
+        Ok(other) => Err(Error::new("", value::shown(&other), "a JSON object", fix)),
         Err(error) => Err(Error::new("", format!("text that is not JSON: {error}"), "a JSON object", fix)),
     }
 }

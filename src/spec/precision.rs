@@ -69,12 +69,12 @@ impl Precision<'_> {
         match asked {
             Some(ANY) => {
                 let converted = self.each(&self.runtime.weight_formats, |format| format.weights)?;
-                Ok(distinct([self.runs(&own.format).then_some(own)].into_iter().flatten().chain(converted)))
+                Ok(distinct(own.filter(|own| self.runs(&own.format)).into_iter().chain(converted)))
             }
             Some(name) => {
                 let format = (self.load)(name)?;
-                let choice =
-                    if format.id == own.format.id { own } else { self.converted(format, "asked for") };
+                let own = own.filter(|own| own.format.id == format.id);
+                let choice = own.unwrap_or_else(|| self.converted(format, "asked for"));
                 self.must_run(choice, "weight-format").map(|choice| vec![choice])
             }
             None => {
@@ -89,7 +89,7 @@ impl Precision<'_> {
                         && self.runs(&choice.format)
                         && self.native_arithmetic(&choice.format)
                 };
-                let own = self.must_run(own, "weight-format")?;
+                let own = self.must_run(own.ok_or_else(|| self.mixed())?, "weight-format")?;
                 Ok(distinct([own].into_iter().chain(kept.into_iter().filter(keeps))))
             }
         }
@@ -150,19 +150,31 @@ impl Precision<'_> {
         }
     }
 
-    /// The format that the checkpoint is in.
-    fn own(&self) -> Result<Choice, Error> {
+    /// Refuses to guess where a checkpoint's layers are in several formats.
+    fn mixed(&self) -> Error {
+        let method = self.config.quantization.as_ref().map_or("", |mixed| mixed.method.as_str());
+        Error::new(
+            "quantization_config",
+            format!("{method}: layers in several weight formats"),
+            "one weight format for the whole checkpoint",
+            "state the weight format yourself",
+        )
+    }
+
+    /// The format that the checkpoint is in; none where its layers are in several.
+    fn own(&self) -> Result<Option<Choice>, Error> {
         if let Some(named) = self.named {
             let format = (self.load)(&named.weight_format)?;
             let why = format!("the format of {}", named.id);
-            return Ok(Choice { format, why, checkpoint: Some(named.id.clone()) });
+            return Ok(Some(Choice { format, why, checkpoint: Some(named.id.clone()) }));
         }
-        match self.config.weight_format() {
-            Some(id) => {
+        match (self.config.weight_format(), &self.config.quantization) {
+            (Some(id), _) => {
                 let why = "the checkpoint's own".to_owned();
-                Ok(Choice { format: (self.load)(id)?, why, checkpoint: None })
+                Ok(Some(Choice { format: (self.load)(id)?, why, checkpoint: None }))
             }
-            None => self.native(),
+            (None, Some(_)) => Ok(None),
+            (None, None) => self.native().map(Some),
         }
     }
 

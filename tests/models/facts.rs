@@ -40,6 +40,7 @@ fn collected_shapes(file: &Path) -> Shapes {
 const SHIPS_MTP: &[&str] = &[
     "MTP, embed+head copies (last layer + bias + eh_proj 2h*h + 3h + 2Vh)",
     "MTP, shared embed/head (last layer + bias + eh_proj 2h*h + 3h)",
+    "deepseek-v4-style MTP (layer without compressor/indexer + bias + 2h*h + 3h + hc_head hc*hc*h+hc+1)",
     "MTP with its own full indexer, shared embed/head (largest layer + bias + 2h*h + 3h)",
     "qwen-style MTP (last full-attn layer + 2h*h fc + 3h norms)",
 ];

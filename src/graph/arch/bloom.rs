@@ -117,10 +117,11 @@ pub fn build_mpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
     };
     let heads = keys.count(keys.spelling(&["n_heads", "num_attention_heads"])?)?;
-    let ratio = keys.count_or("expansion_ratio", 4)?.value;
-    let width = Count::derived("intermediate_size", ratio * hidden.value, "expansion_ratio × d_model");
+    // The class knows no other ratio.
+    keys.only("expansion_ratio", &json!(4))?;
     let attention = Attention::of(hidden, heads, mha(heads), None)?;
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(FeedForward::plain(hidden, width, false)))))
+    Ok(whole
+        .uniform(Layer::new(attention, Network::Dense(FeedForward::plain(hidden, fourfold(hidden), false)))))
 }
 
 fn fourfold(hidden: Count) -> Count {

@@ -30,8 +30,15 @@ pub fn build_cohere2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 fn layer(keys: &Keys<'_>, whole: &Whole, qk_norm: QkNorm) -> Result<Layer, Error> {
     // Notes of the checkpoints' makers; the layer has one form.
-    keys.set_aside(&["model_max_length", "position_embedding_type", "order_of_interleaved_layers"]);
-    for key in ["use_parallel_block", "use_gated_activation", "use_embedding_sharing"] {
+    keys.set_aside(&[
+        "layer_switch",
+        "model_max_length",
+        "order_of_interleaved_layers",
+        "position_embedding_type",
+    ]);
+    for key in
+        ["use_parallel_block", "use_gated_activation", "use_embedding_sharing", "use_parallel_embedding"]
+    {
         keys.only(key, &json!(true))?;
     }
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);

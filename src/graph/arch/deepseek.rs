@@ -148,13 +148,14 @@ fn sparse_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     types.iter().enumerate().map(one).collect()
 }
 
-fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
+/// The routed experts.
+pub fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
     let (experts, top_k) = (keys.count("n_routed_experts")?, keys.count("num_experts_per_tok")?);
     Moe::routed(hidden, experts, top_k, keys.count("moe_intermediate_size")?)
 }
 
 /// The shared experts, which the checkpoint keeps as one network of their joint width.
-fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<Shared>, Error> {
+pub fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<Shared>, Error> {
     let Some(experts) = keys.stated("n_shared_experts")?.count_unless_zero("n_shared_experts")? else {
         return Ok(None);
     };

@@ -25,6 +25,17 @@ pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(layer))
 }
 
+/// The language model of `glm4v`: biases on Q, K and V by class, heads of `hidden_size / num_attention_heads`.
+pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.only("attention_bias", &json!(true))?;
+    let whole = Whole { names: GLM4_NAMES, ..Whole::read(keys, false)? };
+    let attention = Attention { qkv_bias: true, ..Attention::read_stated(keys, whole.hidden)? };
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    let layer =
+        Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, Network::Dense(network)) };
+    Ok(whole.uniform(layer))
+}
+
 fn layer(keys: &Keys<'_>, whole: &Whole) -> Result<Layer, Error> {
     let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
     let attention = Attention {

@@ -60,12 +60,22 @@ fn gpt2(keys: &Keys<'_>, names: Names, multi_query: bool) -> Result<ModelGraph, 
 pub fn build_gptj(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     summary(keys);
     keys.set_aside(&["rotary"]);
+    rotary(keys, GPTJ_NAMES)
+}
+
+/// `codegen`: GPT-J with Q, K and V stored as one.
+pub fn build_codegen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    summary(keys);
+    rotary(keys, CODEGEN_NAMES)
+}
+
+fn rotary(keys: &Keys<'_>, names: Names) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
     let (hidden, layers, heads) = widths(keys)?;
     let context = keys.count(keys.spelling(&["n_positions", "max_position_embeddings"])?)?;
     let whole = Whole {
         norm,
-        names: GPTJ_NAMES,
+        names,
         head_bias: true,
         max_context: Some(context.value),
         ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
@@ -198,6 +208,22 @@ const GPTJ_NAMES: Names = Names {
     table: &[
         ("self_attn.o_proj", "attn.out_proj"),
         ("self_attn", "attn"),
+        ("mlp.up_proj", "mlp.fc_in"),
+        ("mlp.down_proj", "mlp.fc_out"),
+        ("input_layernorm", "ln_1"),
+        ("model.layers", "transformer.h"),
+        ("model.norm", "transformer.ln_f"),
+        ("model.embed_tokens", "transformer.wte"),
+    ],
+    transposed: false,
+};
+
+const CODEGEN_NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "attn.out_proj"),
+        ("self_attn.q_proj", "attn.qkv_proj"),
+        ("self_attn.k_proj", "attn.qkv_proj"),
+        ("self_attn.v_proj", "attn.qkv_proj"),
         ("mlp.up_proj", "mlp.fc_in"),
         ("mlp.down_proj", "mlp.fc_out"),
         ("input_layernorm", "ln_1"),

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
@@ -61,6 +62,8 @@ pub fn build_seed_oss(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, true)?;
     keys.count("head_dim")?;
+    keys.stated("num_key_value_heads")?;
+    keys.set_aside(&["compression_ratio"]);
     let bias = keys.flag("use_bias", false)?;
     with_biases(keys, whole, Some(bias))
 }
@@ -71,12 +74,23 @@ pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("use_qk_norm", &json!(true))?;
     keys.set_aside(&[
         "attention_head_dim",
+        "cla_share_factor",
+        "class_num",
+        "dense_list",
+        "moe_topk",
+        "norm_type",
+        "num_shared_expert",
+        "pool_type",
+        "text_end_id",
+        "text_start_id",
+        "use_rotary_pos_emb",
         "org_vocab_size",
         "pad_id",
         "eod_token_id",
         "im_start_id",
         "im_end_id",
     ]);
+    keys.only("num_experts", &json!(1))?;
     let whole = Whole { names: HUNYUAN_NAMES, ..Whole::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
@@ -92,6 +106,34 @@ pub fn build_internlm2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(bias);
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+/// `internlm`, the first: `bias` on attention.
+pub fn build_internlm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let bias = keys.stated("bias")?.flag("bias", true)?;
+    let heads = keys.count("num_attention_heads")?;
+    keys.only("num_key_value_heads", &json!(heads.value))?;
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(bias);
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+/// `internlm3`: Llama without biases.
+pub fn build_internlm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.only("bias", &json!(false))?;
+    keys.only("qkv_bias", &json!(false))?;
+    keys.stated("num_key_value_heads")?.stated("head_dim")?;
+    with_biases(keys, Whole::read(keys, false)?, None)
+}
+
+/// `orion`: LayerNorm with shift.
+pub fn build_orion(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let norm = Affine::ScaleAndShift;
+    let whole = Whole { norm, ..Whole::read(keys, false)? };
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let layer = Layer::new(Attention::read_grouped(keys, whole.hidden)?, network);
+    Ok(whole.uniform(Layer { norm, ..layer }))
 }
 
 /// `baichuan`: MHA with Q, K and V stored as one.

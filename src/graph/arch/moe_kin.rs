@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::graph::assembly::Affine;
+use crate::graph::assembly::{Affine, weight};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
@@ -11,6 +11,7 @@ use crate::graph::part::moe::{Moe, Shared, Stacking};
 use crate::graph::part::names::Names;
 use crate::graph::part::whole::Whole;
 use crate::graph::part::window::uniform_window;
+use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -31,6 +32,20 @@ pub fn build_granitemoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole { names: GRANITE_NAMES, ..Whole::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let moe = local_experts(keys, whole.hidden)?;
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+}
+
+/// `granitemoeshared`: a shared network beside the experts, where it has a width.
+pub fn build_granitemoe_shared(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole { names: GRANITE_NAMES, ..Whole::read(keys, false)? };
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let width = keys.stated("shared_intermediate_size")?.count_unless_zero("shared_intermediate_size")?;
+    let shared = width.map(|width| Shared {
+        tensor: "shared_mlp",
+        network: FeedForward::gated(whole.hidden, width),
+        gate: None,
+    });
+    let moe = Moe { shared, ..local_experts(keys, whole.hidden)? };
     Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
 }
 
@@ -143,7 +158,7 @@ fn every_layer(keys: &Keys<'_>, key: &'static str, only: u64) -> Result<(), Erro
 
 /// `ernie4_5_moe`: dense layers outside `moe_layer_start_index` to `moe_layer_end_index`.
 pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&["moe_norm_min", "moe_capacity", "moe_gate"]);
+    keys.set_aside(&["compression_ratio", "moe_norm_min", "moe_capacity", "moe_gate", "moe_use_aux_free"]);
     let whole = Whole::read(keys, true)?;
     let (hidden, layers) = (whole.hidden, whole.layers.value);
     let bias = keys.flag("use_bias", false)?;
@@ -182,11 +197,34 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         let network = if routed { Network::Moe(Box::new(moe.clone())) } else { dense.clone() };
         Layer::new(attention.clone(), network)
     };
-    Ok(whole.graph((0..layers).map(layer).collect(), vec![]))
+    let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
+    let module = Layer::new(attention.clone(), dense.clone());
+    let mtp = (0..modules).flat_map(|index| ernie_module(&module, index)).collect();
+    Ok(whole.graph((0..layers).map(layer).collect(), mtp))
+}
+
+/// A module of ERNIE's multi-token prediction: a dense layer, two norms and a two-to-one projection.
+fn ernie_module(layer: &Layer, index: u64) -> Vec<Weight> {
+    let hidden = layer.hidden.value;
+    let mut weights = layer.block("mtp_layer", vec![]).weights();
+    for weight in &mut weights {
+        weight.name = format!("model.mtp_block.{index}.{}", weight.name);
+    }
+    let outside = |name: &str, shape, role| weight(format!("model.{name}.{index}.weight"), shape, role);
+    weights.push(outside("mtp_emb_norm", vec![hidden], Role::Norm));
+    weights.push(outside("mtp_hidden_norm", vec![hidden], Role::Norm));
+    weights.push(outside("mtp_linear_proj", vec![hidden, 2 * hidden], Role::Mlp));
+    weights
 }
 
 const GRANITE_NAMES: Names = Names {
-    table: &[("mlp.gate", "block_sparse_moe.router"), ("mlp", "block_sparse_moe")],
+    table: &[
+        ("shared_mlp.gate_proj", "shared_mlp.input_linear"),
+        ("shared_mlp.up_proj", "shared_mlp.input_linear"),
+        ("shared_mlp.down_proj", "shared_mlp.output_linear"),
+        ("mlp.gate", "block_sparse_moe.router"),
+        ("mlp", "block_sparse_moe"),
+    ],
     transposed: false,
 };
 

@@ -1,10 +1,13 @@
-//! Nemotron-3 and 4, Arcee and Apertus: plain networks of two matrices in pre-norm layers.
+//! Nemotron-3 and 4, Arcee, Apertus and Persimmon: plain networks of two matrices in pre-norm layers.
+
+use serde_json::json;
 
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
-use crate::graph::part::attention::Attention;
+use crate::graph::part::attention::{Attention, QkNorm, mha};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::names::Names;
 use crate::graph::part::whole::Whole;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -24,8 +27,61 @@ pub fn build_arcee(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(layer))
 }
 
+/// `apertus`: a norm on each head of Q and K, and an activation (xIELU) with two learned numbers a layer.
+pub fn build_apertus(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.only("post_norm", &json!(false))?;
+    keys.only("qk_norm", &json!(true))?;
+    keys.only("hidden_act", &json!("xielu"))?;
+    keys.only("mlp_bias", &json!(false))?;
+    let whole = Whole { names: APERTUS_NAMES, ..Whole::read(keys, false)? };
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
+    let network = FeedForward {
+        learned: &["act_fn.alpha_p", "act_fn.alpha_n"],
+        constants: &["act_fn.beta", "act_fn.eps"],
+        ..FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, false)
+    };
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+/// `persimmon`: LayerNorm with shift, also on the heads of Q and K; biases throughout.
+pub fn build_persimmon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let norm = Affine::ScaleAndShift;
+    let whole = Whole { norm, names: PERSIMMON_NAMES, ..Whole::read(keys, false)? };
+    let heads = keys.count("num_attention_heads")?;
+    keys.only("num_key_value_heads", &json!(heads.value))?;
+    let qk_norm = if keys.flag("qk_layernorm", true)? { QkNorm::PerHeadWithShift } else { QkNorm::Absent };
+    let attention =
+        Attention { qk_norm, ..Attention::of(whole.hidden, heads, mha(heads), None)?.biased(true) };
+    let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
+}
+
 fn plain(keys: &Keys<'_>, whole: &Whole) -> Result<Layer, Error> {
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", false)?);
     Ok(Layer::new(attention, Network::Dense(FeedForward::plain(whole.hidden, width, bias))))
 }
+
+const APERTUS_NAMES: Names = Names {
+    table: &[
+        ("input_layernorm", "attention_layernorm"),
+        ("post_attention_layernorm", "feedforward_layernorm"),
+    ],
+    transposed: false,
+};
+
+const PERSIMMON_NAMES: Names = Names {
+    table: &[
+        ("self_attn.o_proj", "self_attn.dense"),
+        ("self_attn.q_proj", "self_attn.query_key_value"),
+        ("self_attn.k_proj", "self_attn.query_key_value"),
+        ("self_attn.v_proj", "self_attn.query_key_value"),
+        ("self_attn.q_norm", "self_attn.q_layernorm"),
+        ("self_attn.k_norm", "self_attn.k_layernorm"),
+        ("mlp.up_proj", "mlp.dense_h_to_4h"),
+        ("mlp.down_proj", "mlp.dense_4h_to_h"),
+        ("model.norm", "model.final_layernorm"),
+    ],
+    transposed: false,
+};

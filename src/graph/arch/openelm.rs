@@ -12,7 +12,8 @@ use crate::graph::part::names::Names;
 use crate::graph::part::whole::Whole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
-use crate::spec::model::keys::{Keys, WIDTH_LIMIT};
+use crate::spec::model::keys::Keys;
+use crate::spec::model::value::WIDTH_LIMIT;
 
 const NAMES: Names = Names {
     table: &[

@@ -13,7 +13,7 @@ use crate::spec::model::keys::Keys;
 
 /// `opt`: positions begin two rows in.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&["output_projection"]);
+    keys.set_aside(&["learned_embeddings", "output_projection"]);
     let before = keys.flag("do_layer_norm_before", true)?;
     let removed = keys.flag("_remove_final_layer_norm", false)?;
     let affine = keys.flag("layer_norm_elementwise_affine", true)?;

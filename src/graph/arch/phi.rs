@@ -23,6 +23,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `stablelm`: side by side only if `use_parallel_residual`; no biases but on Q, K and V.
 pub fn build_stablelm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["rope_pct", "rotary_scaling_factor"]);
     let norm = Affine::ScaleAndShift;
     let whole = Whole { norm, names: STABLELM_NAMES, ..Whole::read(keys, false)? };
     let attention = Attention {

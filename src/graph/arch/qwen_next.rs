@@ -56,7 +56,7 @@ pub fn build_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         Ok(Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)))
     };
     let networks = (0..whole.layers.value).map(network).collect::<Result<Vec<_>, Error>>()?;
-    layers(keys, whole.clone(), networks, StateWidth::Single)
+    layers(keys, whole, networks, StateWidth::Single)
 }
 
 /// `qwen3_5`, the language model inside the wrapper.

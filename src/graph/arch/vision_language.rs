@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::vision::{clip, moonvit, pixtral, qwen as qwen_tower};
+use super::vision::{clip, glm as glm_tower, moonvit, pixtral, qwen as qwen_tower};
 use super::wrapper::{self, INSIDE_MODEL, text, tied, vision, wrap};
-use super::{ARCHITECTURES, deepseek, qwen, qwen_moe};
+use super::{ARCHITECTURES, deepseek, glm, qwen, qwen_moe};
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -151,4 +151,17 @@ pub fn build_kimi_k25(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = tied(deepseek::build_v3(&inside)?, keys, &inside)?;
     let tower = moonvit::tower(&vision(keys)?, graph.hidden)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `glm4v`: GLM-4-0414's layers; the keys lie beside `vision_config`, in newer files in `text_config`.
+pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    let graph = match keys.section_or_none("text_config")? {
+        Some(_) => {
+            let inside = text(keys)?;
+            tied(glm::build_glm4v(&inside)?, keys, &inside)?
+        }
+        None => glm::build_glm4v(keys)?,
+    };
+    Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys)?)?]))
 }

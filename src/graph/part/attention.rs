@@ -4,6 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::indexer::{Indexer, own_key};
 use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
@@ -68,6 +69,8 @@ pub struct Attention {
     pub qk_norm: QkNorm,
     /// Which keys a query sees.
     pub reach: Reach,
+    /// What picks the keys that a query sees, where the reach is a selection.
+    pub indexer: Option<Indexer>,
     /// A learned logit per head in the softmax's denominator (gpt-oss).
     pub sinks: bool,
 }
@@ -105,6 +108,7 @@ impl Attention {
             o_bias: false,
             qk_norm: QkNorm::Absent,
             reach: Reach::All,
+            indexer: None,
             sinks: false,
         })
     }
@@ -133,10 +137,14 @@ impl Attention {
     pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, reach, .. } = *self;
         let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
-        match self.source {
+        let mut caches = match self.source {
             Source::Shared => vec![],
             _ => vec![Cache::Heads { kv_heads, head_dim, v_head_dim, reach }],
-        }
+        };
+        caches.extend(
+            self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim, every: own_key() }),
+        );
+        caches
     }
 
     /// Adds the operators, from the normed stream to the output projection.
@@ -169,8 +177,9 @@ impl Attention {
             let norm = Operator::Norm { width: v_head_dim, rows: kv_heads, split: Split::KvHeads };
             block.node("v_norm", norm, vec![], &[v])
         });
-        let inputs: Vec<NodeIndex> = [Some(q), k, v].into_iter().flatten().collect();
+        let mut inputs: Vec<NodeIndex> = [Some(q), k, v].into_iter().flatten().collect();
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
+        inputs.extend(self.indexer.map(|indexer| indexer.assemble(block, from, from)));
         let attention = block.node(
             "attention",
             Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared: !own },

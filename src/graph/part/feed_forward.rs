@@ -4,9 +4,9 @@
 
 use petgraph::graph::NodeIndex;
 
-use crate::graph::assembly::{Assembly, Matrix};
+use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::tensor::Role;
+use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 
 /// The matrices of a feed-forward network.
@@ -29,6 +29,10 @@ pub struct FeedForward {
     pub form: Form,
     /// Biases on all of them.
     pub bias: bool,
+    /// Numbers that the activation learns, one of each (xIELU's two).
+    pub learned: &'static [&'static str],
+    /// Numbers of the activation that checkpoints store as buffers.
+    pub constants: &'static [&'static str],
 }
 
 /// Names of the operators, which tell shared experts from a dense network.
@@ -50,12 +54,12 @@ const SHARED: Names = Names {
 impl FeedForward {
     /// Gate, up and down projections without biases, stored apart: what most models have.
     pub fn gated(hidden: Count, intermediate: Count) -> FeedForward {
-        FeedForward { hidden, intermediate, form: Form::Gated, bias: false }
+        FeedForward { hidden, intermediate, form: Form::Gated, bias: false, learned: &[], constants: &[] }
     }
 
     /// Up and down projections, with biases on both or on neither.
     pub fn plain(hidden: Count, intermediate: Count, bias: bool) -> FeedForward {
-        FeedForward { hidden, intermediate, form: Form::Plain, bias }
+        FeedForward { hidden, intermediate, form: Form::Plain, bias, learned: &[], constants: &[] }
     }
 
     /// Adds the operators of a layer's `mlp`, from the normed stream on.
@@ -76,7 +80,7 @@ impl FeedForward {
         names: &Names,
         role: Role,
     ) -> NodeIndex {
-        let FeedForward { hidden, intermediate, form, bias } = *self;
+        let FeedForward { hidden, intermediate, form, bias, learned, constants } = *self;
         let column = |name, stored: &str| Matrix {
             name,
             tensor: format!("{tensor}.{stored}"),
@@ -93,7 +97,11 @@ impl FeedForward {
         }
         wide.push(block.linear(from, column(names.up, "up_proj")));
         let activation = Operator::Activation { width: intermediate, gated };
-        let activated = block.node(names.activation, activation, vec![], &wide);
+        let learned = learned.iter().map(|name| weight(format!("{tensor}.{name}"), vec![1], Role::Norm));
+        let constants = constants
+            .iter()
+            .map(|name| Weight { buffer: true, ..weight(format!("{tensor}.{name}"), vec![], Role::Norm) });
+        let activated = block.node(names.activation, activation, learned.chain(constants).collect(), &wide);
         block.linear(
             activated,
             Matrix {

@@ -1,4 +1,4 @@
-//! The indexer of DeepSeek's sparse attention (DSA): light heads over a key of their own pick what attention reads.
+//! Indexers of sparse attention: light heads over a key of their own pick what attention reads.
 //!
 //! Knows nothing of the attention that reads it.
 
@@ -18,8 +18,9 @@ use crate::spec::model::keys::Keys;
 pub struct Indexer {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Rank of the compressed query that it reads.
-    pub q_lora_rank: Count,
+    /// Rank of the compressed query that it reads (DeepSeek's DSA); none: it reads the stream, norms its queries
+    /// and has no weights of its own for its heads (MiniMax-M3).
+    pub q_lora_rank: Option<Count>,
     /// Its heads.
     pub heads: Count,
     /// Elements of a head, and of the one key that all share.
@@ -33,7 +34,7 @@ impl Indexer {
     pub fn read(keys: &Keys<'_>, hidden: Count) -> Result<Indexer, Error> {
         Ok(Indexer {
             hidden,
-            q_lora_rank: keys.count("q_lora_rank")?,
+            q_lora_rank: Some(keys.count("q_lora_rank")?),
             heads: keys.count("index_n_heads")?,
             head_dim: keys.count("index_head_dim")?,
             top_k: keys.count("index_topk")?,
@@ -54,11 +55,30 @@ impl Indexer {
             role: Role::Indexer,
             bias: false,
         };
-        let q_width = width("index_q_width", heads, head_dim, "index_n_heads × index_head_dim");
-        let q = block.linear(compressed, matrix("index_q", "wq_b", q_lora_rank, q_width));
-        let k = block.linear(from, matrix("index_k", "wk", hidden, head_dim));
-        let k = encoder::norm(block, k, "index_k_norm", "self_attn.indexer.k_norm", head_dim, true);
-        let weights = block.linear(from, matrix("index_weights", "weights_proj", hidden, heads));
-        block.node("indexer", Operator::Indexer { heads, head_dim, top_k }, vec![], &[q, k, weights])
+        let q_width = width("index_q_width", heads, head_dim, "index heads × their dimension");
+        let norm = |block: &mut Assembly, from, name, tensor: &str, shift| {
+            encoder::norm(block, from, name, &format!("self_attn.indexer.{tensor}"), head_dim, shift)
+        };
+        let mut inputs = vec![];
+        match q_lora_rank {
+            Some(rank) => {
+                inputs.push(block.linear(compressed, matrix("index_q", "wq_b", rank, q_width)));
+                let k = block.linear(from, matrix("index_k", "wk", hidden, head_dim));
+                inputs.push(norm(block, k, "index_k_norm", "k_norm", true));
+                inputs.push(block.linear(from, matrix("index_weights", "weights_proj", hidden, heads)));
+            }
+            None => {
+                let q = block.linear(from, matrix("index_q", "q_proj", hidden, q_width));
+                inputs.push(norm(block, q, "index_q_norm", "q_norm", false));
+                let k = block.linear(from, matrix("index_k", "k_proj", hidden, head_dim));
+                inputs.push(norm(block, k, "index_k_norm", "k_norm", false));
+            }
+        }
+        block.node("indexer", Operator::Indexer { heads, head_dim, top_k, every: own_key() }, vec![], &inputs)
     }
+}
+
+/// Each token has a key of its own.
+pub fn own_key() -> Count {
+    Count::derived("tokens_of_a_key", 1, "a key for each token")
 }

@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use super::attention::width;
-use super::indexer::Indexer;
+use super::indexer::{Indexer, own_key};
 use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
 use crate::graph::cache::Cache;
 use crate::graph::operator::{Operator, Split};
@@ -62,7 +62,9 @@ impl Latent {
     pub fn caches(&self) -> Vec<Cache> {
         let Latent { kv_lora_rank, qk_rope_head_dim, .. } = *self;
         let mut caches = vec![Cache::Latent { kv_lora_rank, qk_rope_head_dim }];
-        caches.extend(self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim }));
+        caches.extend(
+            self.indexer.map(|indexer| Cache::IndexKeys { head_dim: indexer.head_dim, every: own_key() }),
+        );
         caches
     }
 

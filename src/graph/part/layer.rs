@@ -5,8 +5,10 @@
 use petgraph::graph::NodeIndex;
 
 use super::attention::Attention;
+use super::compressed::Compressed;
 use super::cross::Cross;
 use super::feed_forward::FeedForward;
+use super::hyper::{hyper_connection, stream_width};
 use super::latent::Latent;
 use super::moe::Moe;
 use super::recurrent::Recurrent;
@@ -35,6 +37,8 @@ pub enum Mixer {
     Absent,
     /// Attention to an encoder's states.
     Cross(Cross),
+    /// Attention over a window and compressed entries.
+    Compressed(Compressed),
 }
 
 /// What works on each token alone.
@@ -93,6 +97,8 @@ pub enum Arrangement {
     Parallel,
     /// `x += mix(norm(x)) + net(norm(x))`, each with its own norm: GPT-NeoX, Falcon-40B.
     ParallelTwoNorms,
+    /// `x, y = collapse(X); X = mix(X) + mix(norm(x))` and the same for `net`, over so many streams `X`: DeepSeek-V4.
+    HyperConnected(Count),
 }
 
 /// A layer.
@@ -159,6 +165,10 @@ impl Layer {
     /// The layer as a block of the graph, standing for `layers`.
     pub fn block(&self, name: &'static str, layers: Vec<u32>) -> Block {
         let mut block = Assembly::default();
+        if let Arrangement::HyperConnected(streams) = self.arrangement {
+            let caches = self.hyper_connected(&mut block, streams);
+            return block.finish(name, layers, caches);
+        }
         let input = block.input(self.hidden);
         let start = match &self.extras.altup {
             Some(altup) => altup.predict(&mut block, input, self.hidden),
@@ -229,10 +239,27 @@ impl Layer {
         (self.add(block, "layer_add", &sums), caches)
     }
 
+    fn hyper_connected(&self, block: &mut Assembly, streams: Count) -> Vec<Cache> {
+        let input = block.input(stream_width(self.hidden, streams));
+        let one = hyper_connection(block, input, ("attn_hc", "attn_hc"), (self.hidden, streams));
+        let normed = self.normed(block, one, "input_norm", "input_layernorm");
+        let (sums, caches) = self.mix(block, normed);
+        let sum = self.add(block, "attention_add", &sums);
+        let expand = Operator::HyperConnection { hidden: self.hidden, streams, expands: true };
+        let mixed = block.node("attention_mix", expand.clone(), vec![], &[sum, input]);
+        let one = hyper_connection(block, mixed, ("ffn_hc", "ffn_hc"), (self.hidden, streams));
+        let normed = self.normed(block, one, "post_attention_norm", "post_attention_layernorm");
+        let sums = self.networked(block, normed, one);
+        let sum = self.add(block, "ffn_add", &sums);
+        block.node("ffn_mix", expand, vec![], &[sum, mixed]);
+        caches
+    }
+
     fn mix(&self, block: &mut Assembly, from: NodeIndex) -> (Vec<NodeIndex>, Vec<Cache>) {
         match &self.mixer {
             Mixer::Attention(attention) => (vec![attention.assemble(block, from)], attention.caches()),
             Mixer::Latent(latent) => (vec![latent.assemble(block, from)], latent.caches()),
+            Mixer::Compressed(mixer) => (vec![mixer.assemble(block, from)], mixer.caches()),
             Mixer::Cross(cross) => (vec![cross.assemble(block, from)], cross.caches()),
             Mixer::Recurrent(mixer) => (vec![mixer.assemble(block, from)], mixer.caches()),
             Mixer::Beside(attention, mixer) => {

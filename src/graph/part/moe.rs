@@ -58,6 +58,8 @@ pub struct Moe {
     pub correction_bias: Option<&'static str>,
     /// The same where it is learned, and stored as one row (ERNIE-4.5).
     pub learned_correction: Option<&'static str>,
+    /// Rows of a table that gives each token its experts in place of scores (DeepSeek-V4's first layers).
+    pub table: Option<Count>,
     /// How the experts are stacked.
     pub stacking: Stacking,
     /// Width that the stream is projected to before the routed experts, and back from (Nemotron-3 Super).
@@ -87,6 +89,7 @@ impl Moe {
             router_bias: false,
             correction_bias: None,
             learned_correction: None,
+            table: None,
             stacking: Stacking::OutIn,
             latent: None,
             shared: None,
@@ -140,6 +143,11 @@ impl Moe {
         }
         if self.router_bias {
             weights.push(weight(format!("{}.bias", self.router), vec![experts], Role::Bias));
+        }
+        if let Some(rows) = self.table {
+            let shape = vec![rows.value, self.top_k.value];
+            let name = format!("{}.tid2eid", self.router);
+            weights.push(Weight { buffer: true, ..weight(name, shape, Role::Router) });
         }
         if let Some(name) = self.correction_bias {
             weights.push(Weight { buffer: true, ..weight(name, vec![experts], Role::Router) });

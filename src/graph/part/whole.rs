@@ -4,6 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::hyper::{head_connection, stream_width};
 use super::layer::{Layer, name};
 use super::names::Names;
 use super::streams::{Altup, PerLayer};
@@ -38,6 +39,8 @@ pub struct Whole {
     pub embedding_width: Option<Count>,
     /// Bias on the head (Phi-2, GPT-J).
     pub head_bias: bool,
+    /// Parallel residual streams (DeepSeek-V4), which the head sums.
+    pub streams: Option<Count>,
     /// A second embedding, with an input for each layer (Gemma-3n, Gemma-4).
     pub per_layer: Option<PerLayer>,
     /// Streams beside the main one (Gemma-3n).
@@ -74,6 +77,7 @@ impl Whole {
             embedding_norm: false,
             embedding_width: None,
             head_bias: false,
+            streams: None,
             per_layer: None,
             altup: None,
             max_context: None,
@@ -160,7 +164,13 @@ impl Whole {
 
     fn head(&self) -> Block {
         let mut block = Assembly::default();
-        let mut stream = block.input(self.hidden);
+        let mut stream = match self.streams {
+            None => block.input(self.hidden),
+            Some(streams) => {
+                let all = block.input(stream_width(self.hidden, streams));
+                head_connection(&mut block, all, self.hidden, streams)
+            }
+        };
         if let Some(altup) = &self.altup {
             let others = altup.project(&mut block, stream, "altup_unembed_projections", self.hidden);
             let mean = Operator::Add { width: self.hidden };

@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
-use super::keys::shown;
 use super::scheme::Scheme;
+use super::value::shown;
 use crate::spec::error::Error;
 
 /// A checkpoint's quantization.
@@ -13,8 +13,8 @@ use crate::spec::error::Error;
 pub struct Quantization {
     /// `quant_method` (or `quant_algo`) as written, e.g. `fp8`, `awq`, `NVFP4`.
     pub method: String,
-    /// The weight format that it amounts to, e.g. `fp8-block`.
-    pub weight_format: &'static str,
+    /// The weight format that it amounts to, e.g. `fp8-block`; none where layers differ (`MIXED_PRECISION`).
+    pub weight_format: Option<&'static str>,
     /// Rows and columns that share a scale, where scales are per block.
     pub weight_block_size: Option<[u64; 2]>,
     /// Weights along a row that share a scale, where scales are per group.
@@ -34,14 +34,18 @@ const FIX: &str = "state the weight format yourself, or use a checkpoint in one 
 const KNOWN: &str =
     "fp8, fbgemm_fp8, mxfp4, awq, gptq, compressed-tensors or modelopt with one uniform weight format";
 
+/// ModelOpt's word for layers in formats of their own.
+const MIXED: &str = "MIXED_PRECISION";
+
 /// ModelOpt's `quant_algo` → weight format.
-const ALGORITHMS: &[(&str, &str)] = &[
-    ("FP8", "fp8"),
-    ("FP8_PER_CHANNEL_PER_TOKEN", "fp8"),
-    ("FP8_PB_WO", "fp8-block"),
-    ("NVFP4", "nvfp4"),
-    ("W4A16_AWQ", "int4-awq"),
-    ("MXFP4", "mxfp4"),
+const ALGORITHMS: &[(&str, Option<&str>)] = &[
+    ("FP8", Some("fp8")),
+    ("FP8_PER_CHANNEL_PER_TOKEN", Some("fp8")),
+    ("FP8_PB_WO", Some("fp8-block")),
+    ("NVFP4", Some("nvfp4")),
+    ("W4A16_AWQ", Some("int4-awq")),
+    ("MXFP4", Some("mxfp4")),
+    (MIXED, None),
 ];
 
 impl Quantization {
@@ -52,7 +56,7 @@ impl Quantization {
     ) -> Result<Option<Quantization>, Error> {
         let inside = match KEYS.iter().find_map(|key| config.get(*key)) {
             None | Some(Value::Null) => None,
-            Some(Value::Object(map)) => Some(Quantization::read(map)?),
+            Some(Value::Object(map)) => Some(Quantization::read(map)?.with_experts(map, config)),
             Some(other) => return Err(Error::new(KEY, shown(other), "an object", FIX)),
         };
         let beside = match hf_quant_config.and_then(|map| map.get("quantization")) {
@@ -63,11 +67,19 @@ impl Quantization {
         match (inside, beside) {
             (Some(inside), Some(beside)) if inside.weight_format != beside.weight_format => Err(Error::new(
                 KEY,
-                inside.weight_format,
-                format!("{}, as hf_quant_config.json says", beside.weight_format),
+                inside.weight_format.unwrap_or(MIXED),
+                format!("{}, as hf_quant_config.json says", beside.weight_format.unwrap_or(MIXED)),
                 "take both files from the same revision of the checkpoint",
             )),
             (inside, beside) => Ok(inside.or(beside)),
+        }
+    }
+
+    /// The same where experts have a format of their own (`expert_dtype`: DeepSeek-V4's fp4 beside fp8).
+    fn with_experts(self, map: &Map<String, Value>, config: &Map<String, Value>) -> Quantization {
+        match map.get("expert_dtype").or_else(|| config.get("expert_dtype")) {
+            None | Some(Value::Null) => self,
+            Some(_) => Quantization { weight_format: None, scheme: None, ..self },
         }
     }
 
@@ -87,18 +99,18 @@ impl Quantization {
                 .find(|(name, _)| *name == algorithm)
                 .map(|(_, format)| *format)
                 .ok_or_else(|| refuse(format!("quant_algo {algorithm}")))?,
-            (None, Some("fp8")) if weight_block_size.is_some() => "fp8-block",
-            (None, Some("fp8" | "fbgemm_fp8")) => "fp8",
-            (None, Some("mxfp4")) => "mxfp4",
+            (None, Some("fp8")) if weight_block_size.is_some() => Some("fp8-block"),
+            (None, Some("fp8" | "fbgemm_fp8")) => Some("fp8"),
+            (None, Some("mxfp4")) => Some("mxfp4"),
             (None, Some(method @ ("awq" | "gptq"))) => match (method, number("bits")) {
-                ("awq", Some(4)) => "int4-awq",
-                ("gptq", Some(4)) => "int4-gptq",
-                ("gptq", Some(8)) => "int8",
+                ("awq", Some(4)) => Some("int4-awq"),
+                ("gptq", Some(4)) => Some("int4-gptq"),
+                ("gptq", Some(8)) => Some("int8"),
                 (_, bits) => return Err(refuse(format!("{method} of {bits:?} bits"))),
             },
             (None, Some("compressed-tensors")) => match group {
                 Some(weights) => {
-                    group_format(weights).ok_or_else(|| refuse(format!("weights {weights:?}")))?
+                    Some(group_format(weights).ok_or_else(|| refuse(format!("weights {weights:?}")))?)
                 }
                 None => return Err(refuse("compressed-tensors without config_groups".to_owned())),
             },
@@ -132,6 +144,7 @@ fn sole_group(map: &Map<String, Value>) -> Result<Option<&Map<String, Value>>, E
     match kinds.as_slice() {
         [] => Ok(None),
         [kind] => Ok(Some(kind)),
+        _ if map.get("quant_algo").and_then(Value::as_str) == Some(MIXED) => Ok(None),
         several => Err(Error::new(
             "quantization_config.config_groups",
             format!("{} weight formats", several.len()),
@@ -227,14 +240,13 @@ mod tests {
                 "fp8",
             ),
         ] {
-            assert_eq!(of(text).unwrap().weight_format, format, "{text}");
+            assert_eq!(of(text).unwrap().weight_format, Some(format), "{text}");
         }
     }
 
     #[test]
     fn what_is_not_known_is_refused_by_name() {
         for text in [
-            r#"{"quant_algo": "MIXED_PRECISION"}"#,
             r#"{"quant_method": "hqq"}"#,
             r#"{"quant_method": "awq", "bits": 3}"#,
             r#"{"quant_method": "fp8", "weight_block_size": [128]}"#,
@@ -242,7 +254,17 @@ mod tests {
         ] {
             assert!(of(text).is_err(), "{text}");
         }
-        assert!(of(r#"{"quant_algo": "MIXED_PRECISION"}"#).unwrap_err().found.contains("MIXED_PRECISION"));
+        assert_eq!(of(r#"{"quant_algo": "MIXED_PRECISION"}"#).unwrap().weight_format, None);
+    }
+
+    #[test]
+    fn experts_of_their_own_format_make_a_checkpoint_mixed() {
+        let config: Map<String, Value> = serde_json::from_str(
+            r#"{"expert_dtype": "fp4", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}"#,
+        )
+        .unwrap();
+        let found = Quantization::find(&config, None).unwrap().unwrap();
+        assert_eq!((found.weight_format, found.scheme), (None, None));
     }
 
     #[test]
@@ -253,7 +275,7 @@ mod tests {
         )
         .unwrap();
         let found = Quantization::find(&silent, Some(&beside)).unwrap().unwrap();
-        assert_eq!((found.weight_format, found.kv_format), ("fp8", Some("fp8")));
+        assert_eq!((found.weight_format, found.kv_format), (Some("fp8"), Some("fp8")));
         assert_eq!(found.modules_to_not_convert, ["lm_head"]);
         let other: Map<String, Value> =
             serde_json::from_str(r#"{"quantization_config": {"quant_method": "mxfp4"}}"#).unwrap();

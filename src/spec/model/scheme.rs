@@ -89,9 +89,6 @@ impl Scheme {
     ) -> Option<Scheme> {
         let text = |key: &str| map.get(key).and_then(Value::as_str);
         let flag = |key: &str| map.get(key).and_then(Value::as_bool);
-        if map.contains_key("expert_dtype") {
-            return None;
-        }
         match (text("quant_algo"), method) {
             (Some("NVFP4"), _) => Some(Scheme::Nvfp4),
             (Some(_), _) => None,

@@ -25,7 +25,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     keys.set_aside(&["model_type", "vision_feature_layer", "projector_dropout", "norm_eps"]);
     keys.only("num_channels", &json!(3))?;
     keys.only("multi_modal_projector_bias", &json!(false))?;
-    keys.only("pixel_shuffle_ratio", &json!(0.5))?;
+    keys.only("pixel_shuffle_ratio", &serde_json::from_str("0.5").expect("a number"))?;
     keys.only("vision_feature_select_strategy", &json!("default"))?;
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
     let patch = keys.count_or("patch_size", 14)?;

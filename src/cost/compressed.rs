@@ -1,0 +1,103 @@
+//! Attention over a window and over entries that stand for several tokens each; keys are values, one for all heads.
+
+use super::batch::Batch;
+use super::machine::Chip;
+use super::roofline::{Cost, roofline};
+use crate::graph::reach::Reach;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::{BYTE, FLOP};
+
+/// The compressed attention that one device computes: `heads` is its share, entries are whole.
+pub struct CompressedAttention<T> {
+    /// Query heads here.
+    pub heads: T,
+    /// Elements of a head, and of an entry, which is key and value at once.
+    pub head_dim: T,
+    /// Tokens of the window, each with an entry of its own.
+    pub window: T,
+    /// Tokens that an entry beyond it stands for, and how far these reach; none: the window is all.
+    pub beyond: Option<(T, Reach<T>)>,
+}
+
+impl<N: Num> CompressedAttention<Qty<N>> {
+    /// Pairs of queries and entries of one sequence.
+    #[inline(always)]
+    fn pairs(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        let near = batch.pairs(Reach::Window(self.window));
+        match self.beyond {
+            Some((every, reach)) => near + batch.pairs(reach) / every,
+            None => near,
+        }
+    }
+
+    /// Entries of one sequence that are read, each once.
+    #[inline(always)]
+    fn entries(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        let near = batch.keys(Reach::Window(self.window));
+        match self.beyond {
+            Some((every, reach)) => near + batch.keys(reach) / every,
+            None => near,
+        }
+    }
+
+    /// Operations.
+    #[inline(always)]
+    pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
+        let per_pair = 2.0 * FLOP * self.heads * (2.0 * self.head_dim);
+        (per_pair * batch.sequences * self.pairs(batch)).is(&FLOPS)
+    }
+
+    /// Bytes: queries and results, entries in reach, and the new tokens' own.
+    #[inline(always)]
+    pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
+        let queries = activation_bytes * batch.tokens * self.heads * (2.0 * self.head_dim);
+        let written = batch.tokens / batch.context_parts;
+        let entries = batch.sequences * self.entries(batch) + written;
+        (queries + kv_bytes * entries * self.head_dim).is(&BYTES)
+    }
+
+    /// Prices it.
+    #[inline(always)]
+    pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
+        let bytes = self.bytes(batch, chip.activation_bytes, chip.kv_bytes);
+        roofline(self.flops(batch), bytes, &chip.attention())
+    }
+}
+
+crate::formulas! {
+    FLOPS {
+        symbol: "compressed_attention_flops",
+        unit: FLOP,
+        why: "each head scores and sums entries: one a token inside the window, one for several tokens beyond it",
+        cite: "DeepSeek-AI 2026 (DeepSeek-V4), 2.3",
+    }
+    BYTES {
+        symbol: "compressed_attention_bytes",
+        unit: BYTE,
+        why: "an entry is key and value at once and the same for all heads: it is read once and not divided by tensor parallelism",
+        cite: "DeepSeek-AI 2026 (DeepSeek-V4), 2.3; Shazeer 2019 (multi-query attention)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decode_step_by_hand() {
+        let n = Qty::<f64>::from;
+        let of =
+            |beyond| CompressedAttention { heads: n(64.0), head_dim: n(512.0), window: n(128.0), beyond };
+        let step = Batch::new((n(3.0), n(1.0), n(4095.0)), (n(1.0), n(1.0), n(1.0)));
+        for (beyond, entries) in [
+            (None, 128.0),
+            (Some((n(128.0), Reach::All)), 128.0 + 4096.0 / 128.0),
+            (Some((n(4.0), Reach::Selected(n(4.0 * 512.0)))), 128.0 + 512.0),
+            (Some((n(4.0), Reach::Selected(n(4.0 * 2048.0)))), 128.0 + 1024.0),
+        ] {
+            assert_eq!(of(beyond).flops(&step).value(), 3.0 * entries * 64.0 * 4.0 * 512.0);
+            let bytes = of(beyond).bytes(&step, n(0.0), n(1.0)).value();
+            assert_eq!(bytes, 3.0 * (entries + 1.0) * 512.0);
+        }
+    }
+}

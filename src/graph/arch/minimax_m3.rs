@@ -1,0 +1,121 @@
+//! MiniMax-M3: GQA over blocks of keys that an indexer picked, dense layers first, then routed and shared experts.
+//!
+//! Defaults of missing keys: `MiniMaxM3VLTextConfig` of transformers.
+
+use serde_json::json;
+
+use super::{vision, wrapper};
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::indexer::Indexer;
+use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::moe::{Moe, Shared};
+use crate::graph::part::names::Names;
+use crate::graph::part::whole::Whole;
+use crate::graph::reach::Reach;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: Names = Names {
+    table: &[
+        ("mlp.gate_proj", "mlp.gate_up_proj"),
+        ("mlp.up_proj", "mlp.gate_up_proj"),
+        ("mlp.shared_experts.gate_proj", "mlp.shared_experts.gate_up_proj"),
+        ("mlp.shared_experts.up_proj", "mlp.shared_experts.gate_up_proj"),
+    ],
+    transposed: false,
+};
+
+/// `minimax_m3_vl`: the language model and its tower.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    // The tower has its own copy of the compression.
+    keys.set_aside(&[
+        "img_token_compression_config",
+        "image_grid_pinpoints",
+        "process_image_mode",
+        "num_reward_heads",
+    ]);
+    keys.only("multimodal_projector_bias", &json!(true))?;
+    let text = wrapper::text(keys)?;
+    let graph = wrapper::tied(build_text(&text)?, keys, &text)?;
+    let projector = keys.count_or("projector_hidden_size", 6144)?;
+    let tower = vision::minimax::tower(&wrapper::vision(keys)?, graph.hidden, projector)?;
+    Ok(wrapper::wrap(graph, wrapper::INSIDE_MODEL, vec![tower]))
+}
+
+fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // Numerics; and multi-token prediction that files announce and checkpoints do not hold.
+    keys.set_aside(&["use_gemma_norm", "swiglu_alpha", "num_mtp_modules"]);
+    keys.only("use_qk_norm", &json!(true))?;
+    keys.only("qk_norm_type", &json!("per_head"))?;
+    keys.only("use_routing_bias", &json!(true))?;
+    keys.only("n_shared_experts", &json!(1))?;
+    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let hidden = whole.hidden;
+    keys.count("head_dim")?;
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, hidden)? };
+    let config = keys.section("sparse_attention_config")?;
+    let indexer = indexer(&config, hidden)?;
+    let sparse = switches(&config, "sparse_attention_freq", whole.layers)?;
+    let with_experts = switches(keys, "moe_layer_freq", whole.layers)?;
+    let dense = FeedForward::gated(hidden, keys.count("dense_intermediate_size")?);
+    let network = FeedForward::gated(hidden, keys.count("shared_intermediate_size")?);
+    let moe = Moe {
+        correction_bias: Some("mlp.gate.e_score_correction_bias"),
+        shared: Some(Shared { tensor: "mlp.shared_experts", network, gate: None }),
+        ..Moe::routed(
+            hidden,
+            keys.count("num_local_experts")?,
+            keys.count("num_experts_per_tok")?,
+            keys.count("intermediate_size")?,
+        )?
+    };
+    let layer = |(sparse, experts): (bool, bool)| {
+        let reach = if sparse { Reach::Selected(indexer.top_k) } else { Reach::All };
+        let indexer = Some(indexer).filter(|_| sparse);
+        let network =
+            if experts { Network::Moe(Box::new(moe.clone())) } else { Network::Dense(dense.clone()) };
+        Layer::new(Attention { reach, indexer, ..attention.clone() }, network)
+    };
+    let layers = sparse.into_iter().zip(with_experts).map(layer).collect();
+    Ok(whole.graph(layers, vec![]))
+}
+
+/// The indexer: whole blocks of keys are chosen, those next to the query among them.
+fn indexer(config: &Keys<'_>, hidden: Count) -> Result<Indexer, Error> {
+    config.only("use_sparse_attention", &json!(true))?;
+    // Which blocks count as first and local, and the switch of a value path that no checkpoint has.
+    config.set_aside(&[
+        "sparse_score_type",
+        "sparse_init_block",
+        "sparse_local_block",
+        "sparse_disable_index_value",
+    ]);
+    let (blocks, size) = (config.count("sparse_topk_blocks")?, config.count("sparse_block_size")?);
+    let top_k =
+        Count::derived("index_topk", blocks.value * size.value, "sparse_topk_blocks × sparse_block_size");
+    Ok(Indexer {
+        hidden,
+        q_lora_rank: None,
+        heads: config.count("sparse_num_index_heads")?,
+        head_dim: config.count("sparse_index_dim")?,
+        top_k,
+    })
+}
+
+/// A list of 0 and 1, one for each layer.
+fn switches(keys: &Keys<'_>, key: &'static str, layers: Count) -> Result<Vec<bool>, Error> {
+    let list = keys.stated(key)?.numbers(key)?.unwrap_or_default();
+    if list.len() as u64 != layers.value || list.iter().any(|switch| *switch > 1) {
+        return Err(Error::new(
+            key,
+            format!("a list of {}", list.len()),
+            format!("0 or 1 for each of the {} layers", layers.value),
+            "copy the list from the model's config.json",
+        ));
+    }
+    Ok(list.into_iter().map(|switch| switch == 1).collect())
+}
