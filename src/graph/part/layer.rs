@@ -249,7 +249,7 @@ impl Layer {
         let mixed = block.node("attention_mix", expand.clone(), vec![], &[sum, input]);
         let one = hyper_connection(block, mixed, ("ffn_hc", "ffn_hc"), (self.hidden, streams));
         let normed = self.normed(block, one, "post_attention_norm", "post_attention_layernorm");
-        let sums = self.networked(block, normed, mixed);
+        let sums = self.networked(block, normed, one);
         let sum = self.add(block, "ffn_add", &sums);
         block.node("ffn_mix", expand, vec![], &[sum, mixed]);
         caches

@@ -2,8 +2,6 @@
 //!
 //! Knows nothing of any architecture: what is required, and what absence means, the caller says.
 
-pub mod value;
-
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +9,8 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use self::value::{COPY, shown, whole};
 use super::neutral::is_neutral;
+use super::value::{COPY, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -93,10 +91,25 @@ impl<'c> Keys<'c> {
 
     /// A decimal number as a fraction in integers: 2.625 is 2625 / 1000.
     pub fn decimal(&self, key: &'static str) -> Result<[u64; 2], Error> {
-        let text = match self.get(key) {
-            Some(Value::Number(number)) => number.to_string(),
-            Some(other) => return Err(self.error(key, shown(other), "a decimal number")),
-            None => return Err(self.error(key, "nothing: the key is missing", "a decimal number")),
+        match self.get(key) {
+            Some(value) => self.fraction(key, value),
+            None => Err(self.error(key, "nothing: the key is missing", "a decimal number")),
+        }
+    }
+
+    /// A list of such numbers, which must be there.
+    pub fn decimals(&self, key: &'static str) -> Result<Vec<[u64; 2]>, Error> {
+        let Some(Value::Array(values)) = self.get(key) else {
+            return Err(self.error(key, "no list", "a list of decimal numbers"));
+        };
+        let one = |(at, value)| self.fraction(&format!("{key}[{at}]"), value);
+        values.iter().enumerate().map(one).collect()
+    }
+
+    fn fraction(&self, key: &str, value: &Value) -> Result<[u64; 2], Error> {
+        let text = match value {
+            Value::Number(number) => number.to_string(),
+            other => return Err(self.error(key, shown(other), "a decimal number")),
         };
         let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
         let digits = format!("{whole}{part}");

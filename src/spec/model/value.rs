@@ -1,4 +1,6 @@
-//! Single values of a `config.json`: which whole numbers are believable, and how errors show a value.
+//! What a value of a `config.json` may be, and how an error shows it.
+//!
+//! Knows no key's meaning, only how large it may be.
 
 use serde_json::Value;
 
@@ -23,13 +25,15 @@ const LIMITS: &[(&str, u64)] = &[
     ("max_seq_len", 1_000_000_000),
     ("seq_length", 1_000_000_000),
     ("sliding_window", 1_000_000_000),
+    ("model_max_length", 1_000_000_000),
+    ("max_context_length", 1_000_000_000),
 ];
 
 /// The limit of every key without a line in `LIMITS`: widths and ranks.
 pub(crate) const WIDTH_LIMIT: u64 = 1_000_000;
 
-/// What to do about a value that is wrong.
-pub(crate) const COPY: &str = "copy the value from the model's config.json on its repository page";
+/// What to do about a value that cannot be.
+pub(super) const COPY: &str = "copy the value from the model's config.json on its repository page";
 
 /// `value` as a whole number from `least` up to the limit of its key.
 pub(crate) fn whole(key: &str, value: &Value, least: u64) -> Result<u64, Error> {
