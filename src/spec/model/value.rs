@@ -44,6 +44,21 @@ pub(crate) fn whole(key: &str, value: &Value, least: u64) -> Result<u64, Error> 
     }
 }
 
+/// A decimal number above 0 as a fraction in integers: 2.625 is 2625 / 1000. Else what was found.
+pub(super) fn fraction(value: &Value) -> Result<[u64; 2], String> {
+    let text = match value {
+        Value::Number(number) => number.to_string(),
+        other => return Err(shown(other)),
+    };
+    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    let digits = format!("{whole}{part}");
+    let fits = digits.len() <= 12 && digits.chars().all(|digit| digit.is_ascii_digit());
+    match digits.parse::<u64>() {
+        Ok(number) if fits && number > 0 => Ok([number, 10u64.pow(part.len() as u32)]),
+        _ => Err(text),
+    }
+}
+
 /// A value as an error shows it: kind and, where short, content.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
