@@ -155,10 +155,10 @@ impl Precision<'_> {
     fn mixed(&self) -> Error {
         let method = self.config.quantization.as_ref().map_or("", |mixed| mixed.method.as_str());
         Error::new(
-            "quantization_config",
-            format!("{method}: layers in several weight formats"),
-            "one weight format for the whole checkpoint",
-            "state the weight format yourself",
+            "weight-format",
+            format!("nothing, and a checkpoint ({method}) whose layers are in several formats"),
+            "one format for the whole checkpoint",
+            "state it with --weight-format; the larger of those in the checkpoint is on the safe side",
         )
     }
 

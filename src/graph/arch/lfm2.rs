@@ -58,8 +58,12 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let stated = keys.count(if keys.has("block_ff_dim") { "block_ff_dim" } else { "intermediate_size" })?;
     keys.set_aside(&["intermediate_size"]);
     let multiple = keys.count_or("block_multiple_of", 256)?.value;
-    keys.only("block_ffn_dim_multiplier", &json!(1.0))
-        .or_else(|_| keys.only("block_ffn_dim_multiplier", &json!(1)))?;
+    if keys.has("block_ffn_dim_multiplier") {
+        let [above, below] = keys.decimal("block_ffn_dim_multiplier")?;
+        if above != below {
+            keys.only("block_ffn_dim_multiplier", &json!(1))?;
+        }
+    }
     let width = if keys.flag("block_auto_adjust_ff_dim", true)? {
         let width = (2 * stated.value / 3).div_ceil(multiple) * multiple;
         Count::derived("intermediate_size", width, "2/3 of intermediate_size, up to block_multiple_of")

@@ -2,11 +2,13 @@
 
 pub mod clip;
 pub mod conformer;
+pub mod gemma3n;
 pub mod gemma4;
 pub mod glm;
 pub mod llama4;
 pub mod minimax;
 pub mod mllama;
+pub mod mobilenet;
 pub mod moonvit;
 pub mod pixtral;
 pub mod qwen;

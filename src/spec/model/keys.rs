@@ -10,7 +10,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::neutral::is_neutral;
-use super::value::{COPY, shown, whole};
+use super::value::{COPY, fraction, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -91,18 +91,24 @@ impl<'c> Keys<'c> {
 
     /// A decimal number as a fraction in integers: 2.625 is 2625 / 1000.
     pub fn decimal(&self, key: &'static str) -> Result<[u64; 2], Error> {
-        let text = match self.get(key) {
-            Some(Value::Number(number)) => number.to_string(),
-            Some(other) => return Err(self.error(key, shown(other), "a decimal number")),
-            None => return Err(self.error(key, "nothing: the key is missing", "a decimal number")),
-        };
-        let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
-        let digits = format!("{whole}{part}");
-        let fits = digits.len() <= 12 && digits.chars().all(|digit| digit.is_ascii_digit());
-        match digits.parse::<u64>() {
-            Ok(number) if fits && number > 0 => Ok([number, 10u64.pow(part.len() as u32)]),
-            _ => Err(self.error(key, text, "a decimal number above 0 of at most 12 digits")),
+        match self.get(key) {
+            Some(value) => self.fraction(key, value),
+            None => Err(self.error(key, "nothing: the key is missing", "a decimal number")),
         }
+    }
+
+    /// A list of such numbers, which must be there.
+    pub fn decimals(&self, key: &'static str) -> Result<Vec<[u64; 2]>, Error> {
+        let Some(Value::Array(values)) = self.get(key) else {
+            return Err(self.error(key, "no list", "a list of decimal numbers"));
+        };
+        let one = |(at, value)| self.fraction(&format!("{key}[{at}]"), value);
+        values.iter().enumerate().map(one).collect()
+    }
+
+    fn fraction(&self, key: &str, value: &Value) -> Result<[u64; 2], Error> {
+        fraction(value)
+            .map_err(|found| self.error(key, found, "a decimal number above 0 of at most 12 digits"))
     }
 
     /// Which of the names that the model class accepts for one thing the file uses; the first where it uses none.
@@ -242,10 +248,7 @@ impl<'c> Keys<'c> {
             .for_each(|section| section.read.extend(keys));
     }
 
-    /// Refuses what nobody has read, here and in the objects opened: a key that changes the model must not be
-    /// passed over.
-    ///
-    /// Keys that are `null` or `false` switch nothing on and are let through.
+    /// Refuses what nobody has read, here and in the objects opened; `null` and `false` switch nothing on.
     pub fn all_read(&self) -> Result<(), Error> {
         let sections = self.sections.borrow();
         let mut strange: Vec<String> = vec![];

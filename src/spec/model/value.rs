@@ -25,6 +25,8 @@ const LIMITS: &[(&str, u64)] = &[
     ("max_seq_len", 1_000_000_000),
     ("seq_length", 1_000_000_000),
     ("sliding_window", 1_000_000_000),
+    ("model_max_length", 1_000_000_000),
+    ("max_context_length", 1_000_000_000),
 ];
 
 /// The limit of every key without a line in `LIMITS`: widths and ranks.
@@ -39,6 +41,21 @@ pub(crate) fn whole(key: &str, value: &Value, least: u64) -> Result<u64, Error> 
     match value.as_u64() {
         Some(number) if (least..=most).contains(&number) => Ok(number),
         _ => Err(Error::new(key, shown(value), format!("a whole number from {least} to {most}"), COPY)),
+    }
+}
+
+/// A decimal number above 0 as a fraction in integers: 2.625 is 2625 / 1000. Else what was found.
+pub(super) fn fraction(value: &Value) -> Result<[u64; 2], String> {
+    let text = match value {
+        Value::Number(number) => number.to_string(),
+        other => return Err(shown(other)),
+    };
+    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    let digits = format!("{whole}{part}");
+    let fits = digits.len() <= 12 && digits.chars().all(|digit| digit.is_ascii_digit());
+    match digits.parse::<u64>() {
+        Ok(number) if fits && number > 0 => Ok([number, 10u64.pow(part.len() as u32)]),
+        _ => Err(text),
     }
 }
 
