@@ -25,11 +25,11 @@ impl Rule {
     /// read. `Decay`: decaying, a multiply-add to write and one to read. `Delta` and `ChannelDelta`: one more
     /// multiply-add, which reads the old value. `Gated`: two sigmoids (4 each); a product and an exponential for the
     /// decay; a square, its difference from 1 and the root of that to scale the input; gating, scaling, decaying, adding.
-    pub const fn step_flops(self) -> f64 {
+    pub const fn step_flops(self) -> u64 {
         match self {
-            Rule::Selective | Rule::Delta | Rule::ChannelDelta => 7.0,
-            Rule::Decay => 5.0,
-            Rule::Gated => 17.0,
+            Rule::Selective | Rule::Delta | Rule::ChannelDelta => 7,
+            Rule::Decay => 5,
+            Rule::Gated => 17,
         }
     }
 
@@ -73,19 +73,19 @@ pub enum ConvForm {
 
 impl ConvForm {
     /// Operations per channel and token beside the convolution's: SiLU is counted as 5, as in gated activations.
-    pub const fn flops(self) -> f64 {
+    pub const fn flops(self) -> u64 {
         match self {
-            ConvForm::Plain => 0.0,
-            ConvForm::Activated => 5.0,
-            ConvForm::Gated => 2.0,
+            ConvForm::Plain => 0,
+            ConvForm::Activated => 5,
+            ConvForm::Gated => 2,
         }
     }
 
     /// Elements read per channel and token: what is convolved, and its gates.
-    pub const fn inputs(self) -> f64 {
+    pub const fn inputs(self) -> u64 {
         match self {
-            ConvForm::Plain | ConvForm::Activated => 1.0,
-            ConvForm::Gated => 3.0,
+            ConvForm::Plain | ConvForm::Activated => 1,
+            ConvForm::Gated => 3,
         }
     }
 }

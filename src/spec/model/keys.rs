@@ -10,7 +10,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::neutral::is_neutral;
-use super::value::{COPY, shown, whole};
+use super::value::{COPY, fraction, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -64,12 +64,16 @@ impl<'c> Keys<'c> {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(map)) => {
                 let path = format!("{}{key}.", self.path);
-                let section = || Section { map, read: BTreeSet::new() };
-                self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
-                Ok(Some(Keys { map, path, defaults: &[], sections: Rc::clone(&self.sections) }))
+                Ok(Some(self.opened(map, path)))
             }
             Some(other) => Err(self.error(key, shown(other), "an object")),
         }
+    }
+
+    fn opened(&self, map: &'c Map<String, Value>, path: String) -> Keys<'c> {
+        let section = || Section { map, read: BTreeSet::new() };
+        self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
+        Keys { map, path, defaults: &[], sections: Rc::clone(&self.sections) }
     }
 
     /// The keys of each object in the list under `key`, e.g. `block_configs`.
@@ -82,9 +86,7 @@ impl<'c> Keys<'c> {
                 return Err(self.error(&format!("{key}[{at}]"), shown(value), "an object"));
             };
             let path = format!("{}{key}[{at}].", self.path);
-            let section = || Section { map, read: BTreeSet::new() };
-            self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
-            Ok(Keys { map, path, sections: Rc::clone(&self.sections), defaults: &[] })
+            Ok(self.opened(map, path))
         };
         values.iter().enumerate().map(one).collect()
     }
@@ -107,17 +109,7 @@ impl<'c> Keys<'c> {
     }
 
     fn fraction(&self, key: &str, value: &Value) -> Result<[u64; 2], Error> {
-        let text = match value {
-            Value::Number(number) => number.to_string(),
-            other => return Err(self.error(key, shown(other), "a decimal number")),
-        };
-        let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
-        let digits = format!("{whole}{part}");
-        let fits = digits.len() <= 12 && digits.chars().all(|digit| digit.is_ascii_digit());
-        match digits.parse::<u64>() {
-            Ok(number) if fits && number > 0 => Ok([number, 10u64.pow(part.len() as u32)]),
-            _ => Err(self.error(key, text, "a decimal number above 0 of at most 12 digits")),
-        }
+        fraction(key, value).map_err(|error| Error { key: self.place(key).into_owned(), ..error })
     }
 
     /// Which of the names that the model class accepts for one thing the file uses; the first where it uses none.
@@ -389,17 +381,6 @@ mod tests {
         assert_eq!(Keys::new(&old).spelling(names), Ok("n_layer"));
         assert_eq!(Keys::new(&map("{}")).spelling(names), Ok("num_hidden_layers"));
         assert_eq!(Keys::new(&both).spelling(names).unwrap_err().key, "n_layer");
-    }
-
-    #[test]
-    fn decimals_are_fractions_of_integers() {
-        let map = map(r#"{"a": 2.625, "b": 5, "c": 1e300, "d": -1.5, "e": "2"}"#);
-        let keys = Keys::new(&map);
-        assert_eq!(keys.decimal("a"), Ok([2625, 1000]));
-        assert_eq!(keys.decimal("b"), Ok([5, 1]));
-        for key in ["c", "d", "e", "f"] {
-            assert_eq!(keys.decimal(key).unwrap_err().key, key);
-        }
     }
 
     #[test]
