@@ -43,7 +43,7 @@ impl<N: Num> Recurrence<Qty<N>> {
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let one = Qty::literal(1.0 * FLOP);
         match self.chunk {
-            None => (f64::from(self.rule.step_flops()) * one * batch.tokens * self.state()).is(&STEP_FLOPS),
+            None => (self.rule.step_flops() as f64 * one * batch.tokens * self.state()).is(&STEP_FLOPS),
             Some(chunk) => {
                 let (key, value) = (self.key_dim, self.value_dim);
                 // Products of the state with a key or a query of each token, and of a chunk's tokens among themselves.
@@ -102,7 +102,7 @@ impl<N: Num> ShortConv<Qty<N>> {
     /// Operations.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        let around = f64::from(self.form.flops());
+        let around = self.form.flops() as f64;
         (Qty::literal(1.0 * FLOP) * batch.tokens * self.channels * (2.0 * self.kernel + around))
             .is(&CONV_FLOPS)
     }
@@ -110,7 +110,7 @@ impl<N: Num> ShortConv<Qty<N>> {
     /// Bytes.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
-        let tokens = batch.tokens * self.channels * f64::from(self.form.inputs() + 1);
+        let tokens = batch.tokens * self.channels * (self.form.inputs() as f64 + 1.0);
         let state = 2.0 * batch.sequences * self.channels * self.kernel;
         (chip.activation_bytes * (tokens + state) + chip.native_bytes * self.weights).is(&CONV_BYTES)
     }

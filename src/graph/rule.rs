@@ -25,7 +25,7 @@ impl Rule {
     /// read. `Decay`: decaying, a multiply-add to write and one to read. `Delta` and `ChannelDelta`: one more
     /// multiply-add, which reads the old value. `Gated`: two sigmoids (4 each); a product and an exponential for the
     /// decay; a square, its difference from 1 and the root of that to scale the input; gating, scaling, decaying, adding.
-    pub const fn step_flops(self) -> u32 {
+    pub const fn step_flops(self) -> u64 {
         match self {
             Rule::Selective | Rule::Delta | Rule::ChannelDelta => 7,
             Rule::Decay => 5,
@@ -73,7 +73,7 @@ pub enum ConvForm {
 
 impl ConvForm {
     /// Operations per channel and token beside the convolution's: SiLU is counted as 5, as in gated activations.
-    pub const fn flops(self) -> u32 {
+    pub const fn flops(self) -> u64 {
         match self {
             ConvForm::Plain => 0,
             ConvForm::Activated => 5,
@@ -82,7 +82,7 @@ impl ConvForm {
     }
 
     /// Elements read per channel and token: what is convolved, and its gates.
-    pub const fn inputs(self) -> u32 {
+    pub const fn inputs(self) -> u64 {
         match self {
             ConvForm::Plain | ConvForm::Activated => 1,
             ConvForm::Gated => 3,

@@ -2,8 +2,6 @@
 //!
 //! Defaults of missing keys: `Lfm2Config` and `Lfm2MoeConfig` of transformers.
 
-use serde_json::json;
-
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
@@ -17,6 +15,7 @@ use crate::graph::part::whole::Whole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
+use crate::spec::model::value::WIDTH_LIMIT;
 
 const NAMES: Names = Names {
     table: &[
@@ -58,21 +57,36 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let stated = keys.count(if keys.has("block_ff_dim") { "block_ff_dim" } else { "intermediate_size" })?;
     keys.set_aside(&["intermediate_size"]);
     let multiple = keys.count_or("block_multiple_of", 256)?.value;
-    if keys.has("block_ffn_dim_multiplier") {
-        let [above, below] = keys.decimal("block_ffn_dim_multiplier")?;
-        if above != below {
-            keys.only("block_ffn_dim_multiplier", &json!(1))?;
-        }
-    }
     let width = if keys.flag("block_auto_adjust_ff_dim", true)? {
-        let width = (2 * stated.value / 3).div_ceil(multiple) * multiple;
-        Count::derived("intermediate_size", width, "2/3 of intermediate_size, up to block_multiple_of")
+        adjusted(keys, stated, multiple)?
     } else {
+        keys.set_aside(&["block_ffn_dim_multiplier"]);
         stated
     };
     let network = Network::Dense(FeedForward::gated(whole.hidden, width));
     let networks = vec![network; whole.layers.value as usize];
     layers(keys, whole, networks)
+}
+
+/// Two thirds of the stated width, times a multiplier, up to a multiple; `null` for the multiplier leaves both out.
+fn adjusted(keys: &Keys<'_>, stated: Count, multiple: u64) -> Result<Count, Error> {
+    let key = "block_ffn_dim_multiplier";
+    let two_thirds = 2 * stated.value / 3;
+    let [numerator, denominator] = match keys.has(key) {
+        false => [1, 1],
+        true if keys.count_or_none(key) == Ok(None) => {
+            return Ok(Count::derived("intermediate_size", two_thirds, "2/3 of intermediate_size"));
+        }
+        true => keys.decimal(key)?,
+    };
+    let width = u128::from(two_thirds) * u128::from(numerator) / u128::from(denominator);
+    let width = width.next_multiple_of(u128::from(multiple));
+    if width > u128::from(WIDTH_LIMIT) {
+        let (found, expected) = (format!("a width of {width}"), format!("at most {WIDTH_LIMIT}"));
+        return Err(Error::new(key, found, expected, "copy the value from the model's config.json"));
+    }
+    let how = "2/3 of intermediate_size × block_ffn_dim_multiplier, up to block_multiple_of";
+    Ok(Count::derived("intermediate_size", width as u64, how))
 }
 
 /// `lfm2_moe`: dense layers first, then experts, balanced by a buffer.

@@ -64,12 +64,16 @@ impl<'c> Keys<'c> {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(map)) => {
                 let path = format!("{}{key}.", self.path);
-                let section = || Section { map, read: BTreeSet::new() };
-                self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
-                Ok(Some(Keys { map, path, defaults: &[], sections: Rc::clone(&self.sections) }))
+                Ok(Some(self.opened(map, path)))
             }
             Some(other) => Err(self.error(key, shown(other), "an object")),
         }
+    }
+
+    fn opened(&self, map: &'c Map<String, Value>, path: String) -> Keys<'c> {
+        let section = || Section { map, read: BTreeSet::new() };
+        self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
+        Keys { map, path, defaults: &[], sections: Rc::clone(&self.sections) }
     }
 
     /// The keys of each object in the list under `key`, e.g. `block_configs`.
@@ -82,9 +86,7 @@ impl<'c> Keys<'c> {
                 return Err(self.error(&format!("{key}[{at}]"), shown(value), "an object"));
             };
             let path = format!("{}{key}[{at}].", self.path);
-            let section = || Section { map, read: BTreeSet::new() };
-            self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
-            Ok(Keys { map, path, sections: Rc::clone(&self.sections), defaults: &[] })
+            Ok(self.opened(map, path))
         };
         values.iter().enumerate().map(one).collect()
     }
@@ -107,8 +109,7 @@ impl<'c> Keys<'c> {
     }
 
     fn fraction(&self, key: &str, value: &Value) -> Result<[u64; 2], Error> {
-        fraction(value)
-            .map_err(|found| self.error(key, found, "a decimal number above 0 of at most 12 digits"))
+        fraction(key, value).map_err(|error| Error { key: self.place(key).into_owned(), ..error })
     }
 
     /// Which of the names that the model class accepts for one thing the file uses; the first where it uses none.
@@ -248,7 +249,10 @@ impl<'c> Keys<'c> {
             .for_each(|section| section.read.extend(keys));
     }
 
-    /// Refuses what nobody has read, here and in the objects opened; `null` and `false` switch nothing on.
+    /// Refuses what nobody has read, here and in the objects opened: a key that changes the model must not be
+    /// passed over.
+    ///
+    /// Keys that are `null` or `false` switch nothing on and are let through.
     pub fn all_read(&self) -> Result<(), Error> {
         let sections = self.sections.borrow();
         let mut strange: Vec<String> = vec![];
@@ -377,17 +381,6 @@ mod tests {
         assert_eq!(Keys::new(&old).spelling(names), Ok("n_layer"));
         assert_eq!(Keys::new(&map("{}")).spelling(names), Ok("num_hidden_layers"));
         assert_eq!(Keys::new(&both).spelling(names).unwrap_err().key, "n_layer");
-    }
-
-    #[test]
-    fn decimals_are_fractions_of_integers() {
-        let map = map(r#"{"a": 2.625, "b": 5, "c": 1e300, "d": -1.5, "e": "2"}"#);
-        let keys = Keys::new(&map);
-        assert_eq!(keys.decimal("a"), Ok([2625, 1000]));
-        assert_eq!(keys.decimal("b"), Ok([5, 1]));
-        for key in ["c", "d", "e", "f"] {
-            assert_eq!(keys.decimal(key).unwrap_err().key, key);
-        }
     }
 
     #[test]

@@ -44,18 +44,18 @@ pub(crate) fn whole(key: &str, value: &Value, least: u64) -> Result<u64, Error> 
     }
 }
 
-/// A decimal number above 0 as a fraction in integers: 2.625 is 2625 / 1000. Else what was found.
-pub(super) fn fraction(value: &Value) -> Result<[u64; 2], String> {
+/// `value` as a fraction of whole numbers: 2.625 is 2625 / 1000.
+pub(crate) fn fraction(key: &str, value: &Value) -> Result<[u64; 2], Error> {
     let text = match value {
         Value::Number(number) => number.to_string(),
-        other => return Err(shown(other)),
+        other => return Err(Error::new(key, shown(other), "a decimal number", COPY)),
     };
     let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
     let digits = format!("{whole}{part}");
     let fits = digits.len() <= 12 && digits.chars().all(|digit| digit.is_ascii_digit());
     match digits.parse::<u64>() {
         Ok(number) if fits && number > 0 => Ok([number, 10u64.pow(part.len() as u32)]),
-        _ => Err(text),
+        _ => Err(Error::new(key, text, "a decimal number above 0 of at most 12 digits", COPY)),
     }
 }
 
@@ -68,5 +68,20 @@ pub(crate) fn shown(value: &Value) -> String {
         Value::String(text) => format!("the text \"{}\"", text.chars().take(60).collect::<String>()),
         Value::Array(values) => format!("a list of {}", values.len()),
         Value::Object(map) => format!("an object of {} keys", map.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_fractions_of_whole_numbers() {
+        let of = |text: &str| fraction("ffn_mult", &serde_json::from_str(text).unwrap()).ok();
+        assert_eq!(of("2.625"), Some([2625, 1000]));
+        assert_eq!(of("5"), Some([5, 1]));
+        for text in ["1e300", "-1.5", "0", "\"2\"", "null"] {
+            assert_eq!(of(text), None, "{text}");
+        }
     }
 }
