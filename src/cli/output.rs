@@ -57,7 +57,11 @@ impl Output {
         match &self.out {
             Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(text).to_string())?),
             _ => {
-                let mut out = anstream::stdout().lock();
+                // Only tables are coloured; the rest need not be searched for colours.
+                let mut out: Box<dyn Write> = match self.format {
+                    Format::Table => Box::new(anstream::stdout().lock()),
+                    Format::Json | Format::Csv => Box::new(std::io::stdout().lock()),
+                };
                 out.write_all(text.as_bytes())?;
                 Ok(out.flush()?)
             }
