@@ -17,6 +17,8 @@ use serde_json::Value;
 mod checkpoints;
 #[path = "models/facts.rs"]
 mod facts;
+#[path = "models/hybrids.rs"]
+mod hybrids;
 #[path = "models/mutations.rs"]
 mod mutations;
 #[path = "models/plans.rs"]

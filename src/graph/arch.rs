@@ -9,10 +9,13 @@ pub mod deepseek_sparse;
 pub mod deepseek_v4;
 pub mod exaone;
 pub mod gemma;
+pub mod gemma3n;
+pub mod gemma4;
 pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
 pub mod jamba;
+pub mod kimi_linear;
 pub mod lfm2;
 pub mod llama;
 pub mod llama4;
@@ -31,6 +34,7 @@ pub mod nemotron;
 pub mod nemotron_h;
 pub mod nemotron_nas;
 pub mod olmo;
+pub mod openelm;
 pub mod opt;
 pub mod phi;
 pub mod phi3;
@@ -90,6 +94,10 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gemma2", "Gemma2ForCausalLM", gemma::build_gemma2),
     of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
     of("gemma3_text", "Gemma3ForCausalLM", gemma::build_gemma3),
+    of("gemma3n", "Gemma3nForConditionalGeneration", gemma3n::build),
+    of("gemma3n_text", "Gemma3nForCausalLM", gemma3n::build_text),
+    of("gemma4", "Gemma4ForConditionalGeneration", gemma4::build),
+    of("gemma4_text", "Gemma4ForCausalLM", gemma4::build_text),
     of("glm", "GlmForCausalLM", glm::build),
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
     of("glm4_moe", "Glm4MoeForCausalLM", deepseek::build_glm4),
@@ -115,6 +123,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("jamba", "JambaForCausalLM", jamba::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
+    of("kimi_linear", "KimiLinearForCausalLM", kimi_linear::build),
     of("lfm2", "Lfm2ForCausalLM", lfm2::build),
     of("lfm2_moe", "Lfm2MoeForCausalLM", lfm2::build_moe),
     of("llama", "LlamaForCausalLM", llama::build),
@@ -143,6 +152,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("olmo2", "Olmo2ForCausalLM", olmo::build_olmo2),
     of("olmo3", "Olmo3ForCausalLM", olmo::build_olmo3),
     of("olmoe", "OlmoeForCausalLM", olmo::build_olmoe),
+    of("openelm", "OpenELMForCausalLM", openelm::build),
     of("opt", "OPTForCausalLM", opt::build),
     of("orion", "OrionForCausalLM", llama_kin::build_orion),
     of("persimmon", "PersimmonForCausalLM", nemotron::build_persimmon),

@@ -108,7 +108,7 @@ impl ModelGraph {
             towers,
             buffers: total(|node| {
                 node.weights.iter().filter(|weight| weight.buffer).map(Weight::elements).sum()
-            }),
+            }) + self.towers.iter().map(Tower::buffers).sum::<u64>(),
             active: total(Node::active_parameters),
             mtp: shipped - mtp_copies,
             mtp_copies,

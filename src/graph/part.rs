@@ -22,5 +22,6 @@ pub mod names;
 pub mod recurrent;
 pub mod short_conv;
 pub mod ssd;
+pub mod streams;
 pub mod whole;
 pub mod window;

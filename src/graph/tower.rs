@@ -70,6 +70,11 @@ impl Tower {
         self.parts.iter().map(of).sum()
     }
 
+    /// Its persistent buffers.
+    pub fn buffers(&self) -> u64 {
+        self.tensors().iter().filter(|tensor| tensor.buffer).map(Weight::elements).sum()
+    }
+
     /// Its tensors by their full names.
     pub fn tensors(&self) -> Vec<Weight> {
         self.parts.iter().flat_map(TowerPart::tensors).collect()

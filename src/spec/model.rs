@@ -7,6 +7,7 @@ pub mod keys;
 pub mod neutral;
 pub mod quantization;
 pub mod scheme;
+pub mod value;
 
 use std::borrow::Cow;
 
@@ -128,7 +129,7 @@ fn object(text: &str) -> Result<Map<String, Value>, Error> {
     let fix = "give the model's config.json as downloaded from its repository";
     match serde_json::from_str(&without_infinities(text)) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(other) => Err(Error::new("", keys::shown(&other), "a JSON object", fix)),
+        Ok(other) => Err(Error::new("", value::shown(&other), "a JSON object", fix)),
         Err(error) => Err(Error::new("", format!("text that is not JSON: {error}"), "a JSON object", fix)),
     }
 }

@@ -9,6 +9,7 @@ use mantile::quantity::read::Plain;
 use mantile::serving::evaluate::residency;
 use mantile::serving::instance::Instance;
 use mantile::serving::residency::stage_footprint;
+use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::Kind;
 use proptest::prelude::*;
@@ -119,7 +120,9 @@ fn weighty(case: &Case) -> Result<(), TestCaseError> {
     };
     let graph = &question.graph;
     let layers = graph.blocks.iter().map(|block| bytes(&whole(block)) * block.layers.len() as f64);
-    let all = layers.sum::<f64>() + bytes(&whole(&graph.embedding)) + bytes(&whole(&graph.head));
+    let parts = graph.towers.iter().flat_map(|tower| &tower.parts);
+    let towers: f64 = parts.map(|part| bytes(&whole(&part.block)) * part.repeats() as f64).sum();
+    let all = layers.sum::<f64>() + towers + bytes(&whole(&graph.embedding)) + bytes(&whole(&graph.head));
     for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
         let held = residency(&Plain, &instance, Phase::Decode, machine, question.terms(), pool.concurrency);
         let load = (Qty(1.0), Qty(1.0));
@@ -154,7 +157,12 @@ fn exchanges(model: &ShardedModel) -> usize {
 #[test]
 fn one_device_exchanges_nothing() {
     for file in Catalog::default().shelf(Kind::Models).into_keys() {
-        let question = super::ask::ask(&super::ask::on(&file, "dgx-h200")).unwrap();
+        let question = {
+            // Some checkpoints are in several formats, and ask for one.
+            let any = Some("any".to_owned());
+            let scenario = Scenario { weight_format: any, ..super::ask::on(&file, "dgx-h200") };
+            super::ask::ask(&scenario).unwrap()
+        };
         let layers = question.graph.layers.value as u32;
         let lay = |plan| Instance::new(&question.graph, plan, vec![layers], question.tiers());
         let alone = lay(ParallelPlan::SINGLE);

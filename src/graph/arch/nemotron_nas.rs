@@ -94,7 +94,7 @@ fn kv_heads(attention: &Keys<'_>, heads: Count) -> Result<Count, Error> {
 fn intermediate(network: &Keys<'_>, hidden: Count) -> Result<Count, Error> {
     let [numerator, denominator] = network.decimal("ffn_mult")?;
     let width = u128::from(2 * hidden.value) * u128::from(numerator) / u128::from(3 * denominator);
-    let most = u128::from(crate::spec::model::keys::WIDTH_LIMIT);
+    let most = u128::from(crate::spec::model::value::WIDTH_LIMIT);
     if width > most {
         let fix = "copy ffn_mult from the model's config.json";
         return Err(Error::new("ffn_mult", format!("a width of {width}"), format!("at most {most}"), fix));

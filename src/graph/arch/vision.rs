@@ -1,10 +1,14 @@
 //! Vision towers, one file for each kind; wrappers around language models attach them.
 
 pub mod clip;
+pub mod conformer;
+pub mod gemma3n;
+pub mod gemma4;
 pub mod glm;
 pub mod llama4;
 pub mod minimax;
 pub mod mllama;
+pub mod mobilenet;
 pub mod moonvit;
 pub mod pixtral;
 pub mod qwen;

@@ -78,7 +78,12 @@ pub fn text<'c>(keys: &Keys<'c>) -> Result<Keys<'c>, Error> {
 
 /// The keys of the encoder. Without them the class's defaults would make another model: it is refused.
 pub fn vision<'c>(keys: &Keys<'c>) -> Result<Keys<'c>, Error> {
-    let vision = keys.section("vision_config")?;
+    encoder(keys, "vision_config")
+}
+
+/// The keys of an encoder under `key`.
+pub fn encoder<'c>(keys: &Keys<'c>, key: &'static str) -> Result<Keys<'c>, Error> {
+    let vision = keys.section(key)?;
     vision.set_aside(WRITTEN_BY_OLD_VERSIONS);
     // An encoder has no vocabulary to tie.
     vision.set_aside(&["tie_word_embeddings"]);

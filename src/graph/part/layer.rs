@@ -12,6 +12,7 @@ use super::hyper::{hyper_connection, stream_width};
 use super::latent::Latent;
 use super::moe::Moe;
 use super::recurrent::Recurrent;
+use super::streams::Extras;
 use crate::graph::assembly::{Affine, Assembly, Matrix};
 use crate::graph::cache::Cache;
 use crate::graph::model::Block;
@@ -47,6 +48,8 @@ pub enum Network {
     Dense(FeedForward),
     /// A mixture of experts.
     Moe(Box<Moe>),
+    /// A dense network and experts side by side, each between norms of its own (Gemma-4).
+    Beside(FeedForward, Box<Moe>),
     /// A matrix in place of a network (Nemotron-NAS).
     Linear,
     /// Nothing, nor a norm for it: the layer is its mixer alone.
@@ -111,6 +114,8 @@ pub struct Layer {
     pub mixer: Mixer,
     /// What works on each token alone.
     pub network: Network,
+    /// What it has besides.
+    pub extras: Extras,
 }
 
 impl Layer {
@@ -121,7 +126,8 @@ impl Layer {
 
     /// A pre-norm layer with RMSNorm.
     pub fn of(hidden: Count, mixer: Mixer, network: Network) -> Layer {
-        Layer { hidden, norm: Affine::Scale, arrangement: Arrangement::PreNorm, mixer, network }
+        let (norm, arrangement) = (Affine::Scale, Arrangement::PreNorm);
+        Layer { hidden, norm, arrangement, mixer, network, extras: Extras::default() }
     }
 
     /// The same layer with a window, where it attends over heads.
@@ -151,7 +157,7 @@ impl Layer {
     pub fn network_kind(&self) -> NetworkKind {
         match &self.network {
             Network::Dense(_) | Network::Linear => NetworkKind::Dense,
-            Network::Moe(_) => NetworkKind::Moe,
+            Network::Moe(_) | Network::Beside(..) => NetworkKind::Moe,
             Network::Absent => NetworkKind::Absent,
         }
     }
@@ -164,14 +170,19 @@ impl Layer {
             return block.finish(name, layers, caches);
         }
         let input = block.input(self.hidden);
-        let caches = match self.arrangement {
-            Arrangement::Parallel | Arrangement::ParallelTwoNorms => self.parallel(&mut block, input),
-            _ => self.sequential(&mut block, input),
+        let start = match &self.extras.altup {
+            Some(altup) => altup.predict(&mut block, input, self.hidden),
+            None => input,
         };
+        let (stream, caches) = match self.arrangement {
+            Arrangement::Parallel | Arrangement::ParallelTwoNorms => self.parallel(&mut block, start),
+            _ => self.sequential(&mut block, start),
+        };
+        self.extras.finish(&mut block, stream, self.hidden);
         block.finish(name, layers, caches)
     }
 
-    fn sequential(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
+    fn sequential(&self, block: &mut Assembly, input: NodeIndex) -> (NodeIndex, Vec<Cache>) {
         use Arrangement::{NormedSum, PostNorm, PreNorm, Sandwich};
         let of = self.arrangement;
         let (mut stream, mut caches) = (input, vec![]);
@@ -186,11 +197,12 @@ impl Layer {
                 let whole = self.one(block, "mixers_add", sums);
                 sums = vec![self.normed(block, whole, "post_attention_norm", "post_attention_layernorm")];
             }
+            sums.extend(self.extras.altup.map(|altup| altup.laurel(block, normed, self.hidden)));
             sums.push(input);
             stream = self.add(block, "attention_add", &sums);
         }
         if self.network == Network::Absent {
-            return caches;
+            return (stream, caches);
         }
         let mut normed = stream;
         if matches!(of, PreNorm | NormedSum) {
@@ -201,20 +213,20 @@ impl Layer {
         if of == NormedSum {
             stream = normed;
         }
-        let mut sums = self.networked(block, normed);
+        let mut sums = self.networked(block, normed, stream);
         if matches!(of, PostNorm | Sandwich) {
             let whole = self.one(block, "experts_add", sums);
             sums = vec![self.normed(block, whole, "post_ffn_norm", "post_feedforward_layernorm")];
         }
         sums.push(stream);
-        let sum = self.add(block, "ffn_add", &sums);
+        let mut sum = self.add(block, "ffn_add", &sums);
         if of == NormedSum {
-            self.normed(block, sum, "post_ffn_norm", "post_feedforward_layernorm");
+            sum = self.normed(block, sum, "post_ffn_norm", "post_feedforward_layernorm");
         }
-        caches
+        (sum, caches)
     }
 
-    fn parallel(&self, block: &mut Assembly, input: NodeIndex) -> Vec<Cache> {
+    fn parallel(&self, block: &mut Assembly, input: NodeIndex) -> (NodeIndex, Vec<Cache>) {
         let normed = self.normed(block, input, "input_norm", "input_layernorm");
         let (mut sums, caches) = self.mix(block, normed);
         let normed = match self.arrangement {
@@ -222,10 +234,9 @@ impl Layer {
             _ => self.normed(block, input, "post_attention_norm", "post_attention_layernorm"),
         };
         // One sum, and so one exchange, for both.
-        sums.extend(self.networked(block, normed));
+        sums.extend(self.networked(block, normed, input));
         sums.push(input);
-        self.add(block, "layer_add", &sums);
-        caches
+        (self.add(block, "layer_add", &sums), caches)
     }
 
     fn hyper_connected(&self, block: &mut Assembly, streams: Count) -> Vec<Cache> {
@@ -238,7 +249,7 @@ impl Layer {
         let mixed = block.node("attention_mix", expand.clone(), vec![], &[sum, input]);
         let one = hyper_connection(block, mixed, ("ffn_hc", "ffn_hc"), (self.hidden, streams));
         let normed = self.normed(block, one, "post_attention_norm", "post_attention_layernorm");
-        let sums = self.networked(block, normed);
+        let sums = self.networked(block, normed, one);
         let sum = self.add(block, "ffn_add", &sums);
         block.node("ffn_mix", expand, vec![], &[sum, mixed]);
         caches
@@ -272,10 +283,18 @@ impl Layer {
         if let [one] = sums[..] { one } else { self.add(block, name, &sums) }
     }
 
-    fn networked(&self, block: &mut Assembly, from: NodeIndex) -> Vec<NodeIndex> {
+    fn networked(&self, block: &mut Assembly, from: NodeIndex, stream: NodeIndex) -> Vec<NodeIndex> {
         match &self.network {
             Network::Dense(network) => vec![network.assemble(block, from)],
             Network::Moe(moe) => moe.assemble(block, from),
+            Network::Beside(dense, moe) => {
+                let dense = dense.assemble(block, from);
+                let dense = self.normed(block, dense, "post_ffn_norm_1", "post_feedforward_layernorm_1");
+                let normed = self.normed(block, stream, "pre_ffn_norm_2", "pre_feedforward_layernorm_2");
+                let routed = moe.assemble_from(block, normed, stream);
+                let routed = self.one(block, "experts_add", routed);
+                vec![dense, self.normed(block, routed, "post_ffn_norm_2", "post_feedforward_layernorm_2")]
+            }
             Network::Linear => vec![self.square(block, from, "linear_mlp", "mlp.linear_mlp")],
             Network::Absent => vec![],
         }

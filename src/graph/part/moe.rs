@@ -50,6 +50,8 @@ pub struct Moe {
     pub intermediate: Count,
     /// The checkpoint's name of the router, e.g. `mlp.gate`.
     pub router: &'static str,
+    /// Scales of the router's input and of each expert's score (Gemma-4), under this name.
+    pub router_scales: Option<&'static str>,
     /// A bias on the router's scores.
     pub router_bias: bool,
     /// The buffer that balances the experts, e.g. `mlp.gate.e_score_correction_bias`.
@@ -83,6 +85,7 @@ impl Moe {
             top_k,
             intermediate,
             router: "mlp.gate",
+            router_scales: None,
             router_bias: false,
             correction_bias: None,
             learned_correction: None,
@@ -95,9 +98,18 @@ impl Moe {
 
     /// Adds the operators, from the normed stream on; what comes back is to be summed.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> Vec<NodeIndex> {
+        self.assemble_from(block, from, from)
+    }
+
+    /// The same where the router sees another stream than the experts.
+    pub fn assemble_from(&self, block: &mut Assembly, from: NodeIndex, scored: NodeIndex) -> Vec<NodeIndex> {
         let Moe { hidden, experts, top_k, intermediate, .. } = *self;
-        let router =
-            block.node("router", Operator::Router { hidden, experts, top_k }, self.router_weights(), &[from]);
+        let router = block.node(
+            "router",
+            Operator::Router { hidden, experts, top_k },
+            self.router_weights(),
+            &[scored],
+        );
         let gated = self.stacking != Stacking::PlainOutIn;
         let mut enter = from;
         if let Some(latent) = self.latent {
@@ -125,6 +137,10 @@ impl Moe {
         let (experts, hidden) = (self.experts.value, self.hidden.value);
         let mut weights =
             vec![weight(format!("{}.weight", self.router), vec![experts, hidden], Role::Router)];
+        if let Some(name) = self.router_scales {
+            weights.push(weight(format!("{name}.scale"), vec![hidden], Role::Norm));
+            weights.push(weight(format!("{name}.per_expert_scale"), vec![experts], Role::Norm));
+        }
         if self.router_bias {
             weights.push(weight(format!("{}.bias", self.router), vec![experts], Role::Bias));
         }

@@ -7,6 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::hyper::{head_connection, stream_width};
 use super::layer::{Layer, name};
 use super::names::Names;
+use super::streams::{Altup, PerLayer};
 use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::{Operator, Split};
@@ -40,6 +41,10 @@ pub struct Whole {
     pub head_bias: bool,
     /// Parallel residual streams (DeepSeek-V4), which the head sums.
     pub streams: Option<Count>,
+    /// A second embedding, with an input for each layer (Gemma-3n, Gemma-4).
+    pub per_layer: Option<PerLayer>,
+    /// Streams beside the main one (Gemma-3n).
+    pub altup: Option<Altup>,
     /// Longest context in tokens, where the family states it by a key of its own.
     pub max_context: Option<u64>,
     /// How the checkpoint names tensors.
@@ -73,6 +78,8 @@ impl Whole {
             embedding_width: None,
             head_bias: false,
             streams: None,
+            per_layer: None,
+            altup: None,
             max_context: None,
             names: Names::default(),
         })
@@ -146,6 +153,12 @@ impl Whole {
         if self.embedding_norm {
             block.stream_norm(stream, "embedding_norm", "model.embed_norm", self.norm);
         }
+        if let Some(per_layer) = &self.per_layer {
+            per_layer.embed(&mut block, stream, self.hidden, self.layers);
+        }
+        if let Some(altup) = &self.altup {
+            altup.project(&mut block, stream, "altup_projections", self.hidden);
+        }
         self.finish(block, "embedding")
     }
 
@@ -158,6 +171,11 @@ impl Whole {
                 head_connection(&mut block, all, self.hidden, streams)
             }
         };
+        if let Some(altup) = &self.altup {
+            let others = altup.project(&mut block, stream, "altup_unembed_projections", self.hidden);
+            let mean = Operator::Add { width: self.hidden };
+            stream = block.node("altup_mean", mean, vec![], &[stream, others]);
+        }
         if self.final_norm {
             stream = block.stream_norm(stream, "final_norm", "model.norm", self.norm);
         }

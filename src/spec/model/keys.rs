@@ -10,34 +10,9 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::neutral::is_neutral;
+use super::value::{COPY, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
-
-/// The largest believable value of a key; beyond it a file is wrong, and products would leave 64 bits.
-const LIMITS: &[(&str, u64)] = &[
-    ("num_hidden_layers", 10_000),
-    ("num_layers", 10_000),
-    ("n_layer", 10_000),
-    ("n_layers", 10_000),
-    ("num_nextn_predict_layers", 100),
-    ("num_attention_heads", 100_000),
-    ("num_key_value_heads", 100_000),
-    ("num_experts", 100_000),
-    ("num_local_experts", 100_000),
-    ("n_routed_experts", 100_000),
-    ("n_shared_experts", 1_000),
-    ("vocab_size", 100_000_000),
-    ("padded_vocab_size", 100_000_000),
-    ("max_position_embeddings", 1_000_000_000),
-    ("max_seq_len", 1_000_000_000),
-    ("seq_length", 1_000_000_000),
-    ("sliding_window", 1_000_000_000),
-];
-
-/// The limit of every key without a line in `LIMITS`: widths and ranks.
-pub(crate) const WIDTH_LIMIT: u64 = 1_000_000;
-
-const COPY: &str = "copy the value from the model's config.json on its repository page";
 
 /// An object of the file, and which of its keys have been read.
 #[derive(Debug)]
@@ -116,10 +91,25 @@ impl<'c> Keys<'c> {
 
     /// A decimal number as a fraction in integers: 2.625 is 2625 / 1000.
     pub fn decimal(&self, key: &'static str) -> Result<[u64; 2], Error> {
-        let text = match self.get(key) {
-            Some(Value::Number(number)) => number.to_string(),
-            Some(other) => return Err(self.error(key, shown(other), "a decimal number")),
-            None => return Err(self.error(key, "nothing: the key is missing", "a decimal number")),
+        match self.get(key) {
+            Some(value) => self.fraction(key, value),
+            None => Err(self.error(key, "nothing: the key is missing", "a decimal number")),
+        }
+    }
+
+    /// A list of such numbers, which must be there.
+    pub fn decimals(&self, key: &'static str) -> Result<Vec<[u64; 2]>, Error> {
+        let Some(Value::Array(values)) = self.get(key) else {
+            return Err(self.error(key, "no list", "a list of decimal numbers"));
+        };
+        let one = |(at, value)| self.fraction(&format!("{key}[{at}]"), value);
+        values.iter().enumerate().map(one).collect()
+    }
+
+    fn fraction(&self, key: &str, value: &Value) -> Result<[u64; 2], Error> {
+        let text = match value {
+            Value::Number(number) => number.to_string(),
+            other => return Err(self.error(key, shown(other), "a decimal number")),
         };
         let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
         let digits = format!("{whole}{part}");
@@ -327,27 +317,6 @@ impl<'c> Keys<'c> {
             }
             Some(other) => Err(self.error(key, shown(other), "a list")),
         }
-    }
-}
-
-/// `value` as a whole number from `least` up to the limit of its key.
-pub(crate) fn whole(key: &str, value: &Value, least: u64) -> Result<u64, Error> {
-    let most = LIMITS.iter().find(|(name, _)| *name == key).map_or(WIDTH_LIMIT, |(_, most)| *most);
-    match value.as_u64() {
-        Some(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(Error::new(key, shown(value), format!("a whole number from {least} to {most}"), COPY)),
-    }
-}
-
-/// A value as an error shows it: kind and, where short, content.
-pub(crate) fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => format!("the text \"{}\"", text.chars().take(60).collect::<String>()),
-        Value::Array(values) => format!("a list of {}", values.len()),
-        Value::Object(map) => format!("an object of {} keys", map.len()),
     }
 }
 

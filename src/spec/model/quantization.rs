@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
-use super::keys::shown;
 use super::scheme::Scheme;
+use super::value::shown;
 use crate::spec::error::Error;
 
 /// A checkpoint's quantization.

@@ -1,0 +1,148 @@
+//! Gemma-4: full layers with heads of their own, caches shared by the last layers, inputs for each layer, experts beside
+//! a dense network.
+//!
+//! Defaults of missing keys: `Gemma4TextConfig` of transformers.
+
+use serde_json::{Value, json};
+
+use super::vision::gemma4 as tower;
+use super::wrapper::{self, INSIDE_MODEL, text, tied, wrap};
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm, Source};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::layer_kinds;
+use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
+use crate::graph::part::moe::Moe;
+use crate::graph::part::names::Names;
+use crate::graph::part::streams::{Extras, PerLayer};
+use crate::graph::part::whole::Whole;
+use crate::graph::reach::Reach;
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: Names =
+    Names { table: &[("mlp.experts", "experts"), ("mlp.router", "router")], transposed: false };
+
+/// `gemma4`: the language model with encoders of images and of audio, where the file has them.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    keys.set_aside(&[
+        "audio_token_id",
+        "boa_token_id",
+        "eoa_token_id",
+        "eoa_token_index",
+        "vision_soft_tokens_per_image",
+    ]);
+    let inside = text(keys)?;
+    let graph = tied(build_text(&inside)?, keys, &inside)?;
+    let mut towers = vec![];
+    if keys.section_or_none("vision_config")?.is_some() {
+        towers.push(tower::vision(&wrapper::vision(keys)?, graph.hidden)?);
+    }
+    if keys.section_or_none("audio_config")?.is_some() {
+        towers.push(tower::audio(&wrapper::encoder(keys, "audio_config")?, graph.hidden)?);
+    }
+    Ok(wrap(graph, INSIDE_MODEL, towers))
+}
+
+/// `gemma4_text`.
+pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["final_logit_softcapping", "hidden_activation"]);
+    keys.only("use_bidirectional_attention", &json!("vision"))
+        .or_else(|_| keys.only("use_bidirectional_attention", &Value::Null))?;
+    let (hidden, layers) = (keys.count_or("hidden_size", 2304)?, keys.count_or("num_hidden_layers", 30)?);
+    let whole = Whole::of(keys, hidden, layers, keys.count_or("vocab_size", 262_144)?, true)?;
+    let per_layer = per_layer(keys)?;
+    let whole = Whole { per_layer, names: NAMES, ..whole };
+    let full = full_layers(keys, layers)?;
+    let first_shared = layers.value - shared_layers(keys, layers, 0)?;
+    let (sliding, global) = attention(keys, hidden)?;
+    let wide = keys.flag("use_double_wide_mlp", false)?;
+    let width = keys.count_or("intermediate_size", 9216)?;
+    let moe = moe(keys, hidden)?;
+    let layer = |(index, full): (u64, bool)| {
+        let shared = index >= first_shared;
+        let attention = if full { global.clone() } else { sliding.clone() };
+        let source = if shared { Source::Shared } else { attention.source };
+        let width = match shared && wide {
+            true => Count::derived("intermediate_size", 2 * width.value, "twice, since the cache is shared"),
+            false => width,
+        };
+        let dense = FeedForward::gated(hidden, width);
+        let network = match &moe {
+            Some(moe) => Network::Beside(dense, Box::new(moe.clone())),
+            None => Network::Dense(dense),
+        };
+        let extras = Extras { per_layer, altup: None, scalar: true };
+        let mixer = Mixer::Attention(Attention { source, ..attention });
+        Layer { arrangement: Arrangement::Sandwich, extras, ..Layer::of(hidden, mixer, network) }
+    };
+    let layers = (0..).zip(full).map(layer).collect();
+    Ok(whole.graph(layers, vec![]))
+}
+
+/// The input of each layer; a width of 0 means none.
+fn per_layer(keys: &Keys<'_>) -> Result<Option<PerLayer>, Error> {
+    let vocab = keys.count_or("vocab_size_per_layer_input", 262_144)?;
+    let width = match keys.has("hidden_size_per_layer_input") {
+        true => keys.count_unless_zero("hidden_size_per_layer_input")?,
+        false => Some(Count::class_default("hidden_size_per_layer_input", 256)),
+    };
+    Ok(width.map(|width| PerLayer { vocab, width }))
+}
+
+/// Which layers attend to all tokens: `layer_types`, else every sixth; the last one always.
+fn full_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
+    let kinds = [("full_attention", true), ("sliding_attention", false)];
+    let mut full = match layer_kinds(keys, "layer_types", layers, &kinds)? {
+        Some(full) => full,
+        None => (1..=layers.value).map(|layer| layer % 6 == 0).collect(),
+    };
+    if let Some(last) = full.last_mut() {
+        *last = true;
+    }
+    Ok(full)
+}
+
+/// How many of the last layers read an earlier layer's cache.
+pub(super) fn shared_layers(keys: &Keys<'_>, layers: Count, default: u64) -> Result<u64, Error> {
+    let shared = match keys.has("num_kv_shared_layers") {
+        true => keys.count_unless_zero("num_kv_shared_layers")?.map_or(0, |shared| shared.value),
+        false => default,
+    };
+    if shared < layers.value {
+        return Ok(shared);
+    }
+    let expected = format!("less than num_hidden_layers {}", layers.value);
+    let fix = "copy both values from the model's config.json";
+    Err(Error::new("num_kv_shared_layers", shared.to_string(), expected, fix))
+}
+
+/// Attention of sliding and of full layers.
+fn attention(keys: &Keys<'_>, hidden: Count) -> Result<(Attention, Attention), Error> {
+    let heads = keys.count_or("num_attention_heads", 8)?;
+    let kv_heads = keys.count_or("num_key_value_heads", 4)?;
+    let keys_alone = keys.flag("attention_k_eq_v", false)?;
+    let global_kv_heads = keys.count_or_none("num_global_key_value_heads")?.filter(|_| keys_alone);
+    let bias = keys.flag("attention_bias", false)?;
+    let of = |kv_heads, head_dim| {
+        let attention = Attention::of(hidden, heads, kv_heads, Some(head_dim))?.biased(bias);
+        Ok::<_, Error>(Attention { qk_norm: QkNorm::PerHead, v_norm: true, ..attention })
+    };
+    let sliding = of(kv_heads, keys.count_or("head_dim", 256)?)?;
+    let sliding = Attention { reach: Reach::Window(keys.count_or("sliding_window", 512)?), ..sliding };
+    let global = of(global_kv_heads.unwrap_or(kv_heads), keys.count_or("global_head_dim", 512)?)?;
+    let source = if keys_alone { Source::KeysAlone } else { Source::Own };
+    Ok((sliding, Attention { source, ..global }))
+}
+
+fn moe(keys: &Keys<'_>, hidden: Count) -> Result<Option<Moe>, Error> {
+    keys.set_aside(&["num_experts", "top_k_experts", "moe_intermediate_size"]);
+    if !keys.flag("enable_moe_block", false)? {
+        return Ok(None);
+    }
+    let (experts, top_k) = (keys.count("num_experts")?, keys.count("top_k_experts")?);
+    let moe = Moe::routed(hidden, experts, top_k, keys.count("moe_intermediate_size")?)?;
+    Ok(Some(Moe { router: "mlp.router.proj", router_scales: Some("mlp.router"), ..moe }))
+}

@@ -1,0 +1,143 @@
+//! The encoders of Gemma-4: layers like the language model's for images, a conformer for audio.
+//!
+//! Defaults of missing keys: `Gemma4VisionConfig` and `Gemma4AudioConfig` of transformers.
+
+use serde_json::json;
+
+use super::conformer::{Conformer, bound};
+use crate::graph::assembly::{Assembly, weight};
+use crate::graph::operator::Split;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::encoder::{Patches, Projection, linear, once};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::names::Names;
+use crate::graph::reach::Reach;
+use crate::graph::tensor::{Role, Weight};
+use crate::graph::tower::{Tower, TowerPart};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// Matrices lie inside modules that may clip what enters and leaves them.
+const CLIPPED: Names = Names {
+    table: &[
+        ("self_attn.q_proj", "self_attn.q_proj.linear"),
+        ("self_attn.k_proj", "self_attn.k_proj.linear"),
+        ("self_attn.v_proj", "self_attn.v_proj.linear"),
+        ("self_attn.o_proj", "self_attn.o_proj.linear"),
+        ("self_attn.post", "self_attn.post.linear"),
+        ("mlp.gate_proj", "mlp.gate_proj.linear"),
+        ("mlp.up_proj", "mlp.up_proj.linear"),
+        ("mlp.down_proj", "mlp.down_proj.linear"),
+        ("feed_forward1.ffw_layer_1", "feed_forward1.ffw_layer_1.linear"),
+        ("feed_forward1.ffw_layer_2", "feed_forward1.ffw_layer_2.linear"),
+        ("feed_forward2.ffw_layer_1", "feed_forward2.ffw_layer_1.linear"),
+        ("feed_forward2.ffw_layer_2", "feed_forward2.ffw_layer_2.linear"),
+        ("lconv1d.linear_start", "lconv1d.linear_start.linear"),
+        ("lconv1d.linear_end", "lconv1d.linear_end.linear"),
+    ],
+    transposed: false,
+};
+
+/// The image encoder, and the projection to the width `text`.
+pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
+    keys.set_aside(&[
+        "default_output_length",
+        "global_head_dim",
+        "hidden_activation",
+        "model_type",
+        "pooling_kernel_size",
+    ]);
+    let hidden = keys.count_or("hidden_size", 768)?;
+    let patch = keys.count_or("patch_size", 16)?.value;
+    let positions = keys.count_or("position_embedding_size", 10_240)?;
+    let mut block = Assembly::default();
+    let table = ("position_embedding_table", vec![2, positions.value, hidden.value]);
+    let shape = vec![hidden.value, 3 * patch * patch];
+    Patches { tensor: "input_proj", shape, bias: false, embeddings: vec![table] }
+        .assemble(&mut block, hidden);
+    let stem = once(block, "patches", "model.vision_tower.patch_embedder", None);
+    let heads = keys.count_or("num_attention_heads", 12)?;
+    let kv_heads = keys.count_or("num_key_value_heads", 12)?;
+    let bias = keys.flag("attention_bias", false)?;
+    let attention = Attention::of(hidden, heads, kv_heads, Some(keys.count_or("head_dim", 64)?))?;
+    let attention =
+        Attention { qk_norm: QkNorm::PerHead, v_norm: true, reach: Reach::Both, ..attention.biased(bias) };
+    let network = Network::Dense(FeedForward::gated(hidden, keys.count_or("intermediate_size", 3072)?));
+    let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
+    let count = keys.count_or("num_hidden_layers", 16)?.value as u32;
+    let mut block = layer.block("encoder_layer", (0..count).collect());
+    // An encoder keeps nothing of a sequence.
+    block.caches = vec![];
+    for node in block.graph.node_weights_mut() {
+        let matrices = node.weights.iter_mut().filter(|weight| weight.shape.len() > 1);
+        matrices.for_each(|weight| weight.role = Role::Tower);
+    }
+    if keys.flag("use_clipped_linears", false)? {
+        bound(&mut block);
+    }
+    CLIPPED.apply(&mut block);
+    let layers = TowerPart { prefix: "model.vision_tower.encoder.layers".to_owned(), block, positions: None };
+    let mut parts = vec![stem, layers];
+    if keys.flag("standardize", false)? {
+        let mut block = Assembly::default();
+        let stream = block.input(hidden);
+        let buffer = |name: &str| Weight { buffer: true, ..weight(name, vec![hidden.value], Role::Norm) };
+        let sum = crate::graph::operator::Operator::Add { width: hidden };
+        block.node("standardize", sum, vec![buffer("std_bias"), buffer("std_scale")], &[stream]);
+        parts.push(once(block, "standardize", "model.vision_tower", None));
+    }
+    parts.push(projection("model.embed_vision", hidden, text));
+    Ok(Tower { name: "vision", parts })
+}
+
+/// The audio encoder, and the projection to the width `text`.
+pub fn audio(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
+    keys.set_aside(&[
+        "attention_chunk_size",
+        "attention_context_left",
+        "attention_context_right",
+        "attention_invalid_logits_value",
+        "attention_logit_cap",
+        "gradient_clipping",
+        "residual_weight",
+    ]);
+    let hidden = keys.count_or("hidden_size", 1024)?;
+    let channels = match keys.numbers("subsampling_conv_channels")?.as_deref() {
+        None => [128, 32],
+        Some([first, second]) => [*first, *second],
+        Some(_) => {
+            keys.only("subsampling_conv_channels", &json!([128, 32]))?;
+            [128, 32]
+        }
+    };
+    let conformer = Conformer {
+        hidden,
+        heads: keys.count_or("num_attention_heads", 8)?,
+        kernel: keys.count_or("conv_kernel_size", 5)?,
+        channels,
+        clipped: keys.flag("use_clipped_linears", true)?,
+        names: CLIPPED,
+    };
+    let prefix = "model.audio_tower.subsample_conv_projection";
+    let stem = conformer.stem(prefix, ["layer0", "layer1"]);
+    let layers = conformer.layers("model.audio_tower.layers", keys.count_or("num_hidden_layers", 12)?)?;
+    let out = keys.count_or("output_proj_dims", 1536)?;
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    let (name, tensor) = ("output_proj", "output_proj");
+    let projected = Projection { name, tensor, input: hidden, output: out, bias: true };
+    linear(&mut block, stream, projected, Split::Replicate);
+    let end = once(block, "output", "model.audio_tower", None);
+    let parts = vec![stem, layers, end, projection("model.embed_audio", out, text)];
+    Ok(Tower { name: "audio", parts })
+}
+
+fn projection(prefix: &str, input: Count, output: Count) -> TowerPart {
+    let mut block = Assembly::default();
+    let stream = block.input(input);
+    let (name, tensor) = ("embedding_projection", "embedding_projection");
+    linear(&mut block, stream, Projection { name, tensor, input, output, bias: false }, Split::Replicate);
+    once(block, "projection", prefix, None)
+}

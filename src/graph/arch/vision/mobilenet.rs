@@ -1,0 +1,169 @@
+//! MobileNet-V5 300M: the convolutional image encoder of Gemma-3n, whose shape no file states.
+//!
+//! Figures: `mobilenetv5_300m_enc` of timm. Knows nothing of the resolution of its stages.
+
+use petgraph::graph::NodeIndex;
+
+use crate::graph::assembly::{Assembly, weight};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::part::encoder::once;
+use crate::graph::reach::Reach;
+use crate::graph::rule::ConvForm;
+use crate::graph::tensor::{Role, Weight};
+use crate::graph::tower::TowerPart;
+use crate::quantity::count::Count;
+
+/// The checkpoint's name of it.
+const PREFIX: &str = "model.vision_tower.timm_model";
+
+/// Width of what comes out.
+pub const WIDTH: u64 = 2048;
+
+/// A block of a stage. Widths are channels, taps the side of a square kernel; 0 taps: no such convolution.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// A full convolution out to `inside`, and a matrix back: fused inverted bottleneck.
+    Edge { input: u64, inside: u64, output: u64 },
+    /// Depthwise convolutions around two matrices: universal inverted bottleneck.
+    Bottleneck { taps: [u64; 2], input: u64, inside: u64, output: u64 },
+    /// Attention of many query heads over one key and value, shrunk by a depthwise convolution where there are taps.
+    Attention { taps: u64, width: u64, key: u64, queries: u64 },
+}
+
+use Kind::{Attention, Bottleneck, Edge};
+
+/// Stage, first block, distance to the next of its kind, how many, and what they are.
+const BLOCKS: &[(u32, [u32; 3], Kind)] = &[
+    (0, [0, 1, 1], Edge { input: 64, inside: 256, output: 128 }),
+    (0, [1, 1, 2], Edge { input: 128, inside: 512, output: 128 }),
+    (1, [0, 1, 1], Bottleneck { taps: [3, 5], input: 128, inside: 768, output: 256 }),
+    (1, [1, 2, 2], Bottleneck { taps: [5, 0], input: 256, inside: 1024, output: 256 }),
+    (1, [2, 2, 2], Bottleneck { taps: [3, 0], input: 256, inside: 1024, output: 256 }),
+    (2, [0, 1, 1], Bottleneck { taps: [5, 5], input: 256, inside: 1536, output: 640 }),
+    (2, [1, 1, 7], Bottleneck { taps: [5, 0], input: 640, inside: 2560, output: 640 }),
+    (2, [8, 1, 1], Bottleneck { taps: [0, 0], input: 640, inside: 640, output: 640 }),
+    (2, [9, 2, 14], Attention { taps: 3, width: 640, key: 64, queries: 768 }),
+    (2, [10, 2, 14], Bottleneck { taps: [0, 0], input: 640, inside: 1280, output: 640 }),
+    (3, [0, 1, 1], Bottleneck { taps: [5, 5], input: 640, inside: 3840, output: 1280 }),
+    (3, [1, 2, 19], Attention { taps: 0, width: 1280, key: 96, queries: 1536 }),
+    (3, [2, 2, 19], Bottleneck { taps: [0, 0], input: 1280, inside: 2560, output: 1280 }),
+];
+
+/// Its parts in the order of execution.
+pub fn parts() -> Vec<TowerPart> {
+    let mut block = Assembly::default();
+    let pixels = block.input(width(3));
+    let stem = convolve(&mut block, pixels, "conv_stem.conv", [3, 64], 3, true);
+    norm(&mut block, stem, "conv_stem.bn.weight", 64);
+    let mut parts = vec![once(block, "stem", PREFIX, None)];
+    for (stage, [first, step, count], kind) in BLOCKS {
+        let layers = (0..*count).map(|index| first + step * index).collect();
+        let mut block = Assembly::default();
+        assemble(&mut block, *kind);
+        let block = block.finish("stage", layers, vec![]);
+        parts.push(TowerPart { prefix: format!("{PREFIX}.blocks.{stage}"), block, positions: None });
+    }
+    let mut block = Assembly::default();
+    // The last two stages side by side.
+    let fused = block.input(width(640 + 1280));
+    let out = bottleneck(&mut block, fused, "ffn.", [640 + 1280, 2 * (640 + 1280), WIDTH]);
+    norm(&mut block, out, "norm.weight", WIDTH);
+    parts.push(once(block, "fusion", &format!("{PREFIX}.msfa"), None));
+    parts
+}
+
+fn assemble(block: &mut Assembly, kind: Kind) {
+    match kind {
+        Edge { input, inside, output } => {
+            let stream = block.input(width(input));
+            let wide = convolve(block, stream, "conv_exp", [input, inside], 3, false);
+            let wide = norm(block, wide, "bn1.weight", inside);
+            let narrow = convolve(block, wide, "conv_pwl", [inside, output], 1, false);
+            norm(block, narrow, "bn2.weight", output);
+        }
+        Bottleneck { taps: [start, middle], input, inside, output } => {
+            let mut stream = block.input(width(input));
+            if start > 0 {
+                stream = depthwise(block, stream, "dw_start.conv", input, start);
+                stream = norm(block, stream, "dw_start.bn.weight", input);
+            }
+            let mut wide = convolve(block, stream, "pw_exp.conv", [input, inside], 1, false);
+            wide = norm(block, wide, "pw_exp.bn.weight", inside);
+            if middle > 0 {
+                wide = depthwise(block, wide, "dw_mid.conv", inside, middle);
+                wide = norm(block, wide, "dw_mid.bn.weight", inside);
+            }
+            let narrow = convolve(block, wide, "pw_proj.conv", [inside, output], 1, false);
+            let narrow = norm(block, narrow, "pw_proj.bn.weight", output);
+            norm(block, narrow, "layer_scale.gamma", output);
+        }
+        Attention { taps, width: channels, key, queries } => {
+            let stream = block.input(width(channels));
+            let stream = norm(block, stream, "norm.weight", channels);
+            let q = convolve(block, stream, "attn.query.proj", [channels, queries], 1, false);
+            let mut inputs = vec![q];
+            for name in ["key", "value"] {
+                let mut from = stream;
+                if taps > 0 {
+                    from = depthwise(block, from, &format!("attn.{name}.down_conv"), channels, taps);
+                    from = norm(block, from, &format!("attn.{name}.norm.weight"), channels);
+                }
+                inputs.push(convolve(block, from, &format!("attn.{name}.proj"), [channels, key], 1, false));
+            }
+            let heads = Count::derived("heads", queries / key, "query width / key width");
+            let (kv_heads, reach) = (width(1), Reach::Both);
+            let (head_dim, v_head_dim) = (width(key), width(key));
+            let attention =
+                Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared: false };
+            let mixed = block.node("attention", attention, vec![], &inputs);
+            let out = convolve(block, mixed, "attn.output.proj", [queries, channels], 1, false);
+            norm(block, out, "layer_scale.gamma", channels);
+        }
+    }
+}
+
+/// Two matrices with norms.
+fn bottleneck(block: &mut Assembly, from: NodeIndex, prefix: &str, widths: [u64; 3]) -> NodeIndex {
+    let [input, inside, output] = widths;
+    let wide = convolve(block, from, &format!("{prefix}pw_exp.conv"), [input, inside], 1, false);
+    let wide = norm(block, wide, &format!("{prefix}pw_exp.bn.weight"), inside);
+    let narrow = convolve(block, wide, &format!("{prefix}pw_proj.conv"), [inside, output], 1, false);
+    norm(block, narrow, &format!("{prefix}pw_proj.bn.weight"), output)
+}
+
+fn width(channels: u64) -> Count {
+    Count::derived("channels", channels, "mobilenetv5_300m_enc")
+}
+
+/// A full convolution: for each pixel a matrix over the taps' channels.
+fn convolve(
+    block: &mut Assembly,
+    from: NodeIndex,
+    tensor: &str,
+    [input, output]: [u64; 2],
+    taps: u64,
+    bias: bool,
+) -> NodeIndex {
+    let mut weights = vec![weight(format!("{tensor}.weight"), vec![output, input, taps, taps], Role::Tower)];
+    if bias {
+        weights.push(weight(format!("{tensor}.bias"), vec![output], Role::Bias));
+    }
+    let (input, output) = (width(input * taps * taps), width(output));
+    block.node("conv", Operator::Linear { input, output, split: Split::Replicate }, weights, &[from])
+}
+
+fn depthwise(block: &mut Assembly, from: NodeIndex, tensor: &str, channels: u64, taps: u64) -> NodeIndex {
+    let kernel = weight(format!("{tensor}.weight"), vec![channels, 1, taps, taps], Role::Recurrence);
+    let (channels, kernel_size) = (width(channels), width(taps * taps));
+    let (form, split) = (ConvForm::Plain, Split::Replicate);
+    let conv = Operator::ShortConv { channels, kernel: kernel_size, form, split };
+    block.node("depthwise_conv", conv, vec![kernel], &[from])
+}
+
+/// A norm or scale of so many channels.
+fn norm(block: &mut Assembly, from: NodeIndex, tensor: &str, channels: u64) -> NodeIndex {
+    let scale: Weight = weight(tensor, vec![channels], Role::Norm);
+    let rows = Count::derived("rows", 1, "one norm per position");
+    let norm = Operator::Norm { width: width(channels), rows, split: Split::Replicate };
+    block.node("norm", norm, vec![scale], &[from])
+}

@@ -1,0 +1,147 @@
+//! What Gemma-3n and Gemma-4 add to a layer: inputs of its own from a second embedding, and streams beside the main one.
+//!
+//! Knows nothing of attention or networks.
+
+use petgraph::graph::NodeIndex;
+
+use super::recurrent::{fixed, product};
+use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::{Role, Weight};
+use crate::quantity::count::Count;
+
+/// Embeddings of each token for each layer, which the layers mix in one by one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PerLayer {
+    /// Rows of the second embedding.
+    pub vocab: Count,
+    /// Elements for each layer.
+    pub width: Count,
+}
+
+/// AltUp: several streams, of which layers compute one and predict and correct the others; LAuReL beside attention.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Altup {
+    /// Streams.
+    pub inputs: Count,
+    /// Rank of the learned residual beside attention.
+    pub laurel_rank: Count,
+}
+
+/// What a layer has besides mixer, network and their norms.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Extras {
+    /// An input of its own.
+    pub per_layer: Option<PerLayer>,
+    /// Streams beside the main one.
+    pub altup: Option<Altup>,
+    /// A number that scales its result, kept as a buffer.
+    pub scalar: bool,
+}
+
+fn matrix(name: &'static str, tensor: &str, input: Count, output: Count) -> Matrix {
+    let (tensor, split, role) = (tensor.to_owned(), Split::Replicate, Role::Mlp);
+    Matrix { name, tensor, input, output, split, role, bias: false }
+}
+
+impl PerLayer {
+    /// Adds, to the embedding's block, the second look-up and what the main one says to each layer.
+    pub fn embed(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count, layers: Count) {
+        let all = product("per_layer_width", layers, self.width, "layers × hidden_size_per_layer_input");
+        let name = "model.embed_tokens_per_layer.weight";
+        let table = weight(name, vec![self.vocab.value, all.value], Role::Embedding);
+        let lookup = Operator::Embedding { vocab: self.vocab, hidden: all, split: Split::Vocab };
+        let own = block.node("embed_tokens_per_layer", lookup, vec![table], &[]);
+        let name = "per_layer_model_projection";
+        let projected = block.linear(stream, matrix(name, &format!("model.{name}"), hidden, all));
+        let scale = weight("model.per_layer_projection_norm.weight", vec![self.width.value], Role::Norm);
+        let norm = Operator::Norm { width: self.width, rows: layers, split: Split::Replicate };
+        let normed = block.node("per_layer_projection_norm", norm, vec![scale], &[projected]);
+        block.node("per_layer_add", Operator::Add { width: all }, vec![], &[own, normed]);
+    }
+
+    /// Adds, at the end of a layer, its own input to the stream.
+    fn mix(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count) -> NodeIndex {
+        let name = "per_layer_input_gate";
+        let gate = block.linear(stream, matrix(name, name, hidden, self.width));
+        let gated = Operator::Activation { width: self.width, gated: true };
+        let gated = block.node("per_layer_gate", gated, vec![], &[gate]);
+        let name = "per_layer_projection";
+        let projected = block.linear(gated, matrix(name, name, self.width, hidden));
+        block.stream_norm(projected, "post_per_layer_input_norm", "post_per_layer_input_norm", Affine::Scale)
+    }
+}
+
+impl Altup {
+    /// All streams, element by element.
+    fn width(&self, hidden: Count) -> Count {
+        product("streams_width", self.inputs, hidden, "altup_num_inputs × hidden_size")
+    }
+
+    /// Adds the prediction of all streams before the layer computes; what comes back is the main one.
+    pub fn predict(&self, block: &mut Assembly, input: NodeIndex, hidden: Count) -> NodeIndex {
+        let inputs = self.inputs;
+        let squared = product("altup_coefficients", inputs, inputs, "altup_num_inputs²");
+        let normed = block.stream_norm(input, "altup_norm", "altup.router_norm", Affine::Scale);
+        let router = matrix("altup_router", "altup.modality_router", hidden, inputs);
+        let modality = block.linear(normed, router);
+        let coefficients = matrix("altup_prediction", "altup.prediction_coefs", inputs, squared);
+        let coefficients = block.linear(modality, coefficients);
+        // Every stream becomes a mixture of all: a product without weights.
+        let mixture = Operator::Linear { input: inputs, output: self.width(hidden), split: Split::Replicate };
+        let mixed = block.node("altup_predict", mixture, vec![], &[coefficients]);
+        block.node("altup_stream", Operator::Add { width: hidden }, vec![], &[mixed, input])
+    }
+
+    /// Adds the learned residual beside attention.
+    pub fn laurel(&self, block: &mut Assembly, normed: NodeIndex, hidden: Count) -> NodeIndex {
+        let rank = self.laurel_rank;
+        let left = block.linear(normed, matrix("laurel_left", "laurel.linear_left", hidden, rank));
+        let right = block.linear(left, matrix("laurel_right", "laurel.linear_right", rank, hidden));
+        block.stream_norm(right, "laurel_norm", "laurel.post_laurel_norm", Affine::Scale)
+    }
+
+    /// Adds the correction of all streams by what the layer computed.
+    fn correct(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count) -> NodeIndex {
+        let name = "altup_correction";
+        let coefficients = matrix(name, "altup.correction_coefs", self.inputs, self.inputs);
+        let one = fixed("altup_router_width", self.inputs.value, "scores of the router, as before the layer");
+        let scores = Operator::Activation { width: one, gated: false };
+        let scores = block.node("altup_scores", scores, vec![], &[stream]);
+        let coefficients = block.linear(scores, coefficients);
+        let scale = weight("altup.correct_output_scale", vec![hidden.value], Role::Norm);
+        let sum = Operator::Add { width: self.width(hidden) };
+        block.node("altup_correct", sum, vec![scale], &[coefficients, stream])
+    }
+
+    /// The streams' own projections before the first layer and after the last: `side` names them.
+    pub fn project(&self, block: &mut Assembly, stream: NodeIndex, side: &str, hidden: Count) -> NodeIndex {
+        let projection = |index: u64| {
+            let tensor = format!("model.{side}.{index}.weight");
+            weight(tensor, vec![hidden.value, hidden.value], Role::Mlp)
+        };
+        let weights: Vec<Weight> = (0..self.inputs.value.saturating_sub(1)).map(projection).collect();
+        let others = Count::derived("other_streams", weights.len() as u64, "altup_num_inputs - 1");
+        let others = product("streams_width", others, hidden, "(altup_num_inputs - 1) × hidden_size");
+        let matrices = Operator::Linear { input: hidden, output: others, split: Split::Replicate };
+        block.node("altup_project", matrices, weights, &[stream])
+    }
+}
+
+impl Extras {
+    /// Adds what follows the layer's last sum.
+    pub fn finish(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count) {
+        let mut stream = stream;
+        if let Some(altup) = &self.altup {
+            stream = altup.correct(block, stream, hidden);
+        }
+        let mut sums = vec![stream];
+        sums.extend(self.per_layer.map(|per_layer| per_layer.mix(block, stream, hidden)));
+        if sums.len() == 1 && !self.scalar {
+            return;
+        }
+        let scalar = Weight { buffer: true, ..weight("layer_scalar", vec![1], Role::Norm) };
+        let weights = if self.scalar { vec![scalar] } else { vec![] };
+        block.node("layer_output", Operator::Add { width: hidden }, weights, &sums);
+    }
+}
