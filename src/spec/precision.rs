@@ -158,7 +158,7 @@ impl Precision<'_> {
             "quantization_config",
             format!("{method}: layers in several weight formats"),
             "one weight format for the whole checkpoint",
-            "state the weight format yourself",
+            "state the weight format yourself, e.g. `--weight-format fp8-block`",
         )
     }
 
