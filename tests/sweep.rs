@@ -75,6 +75,46 @@ fn every_pair_that_fits_runs() {
     assert!(took < BUDGET, "{took:.1?} for {pairs} pairs");
 }
 
+/// A system, and the next where that holds too little.
+const LARGER: [&str; 2] = ["8xb200", "gb300-nvl72"];
+
+#[test]
+fn every_model_is_answered_on_a_system_that_holds_it() {
+    let catalog = Catalog::default();
+    let start = Instant::now();
+    let models = catalog.shelf(Kind::Models);
+    for model in models.keys() {
+        // Short enough for the oldest models.
+        let asked = Scenario {
+            model: Some(model.clone()),
+            isl: Some(256),
+            osl: Some(64),
+            concurrency: Some(4),
+            ..Scenario::default()
+        };
+        let answered = LARGER.iter().any(|system| {
+            let on = |weight_format: Option<String>| {
+                let hardware = Some((*system).to_owned());
+                let scenario = Scenario { hardware, weight_format, ..asked.clone() };
+                Problem::resolve(&catalog, &scenario).and_then(|problem| problem.question())
+            };
+            // Checkpoints of several formats have to be asked for in one.
+            let mut question = match on(None) {
+                Err(fault) if fault.key == "quantization_config" => on(Some("fp8-block".into())),
+                question => question,
+            }
+            .unwrap_or_else(|fault| panic!("{model} on {system}: {fault}"));
+            question.axes.clear();
+            let outcome = run(&question, &UNWATCHED);
+            let finite = outcome.best.is_some_and(|best| best.point.iter().all(|value| value.is_finite()));
+            assert!(finite || outcome.status == Status::Infeasible, "{model} on {system}");
+            finite
+        });
+        assert!(answered, "{model} fits nowhere");
+    }
+    eprintln!("{} models answered in {:.1?}", models.len(), start.elapsed());
+}
+
 fn whole() -> bool {
     std::env::var("MANTILE_SWEEP").is_ok_and(|what| what == "all")
 }
