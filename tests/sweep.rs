@@ -100,7 +100,7 @@ fn every_model_is_answered_on_a_system_that_holds_it() {
             };
             // Checkpoints of several formats have to be asked for in one.
             let mut question = match on(None) {
-                Err(fault) if fault.key == "quantization_config" => on(Some("fp8-block".into())),
+                Err(fault) if fault.key == "weight-format" => on(Some("fp8-block".into())),
                 question => question,
             }
             .unwrap_or_else(|fault| panic!("{model} on {system}: {fault}"));

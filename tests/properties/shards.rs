@@ -1,6 +1,7 @@
 //! Shards add up to the whole, and nobody exchanges anything alone.
 
-use mantile::graph::model::{Block, ModelGraph};
+use mantile::graph::model::{Block, ModelGraph, Node};
+use mantile::graph::operator::{Operator, Split};
 use mantile::graph::tensor::Role;
 use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::plan::shard::{Elements, ROLES, ShardedBlock, ShardedModel, Task, shard};
@@ -44,8 +45,13 @@ fn blocks<'a>(
     ends.into_iter().chain(graph.blocks.iter().zip(&sharded.blocks))
 }
 
-/// Roles whose tensors are divided without rest: matrices that `tp` or the experts' degrees divide.
-fn exact(role: usize, graph: &ModelGraph, plan: &ParallelPlan) -> bool {
+/// Roles whose tensors in a block are divided without rest: matrices that `tp` or the experts' degrees divide.
+fn exact(role: usize, block: &Block, graph: &ModelGraph, plan: &ParallelPlan) -> bool {
+    let of_role = |node: &&Node| node.weights.iter().any(|weight| weight.role as usize == role);
+    let whole = |node: &Node| matches!(node.operator, Operator::Linear { split: Split::Replicate, .. });
+    if block.graph.node_weights().filter(of_role).any(whole) {
+        return false;
+    }
     let kv_heads = graph.blocks.iter().all(|block| match block.caches.as_slice() {
         [mantile::graph::cache::Cache::Heads { kv_heads, .. }] => kv_heads.value.is_multiple_of(plan.tp),
         _ => false,
@@ -73,7 +79,7 @@ fn add_up(case: &Case) -> Result<(), TestCaseError> {
                         whole,
                         role
                     );
-                    if exact(role, graph, &plan) {
+                    if exact(role, block, graph, &plan) {
                         prop_assert_eq!(held, whole, "{}, role {}", block.name, role);
                     }
                 }
