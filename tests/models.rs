@@ -23,6 +23,8 @@ mod mutations;
 mod plans;
 #[path = "models/states.rs"]
 mod states;
+#[path = "models/totals.rs"]
+mod totals;
 #[path = "models/traps.rs"]
 mod traps;
 
