@@ -27,6 +27,8 @@ mod names;
 mod plans;
 #[path = "models/states.rs"]
 mod states;
+#[path = "models/totals.rs"]
+mod totals;
 #[path = "models/traps.rs"]
 mod traps;
 

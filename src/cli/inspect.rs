@@ -1,21 +1,48 @@
-//! `inspect`: a model laid open.
+//! `inspect`: a model laid open, drawn, or beside another.
+
+use serde_json::Value;
 
 use super::output::{Format, Output, csv, json};
 use super::{Fault, Verdict};
 use crate::graph::inspect::Inspection;
 use crate::graph::model::ModelGraph;
+use crate::report::diff::Difference;
+use crate::report::graph::{View, notation, svg};
+use crate::report::inspect::compare::{self, Comparison};
+use crate::report::inspect::total::Reconciliation;
 use crate::report::inspect::{Inspected, role, text};
+use crate::spec::error::Error;
 use crate::store::catalog::Catalog;
 
 /// The flags of `inspect`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Inspect {
-    /// Catalogue name, Hugging Face id, path of a config.json or its folder, hf:ORG/NAME or URL
-    #[arg(value_name = "MODEL")]
-    pub model: String,
+    /// Catalogue name, Hugging Face id, path of a config.json or its folder, hf:ORG/NAME[@REVISION] or URL
+    #[arg(value_name = "MODEL", required_unless_present = "diff")]
+    pub model: Option<String>,
+    /// Draw the operators, equal layers folded, with elements per token on the edges
+    #[arg(long, value_enum, value_name = "svg|dot|mermaid", hide_possible_values = true)]
+    pub graph: Option<Notation>,
+    /// What differs between two models or revisions: values, counts, cache, operators
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["model", "graph", "overrides"])]
+    pub diff: Option<Vec<String>>,
+    /// State a key of config.json in place of the file, e.g. sliding_window=null (repeatable)
+    #[arg(long = "override", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
     /// Where the answer goes.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// How a graph is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Notation {
+    /// A picture.
+    Svg,
+    /// For Graphviz.
+    Dot,
+    /// For Markdown.
+    Mermaid,
 }
 
 impl Inspect {
@@ -24,19 +51,18 @@ impl Inspect {
     /// # Errors
     /// The model is not found or not understood, or the answer cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
-        let model = catalog.model(&self.model)?;
-        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
-        let named = model.named.as_ref().map(|published| published.weight_format.as_str());
-        let inspected = Inspected {
-            weight_format: named.or(model.config.weight_format()).map(str::to_owned),
-            // A checkpoint that is known by name only may be laid out in another way than this configuration says.
-            inspection: match named {
-                None => Inspection::of_checkpoint(&graph, &model.config),
-                Some(_) => Inspection::of(&graph),
-            },
-            name: model.name,
-            source: model.source,
-        };
+        if let Some([a, b]) = self.diff.as_deref() {
+            return self.differences(catalog, [a.as_str(), b.as_str()]);
+        }
+        let inspected = inspected(catalog, self.model.as_deref().unwrap_or_default(), &self.overrides)?;
+        if let Some(notation) = self.graph {
+            let view = View::of(&inspected);
+            return self.output.found(&match notation {
+                Notation::Svg => svg::svg(&view),
+                Notation::Dot => notation::dot(&view),
+                Notation::Mermaid => notation::mermaid(&view),
+            });
+        }
         self.output.found(&match self.output.format {
             Format::Table => text(&inspected),
             Format::Json => json(&inspected),
@@ -49,4 +75,58 @@ impl Inspect {
             }
         })
     }
+
+    fn differences(&self, catalog: &Catalog, names: [&str; 2]) -> Result<Verdict, Fault> {
+        let (a, b) = (inspected(catalog, names[0], &[])?, inspected(catalog, names[1], &[])?);
+        let comparison = Comparison::of(names, [&a, &b]);
+        self.output.found(&match self.output.format {
+            Format::Table => compare::text(&comparison),
+            Format::Json => json(&comparison),
+            Format::Csv => {
+                let row = |difference: Difference| {
+                    let ratio = difference.ratio.map(|ratio| ratio.to_string()).unwrap_or_default();
+                    vec![
+                        difference.key,
+                        difference.a.unwrap_or_default(),
+                        difference.b.unwrap_or_default(),
+                        ratio,
+                    ]
+                };
+                csv(&["key", names[0], names[1], "ratio"], comparison.differences.into_iter().map(row))?
+            }
+        })
+    }
+}
+
+/// The model that `name` means, laid open.
+fn inspected(catalog: &Catalog, name: &str, overrides: &[String]) -> Result<Inspected, Fault> {
+    let model = catalog.model(name)?;
+    let in_file = |fault: Error| fault.in_file(&model.source);
+    let (mut config, mut keys) = (model.config.clone(), vec![]);
+    for stated in overrides {
+        let Some((key, value)) = stated.split_once('=') else {
+            let fix = "write e.g. --override sliding_window=4096";
+            return Err(Error::new("override", stated.as_str(), "KEY=VALUE", fix).into());
+        };
+        // What is no JSON is text.
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        config = config.with(key, value).map_err(in_file)?;
+        keys.push(key.to_owned());
+    }
+    let graph = ModelGraph::build(&config).map_err(in_file)?;
+    let named = model.named.as_ref().map(|published| published.weight_format.as_str());
+    // A checkpoint that is known by name only may be laid out in another way than this configuration says.
+    let inspection = match named {
+        None => Inspection::of_checkpoint(&graph, &config),
+        Some(_) => Inspection::of(&graph),
+    };
+    // What was published is the file's, not the user's.
+    let total = model.published_total.as_ref().filter(|_| keys.is_empty());
+    Ok(Inspected {
+        weight_format: named.or(config.weight_format()).map(str::to_owned),
+        published_total: total.map(|total| Reconciliation::of(&inspection, total)),
+        inspection: inspection.overridden(&keys),
+        name: model.name,
+        source: model.source,
+    })
 }

@@ -2,17 +2,17 @@
 //!
 //! Knows nothing of formats of output; it is the shape that they serialise.
 
-use std::fmt::Display;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::assembly::once;
 use super::cache::Cache;
 use super::checkpoint::Checkpoint;
 use super::count::Parameters;
 use super::model::{Block, ModelGraph};
 use super::tensor::{Role, Weight};
 use super::tower::Tower;
+use crate::quantity::count::{Count, Tag};
 use crate::spec::model::ModelConfig;
 
 /// A model, laid open.
@@ -38,12 +38,27 @@ pub struct Inspection {
     pub checkpoint: Option<Checkpoint>,
     /// Encoders beside the language model.
     pub towers: Vec<InspectedTower>,
+    /// The numbers that the structure was built from, by key; a key of which layers differ comes with each.
+    pub values: Vec<InspectedValue>,
     /// Embedding, layers, head.
     pub blocks: Vec<InspectedBlock>,
     /// Every tensor by its full name.
     pub tensors: Vec<InspectedTensor>,
     /// Multi-token-prediction weights.
     pub mtp: Vec<InspectedTensor>,
+}
+
+/// A number of the structure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct InspectedValue {
+    /// Its key in `config.json`, or its name in formulas.
+    pub key: String,
+    /// The number.
+    pub value: u64,
+    /// Who says so.
+    pub tag: Tag,
+    /// How it was worked out, where it was.
+    pub how: Option<String>,
 }
 
 /// An encoder.
@@ -91,8 +106,12 @@ pub struct InspectedOperator {
     pub dims: Vec<InspectedDim>,
     /// Names of the operators whose results it reads.
     pub inputs: Vec<String>,
+    /// Elements of its result per token.
+    pub output: u64,
     /// Its parameters.
     pub parameters: u64,
+    /// The tensors that it reads, by their names inside the layer; rows of a joined tensor as its own.
+    pub weights: Vec<InspectedTensor>,
 }
 
 /// One dimension.
@@ -104,6 +123,8 @@ pub struct InspectedDim {
     pub value: u64,
     /// Where it came from.
     pub origin: String,
+    /// The same in one word.
+    pub tag: Tag,
 }
 
 /// One tensor.
@@ -137,6 +158,7 @@ impl Inspection {
             state_bytes_per_sequence: graph.state_bytes_per_sequence(),
             checkpoint: None,
             towers: graph.towers.iter().map(tower).collect(),
+            values: values(graph),
             blocks: graph.all_blocks().map(block).collect(),
             tensors: graph.tensors().into_iter().map(tensor).collect(),
             mtp: graph.mtp.iter().cloned().map(tensor).collect(),
@@ -147,6 +169,47 @@ impl Inspection {
     pub fn of_checkpoint(graph: &ModelGraph, config: &ModelConfig) -> Inspection {
         Inspection { checkpoint: Checkpoint::of(graph, config), ..Inspection::of(graph) }
     }
+
+    /// Tags what came from `keys` as the user's: they stand in place of what the file says.
+    pub fn overridden(mut self, keys: &[String]) -> Inspection {
+        let ours = |key: &str| keys.iter().any(|known| known.rsplit('.').next() == Some(key));
+        for value in self.values.iter_mut().filter(|value| value.tag == Tag::Config && ours(&value.key)) {
+            value.tag = Tag::Override;
+        }
+        let towers = self.towers.iter_mut().flat_map(|tower| &mut tower.blocks);
+        let operators = self.blocks.iter_mut().chain(towers).flat_map(|block| &mut block.operators);
+        for dim in operators.flat_map(|operator| &mut operator.dims).filter(|dim| dim.tag == Tag::Config) {
+            let key = dim.origin.strip_prefix("config.json: ").unwrap_or(&dim.origin);
+            if ours(key) {
+                (dim.tag, dim.origin) = (Tag::Override, format!("override: {key}"));
+            }
+        }
+        self
+    }
+}
+
+/// Every number of the graph, in order of first use.
+fn values(graph: &ModelGraph) -> Vec<InspectedValue> {
+    let towers = graph.towers.iter().flat_map(|tower| &tower.parts).map(|part| &part.block);
+    let dims = graph
+        .all_blocks()
+        .chain(towers)
+        .flat_map(|block| block.order.iter().flat_map(|node| block.graph[*node].operator.dims()))
+        .map(|(_, count)| count);
+    let mut values: Vec<InspectedValue> = vec![];
+    for Count { value, symbol, origin } in [graph.layers, graph.hidden, graph.vocab].into_iter().chain(dims) {
+        // Every plain norm has one row.
+        if origin == once().origin {
+            continue;
+        }
+        let (tag, how) = (origin.tag(), origin.how());
+        let how = (how != symbol).then(|| how.to_owned());
+        let value = InspectedValue { key: symbol.to_owned(), value, tag, how };
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
 }
 
 fn tower(tower: &Tower) -> InspectedTower {
@@ -173,10 +236,11 @@ fn block(block: &Block) -> InspectedBlock {
 
 fn operator(block: &Block, index: petgraph::graph::NodeIndex) -> InspectedOperator {
     let node = &block.graph[index];
-    let dim = |name: &str, value, origin: &dyn Display| InspectedDim {
-        name: name.to_owned(),
-        value,
-        origin: origin.to_string(),
+    let dim = |(name, count): &(&'static str, Count)| InspectedDim {
+        name: (*name).to_owned(),
+        value: count.value,
+        origin: count.origin.to_string(),
+        tag: count.origin.tag(),
     };
     let mut inputs: Vec<String> = block
         .graph
@@ -187,14 +251,11 @@ fn operator(block: &Block, index: petgraph::graph::NodeIndex) -> InspectedOperat
     InspectedOperator {
         name: node.name.to_owned(),
         kind: node.operator.kind().to_owned(),
-        dims: node
-            .operator
-            .dims()
-            .iter()
-            .map(|(name, count)| dim(name, count.value, &count.origin))
-            .collect(),
+        dims: node.operator.dims().iter().map(dim).collect(),
         inputs,
+        output: node.operator.output().value,
         parameters: node.parameters(),
+        weights: node.weights.iter().cloned().map(tensor).collect(),
     }
 }
 

@@ -26,6 +26,56 @@ pub enum Origin {
     Workload(&'static str),
 }
 
+/// How much of an integer the file itself says.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Tag {
+    /// A key of `config.json`.
+    Config,
+    /// Left out by the file; the model class sets it.
+    ClassDefault,
+    /// Worked out from others, or fixed by the architecture.
+    Derived,
+    /// Stated by the user in place of what the file says.
+    Override,
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Tag::Config => "config",
+            Tag::ClassDefault => "class default",
+            Tag::Derived => "derived",
+            Tag::Override => "override",
+        })
+    }
+}
+
+impl Origin {
+    /// In one word.
+    pub fn tag(&self) -> Tag {
+        match self {
+            Origin::Config(_) => Tag::Config,
+            Origin::ClassDefault(_) => Tag::ClassDefault,
+            Origin::Derived(_) | Origin::Split { .. } | Origin::Plan(_) | Origin::Workload(_) => Tag::Derived,
+        }
+    }
+
+    /// What the tag leaves open: how a derived number came about, or which key said it.
+    pub fn how(&self) -> &'static str {
+        match self {
+            Origin::Config(text)
+            | Origin::ClassDefault(text)
+            | Origin::Derived(text)
+            | Origin::Split { key: text, .. }
+            | Origin::Plan(text)
+            | Origin::Workload(text) => text,
+        }
+    }
+}
+
 /// A whole number of the structure, named in the field's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Count {

@@ -87,13 +87,18 @@ pub fn text(names: [&str; 2], differences: &[Difference]) -> String {
     if differences.is_empty() {
         return format!("{} and {} state the same figures.\n", names[0], names[1]);
     }
+    table_of("figure", names, differences)
+}
+
+/// The differences as a table under `names`, none or more.
+pub fn table_of(what: &str, names: [&str; 2], differences: &[Difference]) -> String {
     let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".into());
     let row = |d: &Difference| {
         let ratio = d.ratio.map(|ratio| format!("x {ratio:.3}")).unwrap_or_default();
         vec![d.key.clone(), cell(&d.a), cell(&d.b), ratio]
     };
     let rows: Vec<Vec<String>> = differences.iter().map(row).collect();
-    table(&["figure", names[0], names[1], "second / first"], &rows)
+    table(&[what, names[0], names[1], "second / first"], &rows)
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
 //! A model laid open, as text and as JSON. Knows nothing of where it was found.
 
+pub mod compare;
+pub mod total;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::total::Reconciliation;
 use super::table::{grouped, ranges, table};
-use crate::graph::inspect::{InspectedBlock, InspectedTensor, Inspection};
+use crate::graph::inspect::{InspectedBlock, InspectedTensor, InspectedValue, Inspection};
 
 /// A model laid open, with its name and where it comes from.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -17,6 +21,8 @@ pub struct Inspected {
     pub source: String,
     /// Number format of the checkpoint's weights, where the configuration states one.
     pub weight_format: Option<String>,
+    /// What its checkpoint is published to hold, and which counts add up to it.
+    pub published_total: Option<Reconciliation>,
     /// What it is made of.
     #[serde(flatten)]
     pub inspection: Inspection,
@@ -24,7 +30,7 @@ pub struct Inspected {
 
 /// As text; every tensor is there, equal layers on one line.
 pub fn text(inspected: &Inspected) -> String {
-    let Inspected { name, source, weight_format, inspection } = inspected;
+    let Inspected { name, source, weight_format, published_total, inspection } = inspected;
     let parameters = &inspection.parameters;
     let mut lines = vec![
         format!("{name}: {}, {} layers", inspection.model_type, inspection.layers),
@@ -41,6 +47,9 @@ pub fn text(inspected: &Inspected) -> String {
             grouped(parameters.mtp)
         ));
     }
+    if let Some(copy) = total::tied_copy(inspection) {
+        lines.push(format!("              {} in a tied head, not counted again", grouped(copy)));
+    }
     if parameters.towers > 0 {
         lines.push(format!("              {} of them in encoders", grouped(parameters.towers)));
     }
@@ -50,6 +59,9 @@ pub fn text(inspected: &Inspected) -> String {
             let (bytes, scales) = (grouped(checkpoint.scale_bytes), grouped(checkpoint.scales));
             lines.push(format!("              {bytes} B of them in {scales} scales"));
         }
+    }
+    if let Some(reconciliation) = published_total {
+        lines.extend(total::text(reconciliation));
     }
     for tower in &inspection.towers {
         let per_image = tower.flops_per_image.zip(tower.tokens_per_image);
@@ -75,7 +87,9 @@ pub fn text(inspected: &Inspected) -> String {
         if inspection.tied { "the embedding's weights" } else { "weights of its own" }
     ));
     let mut text = lines.join("\n");
-    text.push_str("\n\nBlocks\n");
+    text.push_str("\n\nValues\n");
+    text.push_str(&values(&inspection.values));
+    text.push_str("\nBlocks\n");
     text.push_str(&blocks(&inspection.blocks));
     for block in &inspection.blocks {
         text.push_str(&format!("\n{}, in execution order\n", block.name));
@@ -88,6 +102,14 @@ pub fn text(inspected: &Inspected) -> String {
         }
     }
     text
+}
+
+fn values(values: &[InspectedValue]) -> String {
+    let row = |value: &InspectedValue| {
+        let how = value.how.clone().unwrap_or_default();
+        vec![value.key.clone(), value.value.to_string(), value.tag.to_string(), how]
+    };
+    table(&["key", "value", "stated by", "worked out as"], &values.iter().map(row).collect::<Vec<_>>())
 }
 
 fn blocks(blocks: &[InspectedBlock]) -> String {

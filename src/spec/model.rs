@@ -72,6 +72,35 @@ impl ModelConfig {
         Ok(ModelConfig { model_type, architectures, dtype, max_context, quantization, map })
     }
 
+    /// The same with `value` under `path`, a key or keys joined by dots, in place of what the file says.
+    ///
+    /// # Errors
+    /// A key on the way is no object, or a key that every architecture shares is faulty now.
+    pub fn with(&self, path: &str, value: Value) -> Result<ModelConfig, Error> {
+        let mut map = self.map.clone();
+        let mut keys: Vec<&str> = path.split('.').collect();
+        let last = keys.pop().unwrap_or_default();
+        let mut section = Some(&mut map);
+        for key in &keys {
+            section = section.and_then(|map| map.get_mut(*key)).and_then(Value::as_object_mut);
+        }
+        let Some(section) = section.filter(|_| !last.is_empty()) else {
+            let fix = "name the key as the file does, e.g. sliding_window or text_config.sliding_window";
+            return Err(Error::new(
+                path,
+                "no such object in the file",
+                "a key, or objects' keys before it",
+                fix,
+            ));
+        };
+        section.insert(last.to_owned(), value);
+        let config = ModelConfig::from_map(map, None)?;
+        let restated = path.split('.').any(|key| quantization::KEYS.contains(&key));
+        // What `hf_quant_config.json` said is no key of this file and holds on.
+        let kept = self.quantization.clone().filter(|_| !restated);
+        Ok(ModelConfig { quantization: config.quantization.or(kept), ..config })
+    }
+
     /// The keys, for a builder to read and to account for.
     pub fn keys(&self) -> Keys<'_> {
         Keys::new(&self.map)

@@ -11,7 +11,7 @@ use super::hub::Repository;
 use super::kind::Kind;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
-use crate::spec::model::file::{ModelFile, Published};
+use crate::spec::model::file::{ModelFile, Published, PublishedTotal};
 
 /// A model, found.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct ResolvedModel {
     pub published: Vec<Published>,
     /// The one of them that was named instead of the model.
     pub named: Option<Published>,
+    /// What its checkpoint is published to hold in all.
+    pub published_total: Option<PublishedTotal>,
     /// Where the configuration comes from.
     pub source: String,
 }
@@ -93,6 +95,7 @@ impl Catalog {
         let known = known.filter(|known| known.named.is_none());
         Ok(ResolvedModel {
             name: repository.id.clone(),
+            published_total: known.as_ref().and_then(|known| known.published_total.clone()),
             config,
             published: known.map(|known| known.published).unwrap_or_default(),
             named: None,
@@ -109,6 +112,7 @@ fn from_catalog(shelved: &Shelved, text: &str) -> Result<ResolvedModel, Error> {
         config: file.model_config().map_err(|fault| fault.in_file(&shelved.file))?,
         name: named.as_ref().map_or(file.name, |published| published.id.clone()),
         source: format!("{} ({})", shelved.file, file.source),
+        published_total: file.published_total.filter(|_| named.is_none()),
         published: file.published,
         named,
     })
@@ -125,7 +129,14 @@ fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
     }) {
         let file = ModelFile::parse(&text).map_err(|fault| fault.in_file(&source))?;
         let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
-        return Ok(ResolvedModel { name: file.name, config, published: file.published, named: None, source });
+        return Ok(ResolvedModel {
+            name: file.name,
+            config,
+            published: file.published,
+            named: None,
+            published_total: file.published_total,
+            source,
+        });
     }
     let beside = path.with_file_name(QUANT);
     let quant = if beside.exists() { Some(file::read(&beside)?) } else { None };
@@ -138,5 +149,5 @@ fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
         _ => path.file_stem().map(|name| name.to_string_lossy().into_owned()),
     };
     let name = name.unwrap_or_else(|| source.clone());
-    Ok(ResolvedModel { name, config, published: Vec::new(), named: None, source })
+    Ok(ResolvedModel { name, config, published: Vec::new(), named: None, published_total: None, source })
 }

@@ -1,83 +1,236 @@
 //! Spoilt configurations: an error or a graph, never a panic.
 
-use proptest::prelude::*;
-use serde_json::json;
+use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+use serde_json::{Map, json};
+
+use super::facts::collection;
 use super::*;
 
-/// What a spoiler may put in place of a value.
-fn spoilt() -> impl Strategy<Value = Option<Value>> {
-    let numbers = prop_oneof![
-        any::<i64>().prop_map(|number| json!(number)),
+/// Cases of each property; `PROPTEST_CASES` sets another number.
+const CASES: u32 = 1_000;
+
+/// What building and laying open one configuration may take. Builds for tests are some three times slower, on a
+/// busy machine more; the bound is there to find what grows beyond all measure, not to time the machine.
+const BOUND: Duration = Duration::from_millis(if cfg!(debug_assertions) { 250 } else { 50 });
+
+/// How often a slow case is timed again before it counts: a busy machine is slow once, a slow case always.
+const AGAIN: usize = 5;
+
+/// What a spoiler puts in place of a value.
+#[derive(Clone, Debug)]
+enum Spoilt {
+    /// Nothing: the key is gone.
+    Dropped,
+    /// What a model class may take for another form of the architecture: another number, `null`, a flag.
+    Other(Value),
+    /// What no number can be: text, a negative, a fraction, a list, an object.
+    Wrong(Value),
+    /// The value itself, one level too deep.
+    Nested,
+}
+
+fn spoilt() -> impl Strategy<Value = Spoilt> {
+    let other = prop_oneof![
+        Just(json!(null)),
+        Just(json!(true)),
+        Just(json!(0)),
         any::<u64>().prop_map(|number| json!(number)),
-        any::<f64>().prop_map(|number| json!(number)),
         (0u64..300).prop_map(|number| json!(number)),
+        Just(json!(10_000)),
         Just(json!(1_000_000)),
         Just(json!(100_000_000)),
     ];
+    let wrong = prop_oneof![
+        Just(json!("8")),
+        Just(json!("")),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!(["full_attention", "sliding_attention", 3])),
+        Just(json!({"quant_method": 8, "config_groups": {"a": {"weights": {"type": "int"}}}})),
+        (i64::MIN..-1).prop_map(|number| json!(number)),
+        Just(json!(1e300)),
+        Just(json!(0.5)),
+    ];
     prop_oneof![
-        Just(None),
-        Just(Some(json!(null))),
-        Just(Some(json!(true))),
-        Just(Some(json!("8"))),
-        Just(Some(json!([]))),
-        Just(Some(json!(["full_attention", "sliding_attention", 3]))),
-        Just(Some(json!({"quant_method": 8, "config_groups": {"a": {"weights": {"type": "int"}}}}))),
-        numbers.prop_map(Some),
+        2 => Just(Spoilt::Dropped),
+        4 => other.prop_map(Spoilt::Other),
+        4 => wrong.prop_map(Spoilt::Wrong),
+        1 => Just(Spoilt::Nested),
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn a_spoilt_configuration_never_panics(
-        model in any::<prop::sample::Index>(),
-        spoilers in prop::collection::vec((any::<prop::sample::Index>(), spoilt()), 1..4),
-    ) {
-        let mut models = SHIPPED.with(Clone::clone);
-        let mut map = models.swap_remove(model.index(models.len()));
-        for (key, value) in spoilers {
-            let keys: Vec<String> = map.keys().cloned().collect();
-            let key = key.get(&keys);
-            match value {
-                Some(value) => map.insert(key.clone(), value),
-                None => map.remove(key),
-            };
-        }
-        if let Ok(graph) = ModelConfig::from_map(map, None).and_then(|config| ModelGraph::build(&config)) {
-            let parameters = graph.parameters();
-            prop_assert!(parameters.active <= parameters.unique);
-            prop_assert_eq!(graph.layer_block.len() as u64, graph.layers.value);
-        }
-    }
-
-    #[test]
-    fn a_spoilt_quantization_never_panics(
-        model in any::<prop::sample::Index>(),
-        key in any::<prop::sample::Index>(),
-        value in spoilt(),
-    ) {
-        let mut models = SHIPPED.with(Clone::clone);
-        models.retain(|map| map.contains_key("quantization_config"));
-        let mut map = models.swap_remove(model.index(models.len()));
-        let quantization = map["quantization_config"].as_object_mut().unwrap();
-        let key = key.get(&quantization.keys().cloned().collect::<Vec<_>>()).clone();
-        match value {
-            Some(value) => quantization.insert(key, value),
-            None => quantization.remove(&key),
-        };
-        let _ = ModelConfig::from_map(map, None);
-    }
-
-    #[test]
-    fn no_text_panics(text in r#"[\[\]{}":,0-9a-z\\ -]{0,60}"#) {
-        let _ = ModelConfig::parse(&text).and_then(|config| ModelGraph::build(&config));
+/// Tries `property` on draws that are always the same ones.
+fn each<S: Strategy>(strategy: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { CASES };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    match runner.run(&strategy, property) {
+        Ok(()) => {}
+        Err(TestError::Fail(why, _)) => panic!("{why}"),
+        Err(TestError::Abort(why)) => panic!("{why}"),
     }
 }
 
-thread_local! {
-    static SHIPPED: Vec<serde_json::Map<String, Value>> = shipped().into_iter().map(|(_, model)| model.config).collect();
+/// Shipped configurations and, where they lie beside the repository, those of the collection: all families.
+fn real() -> Vec<(String, Map<String, Value>)> {
+    let mut real: Vec<_> = shipped().into_iter().map(|(stem, model)| (stem, model.config)).collect();
+    if let Some(folder) = collection() {
+        for file in json_files(&folder.join("configs")) {
+            let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
+            let text =
+                fs::read_to_string(&file).unwrap().replace("-Infinity", "null").replace("Infinity", "null");
+            real.push((stem, serde_json::from_str(&text).unwrap()));
+        }
+    }
+    real
+}
+
+/// Where a value lies: keys, and places in lists.
+type Place = Vec<String>;
+
+/// Every key of an object and of those inside; of lists of objects the first, as the others are like it.
+fn places(map: &Map<String, Value>, above: &Place, found: &mut Vec<Place>) {
+    for (key, value) in map {
+        let place = [above.as_slice(), std::slice::from_ref(key)].concat();
+        found.push(place.clone());
+        match value {
+            Value::Object(inside) if inside.len() < 100 => places(inside, &place, found),
+            Value::Array(list) => {
+                if let Some(Value::Object(inside)) = list.first() {
+                    places(inside, &[place, vec!["0".to_owned()]].concat(), found);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Spoils the value at `place`; whether it was a number and can be none any more.
+fn spoil(map: &mut Map<String, Value>, place: &Place, spoilt: Spoilt) -> bool {
+    let (last, above) = place.split_last().unwrap();
+    let mut inside = Some(map);
+    let mut above = above.iter();
+    while let Some(key) = above.next() {
+        inside = inside.and_then(|map| match map.get_mut(key) {
+            Some(Value::Object(map)) => Some(map),
+            Some(Value::Array(list)) => above.next().and(list.first_mut()).and_then(Value::as_object_mut),
+            _ => None,
+        });
+    }
+    // An earlier spoiler may have taken what is around it.
+    let Some(map) = inside.filter(|map| map.contains_key(last)) else { return false };
+    let number = map[last].is_number();
+    let new = match spoilt {
+        Spoilt::Dropped => {
+            map.remove(last);
+            return false;
+        }
+        Spoilt::Other(value) => {
+            map.insert(last.clone(), value);
+            return false;
+        }
+        Spoilt::Wrong(value) => value,
+        Spoilt::Nested => json!({ last.as_str(): map[last].clone() }),
+    };
+    map.insert(last.clone(), new);
+    number
+}
+
+/// What becomes of a configuration: it is laid open or refused, within the bound.
+fn outcome(map: &Map<String, Value>) -> Result<Option<Inspection>, TestCaseError> {
+    let mut quickest = Duration::MAX;
+    for _ in 0..AGAIN {
+        let copy = map.clone();
+        let start = Instant::now();
+        let built = ModelConfig::from_map(copy, None).and_then(|config| {
+            let graph = ModelGraph::build(&config)?;
+            Ok((Inspection::of_checkpoint(&graph, &config), graph))
+        });
+        quickest = quickest.min(start.elapsed());
+        if quickest > BOUND {
+            continue;
+        }
+        let (inspection, graph) = match built {
+            Ok(built) => built,
+            Err(error) => {
+                prop_assert!(!error.found.is_empty() && !error.expected.is_empty() && !error.fix.is_empty());
+                return Ok(None);
+            }
+        };
+        let parameters = inspection.parameters;
+        let elements = inspection.tensors.iter().map(|tensor| tensor.shape.iter().product::<u64>());
+        prop_assert_eq!(
+            elements.sum::<u64>(),
+            parameters.unique + parameters.buffers,
+            "tensors against counts"
+        );
+        prop_assert!(parameters.active <= parameters.unique);
+        prop_assert_eq!(graph.layer_block.len() as u64, graph.layers.value);
+        return Ok(Some(inspection));
+    }
+    Err(TestCaseError::fail(format!("took {quickest:?} at best")))
+}
+
+#[test]
+fn a_spoilt_configuration_is_refused_or_counted_exactly() {
+    let real: Vec<_> = real()
+        .into_iter()
+        .map(|(name, map)| {
+            let mut found = vec![];
+            places(&map, &vec![], &mut found);
+            let exact = outcome(&map).unwrap_or_else(|why| panic!("{name}: {why}"));
+            (name, map, found, exact.map(|inspection| inspection.parameters))
+        })
+        .collect();
+    let spoilers = prop::collection::vec((any::<prop::sample::Index>(), spoilt()), 1..4);
+    let (refused, counted) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    each((any::<prop::sample::Index>(), spoilers), |(at, spoilers)| {
+        let (name, map, places, exact) = at.get(&real);
+        let mut map = map.clone();
+        let told = format!(
+            "{name}: {:?}",
+            spoilers.iter().map(|(at, how)| (at.get(places), how)).collect::<Vec<_>>()
+        );
+        // Evaluated for all: each spoiler must do its work.
+        let wrong =
+            spoilers.into_iter().fold(true, |wrong, (at, how)| spoil(&mut map, at.get(places), how) && wrong);
+        let outcome = outcome(&map).map_err(|why| TestCaseError::fail(format!("{told}: {why}")))?;
+        let tally = if outcome.is_some() { &counted } else { &refused };
+        tally.set(tally.get() + 1);
+        if let (true, Some(exact), Some(inspection)) = (wrong, exact, outcome) {
+            // What is no number changed nothing that counts, or it would have been refused.
+            prop_assert_eq!(inspection.parameters, *exact, "{}", told);
+        }
+        Ok(())
+    });
+    println!("{} refused, {} counted", refused.get(), counted.get());
+    assert!(refused.get() > 0 && counted.get() > 0);
+}
+
+#[test]
+fn a_spoilt_quantization_never_panics() {
+    let mut real = real();
+    real.retain(|(_, map)| map.get("quantization_config").is_some_and(Value::is_object));
+    each((any::<prop::sample::Index>(), any::<prop::sample::Index>(), spoilt()), |(at, key, how)| {
+        let (name, map) = at.get(&real);
+        let mut map = map.clone();
+        let keys: Vec<String> = map["quantization_config"].as_object().unwrap().keys().cloned().collect();
+        let place = vec!["quantization_config".to_owned(), key.get(&keys).clone()];
+        let told = format!("{name}: {place:?} {how:?}");
+        spoil(&mut map, &place, how);
+        outcome(&map).map(drop).map_err(|why| TestCaseError::fail(format!("{told}: {why}")))
+    });
+}
+
+#[test]
+fn no_text_panics() {
+    each(r#"[\[\]{}":,0-9a-z\\ -]{0,60}"#, |text| {
+        let _ = ModelConfig::parse(&text).and_then(|config| ModelGraph::build(&config));
+        Ok(())
+    });
 }
 
 /// Keys whose absence the class gives a meaning of its own, by `model_type`: another count is no fault then.

@@ -21,11 +21,24 @@ pub struct ModelFile {
     pub aliases: Vec<String>,
     /// Unique parameters: a tied head once, no buffers, no multi-token prediction.
     pub parameters: u64,
+    /// What its checkpoint is published to hold in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_total: Option<PublishedTotal>,
     /// Checkpoints of this model in other number formats.
     #[serde(default)]
     pub published: Vec<Published>,
     /// The architecture keys of `config.json`.
     pub config: Map<String, Value>,
+}
+
+/// The number of a checkpoint's elements as its publisher or a hub states it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedTotal {
+    /// Elements of all tensors.
+    pub elements: u64,
+    /// Who says so.
+    pub source: String,
 }
 
 /// A published checkpoint of a model in a number format of its own.

@@ -1,0 +1,125 @@
+//! The graph in the words of Graphviz and Mermaid, which lay it out themselves.
+
+use petgraph::dot::{Config, Dot};
+use petgraph::graph::NodeIndex;
+use petgraph::visit::NodeFiltered;
+
+use super::{Sort, View};
+
+/// For Graphviz: a cluster for each group of equal layers.
+pub fn dot(view: &View) -> String {
+    let View { title, description, groups, graph, links } = view;
+    let mut text = format!("digraph {{\n    label={}\n    tooltip={}\n", quoted(title), quoted(description));
+    text.push_str("    labelloc=t\n    compound=true\n    fontname=\"sans-serif\"\n");
+    text.push_str("    node [shape=box style=\"rounded,filled\" fontname=\"sans-serif\" fontsize=11]\n");
+    text.push_str("    edge [fontname=\"sans-serif\" fontsize=9]\n");
+    let settings = [Config::GraphContentOnly, Config::NodeNoLabel, Config::EdgeNoLabel];
+    for (number, group) in groups.iter().enumerate() {
+        let inside = NodeFiltered::from_fn(graph, |node: NodeIndex| group.nodes.contains(&node));
+        let content = Dot::with_attr_getters(
+            &inside,
+            &settings,
+            &|_, edge| format!("label=\"{}\"", edge.weight()),
+            &|_, (_, step)| {
+                let label = [std::slice::from_ref(&step.name), &step.lines].concat().join("\n");
+                let colour = fill(step.sort);
+                format!(
+                    "label={} tooltip={} fillcolor=\"{colour}\"",
+                    quoted(&label),
+                    quoted(&step.details.join("\n"))
+                )
+            },
+        );
+        let heading = format!("{}\n{}", group.name, group.note);
+        text.push_str(&format!("    subgraph cluster_{number} {{\n    label={}\n", quoted(&heading)));
+        text.push_str(&format!("{content:?}"));
+        text.push_str("    }\n");
+    }
+    for link in links {
+        if let Some((from, to)) = ends(view, link.from, link.to) {
+            text.push_str(&format!(
+                "    {} -> {} [ label=\"{}\" ltail=cluster_{} lhead=cluster_{} ]\n",
+                from.index(),
+                to.index(),
+                link.elements,
+                link.from,
+                link.to
+            ));
+        }
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// For Mermaid, as Markdown on the web draws it.
+pub fn mermaid(view: &View) -> String {
+    let View { title, description, groups, graph, links } = view;
+    // A line end or a brace would end a description.
+    let plain = |text: &str| text.replace(['\n', '{', '}', ';'], ",");
+    let mut text =
+        format!("flowchart TB\n    accTitle: {}\n    accDescr: {}\n", plain(title), plain(description));
+    for (number, group) in groups.iter().enumerate() {
+        text.push_str(&format!(
+            "    subgraph g{number}[\"{}<br/>{}\"]\n",
+            marked(&group.name),
+            marked(&group.note)
+        ));
+        text.push_str("        direction TB\n");
+        for node in &group.nodes {
+            let step = &graph[*node];
+            let lines: Vec<String> =
+                [&step.name].into_iter().chain(&step.lines).map(|line| marked(line)).collect();
+            let class = class(step.sort);
+            text.push_str(&format!("        n{}[\"{}\"]:::{class}\n", node.index(), lines.join("<br/>")));
+        }
+        for edge in graph.raw_edges().iter().filter(|edge| group.nodes.contains(&edge.source())) {
+            let (from, to) = (edge.source().index(), edge.target().index());
+            text.push_str(&format!("        n{from} -->|{}| n{to}\n", edge.weight));
+        }
+        text.push_str("    end\n");
+    }
+    for link in links {
+        if let Some((from, to)) = ends(view, link.from, link.to) {
+            text.push_str(&format!("    n{} -->|{}| n{}\n", from.index(), link.elements, to.index()));
+        }
+    }
+    for sort in [Sort::Matrix, Sort::Mixer, Sort::Experts, Sort::Small] {
+        text.push_str(&format!("    classDef {} fill:{},color:#111\n", class(sort), fill(sort)));
+    }
+    text
+}
+
+/// The operators between which a link between groups runs.
+fn ends(view: &View, from: usize, to: usize) -> Option<(NodeIndex, NodeIndex)> {
+    Some((*view.groups[from].nodes.last()?, *view.groups[to].nodes.first()?))
+}
+
+/// The name of a sort of work in style sheets.
+pub fn class(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Matrix => "matrix",
+        Sort::Mixer => "mixer",
+        Sort::Experts => "experts",
+        Sort::Small => "small",
+    }
+}
+
+/// Its colour behind dark text.
+pub fn fill(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Matrix => "#dbe9ff",
+        Sort::Mixer => "#ffe3c4",
+        Sort::Experts => "#d9f2dc",
+        Sort::Small => "#f1f3f6",
+    }
+}
+
+/// A string of Graphviz.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+/// Text inside quotes of Mermaid.
+fn marked(text: &str) -> String {
+    text.replace('&', "#amp;").replace('"', "#quot;").replace('<', "#lt;").replace('>', "#gt;")
+}

@@ -1,0 +1,171 @@
+//! Two models laid open side by side: which values, counts and operators differ. Knows nothing of where they came from.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::Inspected;
+use crate::graph::inspect::{InspectedBlock, InspectedOperator};
+use crate::report::diff::{Difference, difference, table_of};
+use crate::report::table::ranges;
+
+/// After a key, before its tag.
+const STATED_BY: &str = " stated by";
+
+/// What differs between two models.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// The first, as it was asked for.
+    pub a: String,
+    /// The second.
+    pub b: String,
+    /// What differs, in the order in which `inspect` tells it.
+    pub differences: Vec<Difference>,
+}
+
+impl Comparison {
+    /// Compares two models, called `names`.
+    pub fn of(names: [&str; 2], models: [&Inspected; 2]) -> Comparison {
+        let [a, b] = models.map(flat);
+        let mut differences = difference(&a, &b);
+        differences.retain(|one| told(one, [&a, &b]));
+        Comparison { a: names[0].to_owned(), b: names[1].to_owned(), differences }
+    }
+}
+
+/// As text.
+pub fn text(comparison: &Comparison) -> String {
+    let names = [comparison.a.as_str(), comparison.b.as_str()];
+    if comparison.differences.is_empty() {
+        return format!("{} and {} are alike in all that is compared.\n", names[0], names[1]);
+    }
+    table_of("what", names, &comparison.differences)
+}
+
+/// Whether a difference says more than that a key or a block is one model's alone, which others say already.
+fn told(one: &Difference, sides: [&Value; 2]) -> bool {
+    let alone = one.a.is_none() || one.b.is_none();
+    if alone && one.key.ends_with(STATED_BY) {
+        return false;
+    }
+    let within = one.key.strip_prefix("blocks.").and_then(|rest| rest.split_once('.'));
+    let Some((block, what)) = within else { return true };
+    let both = sides.iter().all(|side| side["blocks"].get(block).is_some());
+    both || ["layers", "parameters", "kv_bytes_per_token", "window"].contains(&what)
+}
+
+/// What is compared, by name.
+fn flat(inspected: &Inspected) -> Value {
+    let inspection = &inspected.inspection;
+    let mut values = Map::new();
+    for value in &inspection.values {
+        // A key of which layers differ has several values.
+        let text = |known: Option<&Value>, new: String| match known.and_then(Value::as_str) {
+            Some(known) if !known.split(", ").any(|one| one == new) => {
+                Value::String(format!("{known}, {new}"))
+            }
+            Some(known) => Value::String(known.to_owned()),
+            None => Value::String(new),
+        };
+        let both = [
+            (value.key.clone(), value.value.to_string()),
+            (format!("{}{STATED_BY}", value.key), value.tag.to_string()),
+        ];
+        for (key, new) in both {
+            let joined = text(values.get(&key), new);
+            values.insert(key, joined);
+        }
+    }
+    let towers = inspection.towers.iter().map(|tower| {
+        let per_image =
+            json!({"flops_per_image": tower.flops_per_image, "tokens_per_image": tower.tokens_per_image});
+        (
+            tower.name.clone(),
+            json!({"parameters": tower.parameters, "image": per_image, "blocks": blocks(&tower.blocks)}),
+        )
+    });
+    json!({
+        "model_type": inspection.model_type,
+        "weight_format": inspected.weight_format,
+        "max_context": inspection.max_context,
+        "tied": inspection.tied,
+        "values": values,
+        "parameters": inspection.parameters,
+        "checkpoint": inspection.checkpoint,
+        "kv_bytes_per_token": inspection.kv_bytes_per_token,
+        "kv_bytes_per_token_windowed": inspection.kv_bytes_per_token_windowed,
+        "state_bytes_per_sequence": inspection.state_bytes_per_sequence,
+        "mtp_tensors": inspection.mtp.len(),
+        "towers": towers.collect::<Map<_, _>>(),
+        "blocks": blocks(&inspection.blocks),
+    })
+}
+
+fn blocks(blocks: &[InspectedBlock]) -> Value {
+    let mut named = Map::new();
+    for block in blocks {
+        // Blocks of one name are told apart by their place.
+        let mut name = block.name.clone();
+        let mut place = 2;
+        while named.contains_key(&name) {
+            name = format!("{} {place}", block.name);
+            place += 1;
+        }
+        named.insert(name, of_block(block));
+    }
+    Value::Object(named)
+}
+
+fn of_block(block: &InspectedBlock) -> Value {
+    let layers = (!block.layers.is_empty()).then(|| ranges(&block.layers));
+    let mut value = json!({
+        "layers": layers,
+        "parameters": block.parameters,
+        "kv_bytes_per_token": block.kv_bytes_per_token,
+        "state_bytes_per_sequence": block.state_bytes_per_sequence,
+        "window": block.window,
+    });
+    if let Value::Object(map) = &mut value {
+        map.extend(block.operators.iter().map(|one| (one.name.clone(), Value::String(of_operator(one)))));
+    }
+    value
+}
+
+fn of_operator(operator: &InspectedOperator) -> String {
+    let dims: Vec<String> = operator.dims.iter().map(|dim| format!("{} {}", dim.name, dim.value)).collect();
+    format!("{}: {}", operator.kind, dims.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::inspect::Inspection;
+    use crate::graph::model::ModelGraph;
+    use crate::spec::model::ModelConfig;
+
+    fn model(more: &str) -> Inspected {
+        let config = ModelConfig::parse(&format!(
+            r#"{{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
+            "num_attention_heads": 3, "intermediate_size": 10, "tie_word_embeddings": false{more}}}"#
+        ));
+        Inspected {
+            name: "a".into(),
+            source: "s".into(),
+            weight_format: None,
+            published_total: None,
+            inspection: Inspection::of(&ModelGraph::build(&config.unwrap()).unwrap()),
+        }
+    }
+
+    #[test]
+    fn a_key_that_only_one_file_states_differs_in_its_tag_alone() {
+        let (a, b) = (model(r#", "num_key_value_heads": 3"#), model(r#", "num_key_value_heads": 1"#));
+        assert!(Comparison::of(["a", "a"], [&a, &a]).differences.is_empty());
+        let found = Comparison::of(["a", "b"], [&a, &b]).differences;
+        let keys: Vec<&str> = found.iter().map(|one| one.key.as_str()).collect();
+        assert!(keys.contains(&"values.num_key_value_heads"), "{keys:?}");
+        assert!(keys.contains(&"blocks.dense_layer.attention"), "{keys:?}");
+        let kv = found.iter().find(|one| one.key == "kv_bytes_per_token").unwrap();
+        assert_eq!((kv.a.as_deref(), kv.b.as_deref()), (Some("72"), Some("24")));
+        assert!(kv.ratio.is_some_and(|ratio| (ratio - 1.0 / 3.0).abs() < 1e-9));
+    }
+}

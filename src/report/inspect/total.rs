@@ -1,0 +1,134 @@
+//! A checkpoint's published total, and which of a model's counts add up to it. Knows nothing of who publishes.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::graph::inspect::{InspectedTensor, Inspection};
+use crate::report::table::grouped;
+use crate::spec::model::file::PublishedTotal;
+
+/// A published total, explained or not.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Reconciliation {
+    /// What is published.
+    pub published: u64,
+    /// Who says so.
+    pub source: String,
+    /// The counts that add up to it, or come nearest.
+    pub terms: Vec<Term>,
+    /// They add up exactly.
+    pub explained: bool,
+    /// What is published beyond them; below zero where they exceed it.
+    pub unexplained: i128,
+}
+
+/// A count that a published total may include.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Term {
+    /// What is counted.
+    pub name: String,
+    /// How many elements.
+    pub elements: u64,
+}
+
+impl Reconciliation {
+    /// Looks for the counts that add up to `total`: unique parameters, and any of what checkpoints may hold beside.
+    pub fn of(inspection: &Inspection, total: &PublishedTotal) -> Reconciliation {
+        let beside = beside(inspection);
+        let unique = Term { name: "unique".to_owned(), elements: inspection.parameters.unique };
+        let published = i128::from(total.elements);
+        // Fewer counts come first, so that the simplest explanation wins.
+        let mut choices: Vec<u32> = (0..1 << beside.len()).collect();
+        choices.sort_by_key(|choice: &u32| choice.count_ones());
+        let chosen = |choice: u32| beside.iter().enumerate().filter(move |(at, _)| choice >> at & 1 == 1);
+        let rest = |choice: u32| {
+            let sum: u64 = chosen(choice).map(|(_, term)| term.elements).sum();
+            published - i128::from(unique.elements) - i128::from(sum)
+        };
+        let best = choices.into_iter().min_by_key(|choice| rest(*choice).unsigned_abs()).unwrap_or_default();
+        let terms = [unique.clone()].into_iter().chain(chosen(best).map(|(_, term)| term.clone())).collect();
+        let unexplained = rest(best);
+        let source = total.source.clone();
+        Reconciliation { published: total.elements, source, terms, explained: unexplained == 0, unexplained }
+    }
+}
+
+/// What a checkpoint may hold beside unique parameters, as far as this model has it.
+fn beside(inspection: &Inspection) -> Vec<Term> {
+    let parameters = inspection.parameters;
+    let elements = |tensor: &InspectedTensor| tensor.shape.iter().product::<u64>();
+    let mtp_buffers: u64 = inspection.mtp.iter().filter(|tensor| tensor.buffer).map(elements).sum();
+    let terms = [
+        ("buffers", parameters.buffers),
+        ("copy of the tied head", tied_copy(inspection).unwrap_or_default()),
+        ("multi-token prediction", parameters.mtp - mtp_buffers),
+        ("buffers of multi-token prediction", mtp_buffers),
+        ("copies of embedding and head in multi-token prediction", parameters.mtp_copies),
+        ("scales", inspection.checkpoint.map_or(0, |checkpoint| checkpoint.scales)),
+    ];
+    let there = terms.into_iter().filter(|(_, elements)| *elements > 0);
+    there.map(|(name, elements)| Term { name: name.to_owned(), elements }).collect()
+}
+
+/// Elements of a head that is the embedding's weights: a checkpoint may store them a second time.
+pub fn tied_copy(inspection: &Inspection) -> Option<u64> {
+    let operators = inspection.blocks.iter().flat_map(|block| &block.operators);
+    let head = operators.filter(|operator| operator.name == "lm_head").next_back()?;
+    let elements = head.dims.iter().map(|dim| dim.value).product();
+    inspection.tied.then_some(elements)
+}
+
+/// As lines of the text of `inspect`.
+pub fn text(reconciliation: &Reconciliation) -> Vec<String> {
+    let Reconciliation { published, source, terms, explained, unexplained } = reconciliation;
+    let mut lines = vec![format!("  published   {} in the checkpoint ({source})", grouped(*published))];
+    for (at, Term { name, elements }) in terms.iter().enumerate() {
+        let sign = if at == 0 { "=" } else { "+" };
+        lines.push(format!("              {sign} {} {name}", grouped(*elements)));
+    }
+    if !explained {
+        let sign = if *unexplained < 0 { "-" } else { "+" };
+        let size = u64::try_from(unexplained.unsigned_abs()).unwrap_or(u64::MAX);
+        lines.push(format!("              {sign} {} that no count explains", grouped(size)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::model::ModelGraph;
+    use crate::spec::model::ModelConfig;
+
+    fn inspection(more: &str) -> Inspection {
+        let config = ModelConfig::parse(&format!(
+            r#"{{"model_type": "llama", "hidden_size": 6, "num_hidden_layers": 3, "vocab_size": 11,
+            "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 10{more}}}"#
+        ));
+        Inspection::of(&ModelGraph::build(&config.unwrap()).unwrap())
+    }
+
+    fn told(inspection: &Inspection, elements: u64) -> Vec<String> {
+        let total = PublishedTotal { elements, source: "s".to_owned() };
+        text(&Reconciliation::of(inspection, &total))
+    }
+
+    #[test]
+    fn a_copy_of_a_tied_head_explains_a_total_and_one_element_more_is_not_explained() {
+        let tied = inspection(r#", "tie_word_embeddings": true"#);
+        let unique = tied.parameters.unique;
+        let exact = told(&tied, unique + 11 * 6);
+        assert_eq!(exact[2].trim(), "+ 66 copy of the tied head");
+        assert_eq!(exact.len(), 3);
+        let more = told(&tied, unique + 11 * 6 + 1);
+        assert_eq!(more[3].trim(), "+ 1 that no count explains");
+        assert_eq!(told(&tied, unique - 2)[2].trim(), "- 2 that no count explains");
+    }
+
+    #[test]
+    fn a_head_of_its_own_is_no_copy() {
+        let own = inspection(r#", "tie_word_embeddings": false"#);
+        assert_eq!(tied_copy(&own), None);
+        assert_eq!(told(&own, own.parameters.unique).len(), 2);
+    }
+}
