@@ -78,6 +78,8 @@ pub enum Verdict {
     Found,
     /// There is none, and here is why.
     Infeasible,
+    /// What was to be looked at is faulty, and the answer says how.
+    Faulty,
 }
 
 /// Why a command ended without an answer.
@@ -111,6 +113,7 @@ pub fn main() -> ExitCode {
     match run(cli, bare) {
         Ok(Verdict::Found) => ExitCode::SUCCESS,
         Ok(Verdict::Infeasible) => ExitCode::from(INFEASIBLE),
+        Ok(Verdict::Faulty) => ExitCode::from(BAD_INPUT),
         // Whoever closed the pipe has read enough.
         Err(Fault::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(fault) => {

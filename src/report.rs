@@ -5,6 +5,7 @@ pub mod breakdown;
 pub mod catalog;
 pub mod constraint;
 pub mod detail;
+pub mod diff;
 pub mod explain;
 pub mod help;
 pub mod inspect;

@@ -10,6 +10,7 @@ pub mod format;
 pub mod link;
 pub mod model;
 pub mod objective;
+pub mod plausible;
 pub mod precision;
 pub mod runtime;
 pub mod scenario;

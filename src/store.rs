@@ -1,9 +1,11 @@
 //! Files, folders and the network: where catalogues, models and questions come from. Knows nothing of formulas.
 
 pub mod catalog;
+pub mod check;
 pub mod fetch;
 pub mod file;
 pub mod hardware;
+pub mod host;
 pub mod hub;
 pub mod kind;
 pub mod model;

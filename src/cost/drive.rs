@@ -74,7 +74,7 @@ fn constants<'a>(
         return Some((c, None));
     }
     if let Some(c) = all().find(|c| family(c) && serves(c)).or(all().find(|c| family(c) && any(c))) {
-        return near(c, &format!("same generation ({}), constants", device.family));
+        return near(c, &format!("the nearest measured to {}, constants", device.family));
     }
     let nearest = all().find(|c| exact(c)).or(all().find(|c| family(c)));
     if let Some(c) = nearest {
@@ -133,7 +133,7 @@ impl Drive<'_> {
         let stated = |symbol, value, unit, text: &'static str| Datum::stated(symbol, value, unit, text);
         let logits = || stated("sampler_bytes", 4.0, BYTE, "logits in fp32");
         let chip = Chip {
-            bandwidth: device.memory.bandwidth.datum("memory_bandwidth"),
+            bandwidth: device.bandwidth()?.datum("memory_bandwidth"),
             weight_peak,
             attention_peak: native_peak.clone(),
             native_peak,
@@ -155,7 +155,7 @@ impl Drive<'_> {
             request_overhead: self.runtime.scheduler.request_overhead.datum("request_overhead"),
             prompt_queue: self.runtime.scheduler.prompt_queue.datum("prompt_queue"),
             step_wait: self.runtime.scheduler.step_wait.datum("step_wait"),
-            capacity: device.memory.capacity.datum("memory_capacity"),
+            capacity: device.capacity()?.datum("memory_capacity"),
             utilization: reserve.utilization.datum("memory_utilization"),
             buffers: reserve.buffers.datum("runtime_buffers"),
             sampler_bytes: reserve.sampler.as_ref().map_or_else(logits, |f| f.datum("sampler_bytes")),

@@ -56,10 +56,17 @@ impl Listed for ModelFile {
 
 impl Listed for Device {
     fn line(&self) -> Line {
-        let narrowest = [Arithmetic::Bf16, Arithmetic::Fp8, Arithmetic::Fp4];
+        let wide =
+            if self.peak.contains_key(&Arithmetic::Bf16) { Arithmetic::Bf16 } else { Arithmetic::Fp16 };
+        let narrowest = [wide, Arithmetic::Fp8, Arithmetic::Fp4];
         let peaks = narrowest.iter().filter_map(|a| Some(format!("{} {}", a.name(), self.peak.get(a)?)));
-        let peaks: Vec<String> = peaks.collect();
-        let summary = format!("{} at {}, {}", self.memory.capacity, self.memory.bandwidth, peaks.join(", "));
+        let capacity = self.memory.capacity.as_ref().map(ToString::to_string);
+        let rate = self.memory.bandwidth.as_ref().map(|rate| format!("at {rate}"));
+        let memory: Vec<String> = capacity.into_iter().chain(rate).collect();
+        let missing = self.missing();
+        let missing = (!missing.is_empty()).then(|| format!("not stated: {}", missing.join(" ")));
+        let parts = (!memory.is_empty()).then(|| memory.join(" ")).into_iter().chain(peaks).chain(missing);
+        let summary = parts.collect::<Vec<_>>().join(", ");
         line(&self.name, &self.aliases, summary)
     }
 }

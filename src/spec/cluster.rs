@@ -150,8 +150,10 @@ impl Cluster {
     /// The system as stated, with `nodes` nodes of `per_node` devices.
     ///
     /// # Errors
-    /// The system has no such number of devices in a node, or no network to join nodes with.
+    /// A figure of the device is missing, or the system has no such number of devices in a node, or no
+    /// network to join nodes with.
     pub fn build(system: &System, device: Device, nodes: u64, per_node: u64) -> Result<Cluster, Error> {
+        device.complete()?;
         let counts =
             [("nodes", nodes), ("devices_per_node", per_node), ("devices_per_node", system.devices_per_node)];
         for (key, value) in counts {

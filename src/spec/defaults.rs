@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Tier};
+use super::device::Device;
 use super::error::Error;
 use super::figure::{Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
 use super::scenario::Scenario;
@@ -31,6 +32,23 @@ pub struct Defaults {
     pub memory_bound_power: Figure<Ratio>,
     /// Fraction of the power limit drawn doing nothing.
     pub idle_power: Figure<Ratio>,
+    /// Devices that a host takes over its PCIe slots, where no system says so.
+    pub pcie_devices: Figure<Ratio>,
+    /// What joins hosts in a data centre, where no system says so.
+    pub network: Tier,
+    /// The same at home.
+    pub network_home: Tier,
+}
+
+impl Defaults {
+    /// What joins hosts of `device`, where no system says so.
+    pub fn network(&self, device: &Device) -> &Tier {
+        if at_home(device) { &self.network_home } else { &self.network }
+    }
+}
+
+fn at_home(device: &Device) -> bool {
+    AT_HOME.contains(&device.class.as_str())
 }
 
 /// What energy and devices cost here: what the scenario states, else what the files say.
@@ -71,7 +89,7 @@ impl Economics {
     /// # Errors
     /// A stated figure is out of its range.
     pub fn new(defaults: &Defaults, cluster: &Cluster, scenario: &Scenario) -> Result<Economics, Error> {
-        let home = AT_HOME.contains(&cluster.device.class.as_str());
+        let home = at_home(&cluster.device);
         let (energy, overhead) = if home {
             (&defaults.electricity_home, &defaults.pue_home)
         } else {

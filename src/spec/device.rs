@@ -62,7 +62,8 @@ pub struct Device {
     pub class: String,
     /// Its memory.
     pub memory: Memory,
-    /// Dense peak per arithmetic that it computes natively.
+    /// Dense peak per arithmetic that it computes natively; empty where none was published.
+    #[serde(default)]
     pub peak: BTreeMap<Arithmetic, Figure<FlopRate>>,
     /// Link to its neighbours inside a node.
     pub scale_up: Option<ScaleUp>,
@@ -76,8 +77,9 @@ pub struct Device {
     /// Achieved rates that somebody measured, for reading beside the peaks.
     #[serde(default)]
     pub measured: Vec<Measured>,
-    /// The system whose host it sits in when only a number of devices is stated.
-    pub system: String,
+    /// The system whose host it sits in when only a number of devices is stated; absent where its own links
+    /// say how several of it are joined.
+    pub system: Option<String>,
     /// Remarks.
     pub notes: Option<String>,
 }
@@ -92,11 +94,11 @@ pub struct Memory {
     #[serde(default)]
     pub unified: bool,
     /// What the maker prints.
-    pub marketed: Figure<Bytes>,
-    /// What software sees.
-    pub capacity: Figure<Bytes>,
-    /// Peak rate.
-    pub bandwidth: Figure<ByteRate>,
+    pub marketed: Option<Figure<Bytes>>,
+    /// What software sees; absent where it depends on what is plugged in.
+    pub capacity: Option<Figure<Bytes>>,
+    /// Peak rate; absent where none was published.
+    pub bandwidth: Option<Figure<ByteRate>>,
 }
 
 /// Link between the devices of a node.
@@ -160,7 +162,7 @@ impl Device {
     /// Checks what the types cannot.
     ///
     /// # Errors
-    /// A figure that must be positive is zero, or no arithmetic is stated.
+    /// A figure that must be positive is zero.
     pub fn check(&self) -> Result<(), Error> {
         let positive = |key: &str, value: f64| {
             let fault = Error::new(
@@ -171,18 +173,77 @@ impl Device {
             );
             if value > 0.0 { Ok(()) } else { Err(fault) }
         };
-        positive("memory.capacity", self.memory.capacity.value)?;
-        positive("memory.bandwidth", self.memory.bandwidth.value)?;
+        for (key, figure) in
+            [("memory.marketed", &self.memory.marketed), ("memory.capacity", &self.memory.capacity)]
+        {
+            figure.iter().try_for_each(|figure| positive(key, figure.value))?;
+        }
+        self.memory.bandwidth.iter().try_for_each(|figure| positive("memory.bandwidth", figure.value))?;
         for (arithmetic, peak) in &self.peak {
             positive(&format!("peak.{}", arithmetic.name()), peak.value)?;
         }
         if let Some(power) = &self.power {
             positive("power.tdp", power.tdp.value)?;
         }
-        if self.peak.is_empty() {
-            let fix = "state the dense peak of at least one arithmetic, e.g. bf16";
-            return Err(Error::new("peak", "no arithmetic", "at least one", fix));
-        }
         Ok(())
+    }
+
+    /// Keys of the figures that a deployment needs and nobody published.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let keys = [
+            ("memory.capacity", self.memory.capacity.is_none()),
+            ("memory.bandwidth", self.memory.bandwidth.is_none()),
+            ("peak", self.peak.is_empty()),
+        ];
+        keys.into_iter().filter(|(_, missing)| *missing).map(|(key, _)| key).collect()
+    }
+
+    /// What software sees of its memory.
+    ///
+    /// # Errors
+    /// Nobody stated it.
+    pub fn capacity(&self) -> Result<&Figure<Bytes>, Error> {
+        self.memory.capacity.as_ref().ok_or_else(|| self.asks_for("memory.capacity"))
+    }
+
+    /// Peak rate of its memory.
+    ///
+    /// # Errors
+    /// Nobody stated it.
+    pub fn bandwidth(&self) -> Result<&Figure<ByteRate>, Error> {
+        self.memory.bandwidth.as_ref().ok_or_else(|| self.asks_for("memory.bandwidth"))
+    }
+
+    /// Whether everything is stated that a deployment needs.
+    ///
+    /// # Errors
+    /// The first figure that is missing, by its key.
+    pub fn complete(&self) -> Result<(), Error> {
+        self.missing().first().map_or(Ok(()), |key| Err(self.asks_for(key)))
+    }
+
+    /// The fault of a figure that is needed and not stated.
+    fn asks_for(&self, key: &str) -> Error {
+        let (expected, example) = match key {
+            "memory.capacity" => {
+                ("the memory that software sees", r#""capacity": {"value": "384 GiB", "source": "…"}"#)
+            }
+            "memory.bandwidth" => {
+                ("the peak rate of its memory", r#""bandwidth": {"value": "460.8 GB/s", "source": "…"}"#)
+            }
+            _ => (
+                "the dense peak of at least one arithmetic",
+                r#""bf16": {"value": "125 TFLOP/s", "source": "…"}"#,
+            ),
+        };
+        let missing = self.missing();
+        let others =
+            if missing.len() > 1 { format!(" (missing: {})", missing.join(", ")) } else { String::new() };
+        Error::new(
+            key,
+            format!("no figure for {}: none was published{others}", self.name),
+            expected,
+            format!("state it in your own hardware/devices/{}.json, e.g. {example}", self.id),
+        )
     }
 }

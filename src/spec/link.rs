@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::cluster::Topology;
 use super::figure::{ByteRate, Figure, Ratio, Seconds};
 
 /// A fabric or bus.
@@ -20,6 +21,8 @@ pub struct Link {
     pub bandwidth: Figure<ByteRate>,
     /// Of one small message.
     pub latency: Option<Figure<Seconds>>,
+    /// How it joins more than two, where nothing else is stated.
+    pub topology: Option<Topology>,
     /// Fraction of the rate that is reached in practice.
     pub effective_fraction: Option<Figure<Ratio>>,
     /// Remarks.

@@ -127,7 +127,8 @@ impl Precision<'_> {
             }
             Some(name) => {
                 let format = (self.load)(name)?;
-                if !format.kv || !self.runtime.kv_formats.contains(&format.id) || !self.computes(&format) {
+                let known = self.runtime.kv_formats.contains(&format.id) && !self.left_out(&format);
+                if !format.kv || !known || !self.computes(&format) {
                     return Err(self.refuse(&format, "kv-format", &self.runtime.kv_formats));
                 }
                 Ok(vec![Choice { format, why: "asked for".into(), checkpoint: None }])
@@ -171,7 +172,7 @@ impl Precision<'_> {
         let mut found = Vec::new();
         for id in ids {
             let format = (self.load)(id)?;
-            if wanted(&format) && self.computes(&format) {
+            if wanted(&format) && self.computes(&format) && !self.left_out(&format) {
                 found.push(self.converted(format, "converted from the checkpoint"));
             }
         }
@@ -199,7 +200,9 @@ impl Precision<'_> {
     }
 
     fn refuse(&self, format: &Format, flag: &str, known: &[String]) -> Error {
-        let found = if self.computes(format) {
+        let found = if self.left_out(format) {
+            format!("{}, which {} does not run on {}", format.id, self.runtime.name, self.device.family)
+        } else if self.computes(format) {
             format!("{}, which {} does not run", format.id, self.runtime.name)
         } else {
             format!("{}, which {} does not compute", format.id, self.device.name)
@@ -219,7 +222,12 @@ impl Precision<'_> {
     fn runs(&self, format: &Format) -> bool {
         let listed =
             self.runtime.weight_formats.contains(&format.id) || format.runtimes.contains(&self.runtime.id);
-        format.weights && listed && self.computes(format)
+        format.weights && listed && self.computes(format) && !self.left_out(format)
+    }
+
+    /// Whether the runtime leaves it out on this generation.
+    fn left_out(&self, format: &Format) -> bool {
+        self.runtime.excludes(self.device, &format.id)
     }
 
     fn computes(&self, format: &Format) -> bool {

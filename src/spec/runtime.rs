@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::device::Device;
 use super::figure::{Bytes, Figure, Ratio, Seconds};
 
 /// A serving runtime.
@@ -16,7 +17,7 @@ pub struct Runtime {
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// Makers of devices that it runs on.
+    /// Makers, or single generations, of devices that it runs on.
     pub vendors: Vec<String>,
     /// Weight formats that it runs.
     pub weight_formats: Vec<String>,
@@ -24,9 +25,12 @@ pub struct Runtime {
     pub kv_formats: Vec<String>,
     /// Degrees that it can be asked for: `tp`, `pp`, `dp`, `ep`, `moe_tp`, `cp`, `sp`, `disagg`.
     pub parallelism: Vec<String>,
-    /// Makers for whose devices it is chosen when none is named.
+    /// Makers or generations for whose devices it is chosen when none is named.
     #[serde(default)]
     pub default_for: Vec<String>,
+    /// Formats that it does not run on some of them.
+    #[serde(default)]
+    pub excludes: Vec<Exclusion>,
     /// Tokens a page of the KV cache holds.
     pub block_tokens: Figure<Ratio>,
     /// Tokens that one step computes at most.
@@ -41,6 +45,32 @@ pub struct Runtime {
     pub constants: Vec<Constants>,
     /// Remarks.
     pub notes: Option<String>,
+}
+
+/// Formats that a runtime does not run on some generations.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Exclusion {
+    /// The generations.
+    pub families: Vec<String>,
+    /// The formats.
+    pub formats: Vec<String>,
+    /// Who says so.
+    pub source: String,
+}
+
+impl Runtime {
+    /// Whether it runs on `device`.
+    pub fn runs_on(&self, device: &Device) -> bool {
+        self.vendors.iter().any(|name| *name == device.vendor || *name == device.family)
+    }
+
+    /// Whether it leaves `format` out on `device`.
+    pub fn excludes(&self, device: &Device, format: &str) -> bool {
+        let hit =
+            |e: &&Exclusion| e.families.contains(&device.family) && e.formats.iter().any(|f| f == format);
+        self.excludes.iter().any(|e| hit(&e))
+    }
 }
 
 /// How long a request waits before its prompt is through.

@@ -38,6 +38,18 @@ enum Text {
 }
 
 impl Shelved {
+    /// A file that lies anywhere.
+    ///
+    /// # Errors
+    /// Its path names no file.
+    pub fn at(path: &Path) -> Result<Shelved, Error> {
+        let file = path.display().to_string();
+        let id = path.file_stem().and_then(|stem| stem.to_str()).ok_or_else(|| {
+            Error::new("", format!("`{file}`"), "the path of a file", "name a .json file").in_file(&file)
+        })?;
+        Ok(Shelved { id: id.to_owned(), file, user: true, text: Text::At(path.to_owned()) })
+    }
+
     /// Its text.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::catalog::{Catalog, Miss, is_path, label, read_entry};
 use super::file;
+use super::host::laid_out;
 use super::kind::Kind;
 use crate::spec::cluster::{Cluster, System};
 use crate::spec::device::Device;
@@ -79,7 +80,7 @@ impl Catalog {
             Err(miss) => return Err(miss.into()),
         };
         let host = self.host(&device, &short)?;
-        let (nodes, per_node) = laid_out(&host, &short);
+        let (nodes, per_node) = laid_out(&host, &device, &short);
         let shipped_whole = (host.nodes, host.devices_per_node) == (nodes, per_node);
         let name = match (shipped_whole, nodes) {
             (true, _) => host.name.clone(),
@@ -164,38 +165,6 @@ impl Catalog {
             .map_err(|fault| fault.in_file(path))
     }
 
-    /// The host that devices sit in when only their number is stated: a system of that very shape, else the
-    /// device's own if it holds them, else the smallest that does, else the largest there is.
-    fn host(&self, device: &Device, short: &Shorthand<'_>) -> Result<System, Error> {
-        let own: System = self.load(&device.system).map_err(|fault| Error {
-            file: format!("hardware/devices/{}.json", device.id),
-            key: "system".into(),
-            ..fault
-        })?;
-        let same = |system: &System| laid_out(system, short) == (system.nodes, system.devices_per_node);
-        let holds = |system: &System| laid_out(system, short).1 <= system.devices_per_node;
-        if same(&own) {
-            return Ok(own);
-        }
-        let mut hosts: Vec<System> = Vec::new();
-        for file in self.shelf(Kind::Systems).into_values() {
-            if label(&file)?.device == device.id {
-                hosts.push(read_entry(&file)?);
-            }
-        }
-        if let Some(exact) = hosts.iter().find(|system| same(system)) {
-            return Ok(exact.clone());
-        }
-        if holds(&own) {
-            return Ok(own);
-        }
-        let smallest =
-            hosts.iter().filter(|system| holds(system)).min_by_key(|s| (s.devices_per_node, s.nodes));
-        let largest =
-            hosts.iter().max_by_key(|system| (system.devices_per_node, std::cmp::Reverse(system.nodes)));
-        Ok(smallest.or(largest).cloned().unwrap_or(own))
-    }
-
     /// The fault of a text that is neither a system nor a device, with near names of both.
     fn neither(&self, text: &str, unknown: Error) -> Error {
         let mut known: Vec<String> = Vec::new();
@@ -207,19 +176,6 @@ impl Catalog {
         }
         let fix = suggest(text, known.iter().map(String::as_str), "mantile-opt catalog systems");
         Error { key: "hardware".into(), fix, ..unknown }
-    }
-}
-
-/// Nodes and devices per node of `short` in hosts like `system`'s. A fast domain that spans nodes (a rack)
-/// is counted in devices: 72 of GB200 are 18 nodes of 4.
-fn laid_out(system: &System, short: &Shorthand<'_>) -> (u64, u64) {
-    let per_node = system.devices_per_node;
-    let domain = system.tiers.first().map_or(1, |tier| tier.devices);
-    let spans = domain > per_node && short.count > per_node && short.count <= domain;
-    if spans && per_node > 0 && short.count.is_multiple_of(per_node) {
-        (short.nodes.saturating_mul(short.count / per_node), per_node)
-    } else {
-        (short.nodes, short.count)
     }
 }
 
@@ -261,6 +217,30 @@ mod tests {
         assert_eq!(shape("2x1xdgx-spark"), (2, 1, vec![2]));
     }
 
+    /// Where no system says how, the device's own links do.
+    #[test]
+    fn devices_without_a_system_meet_over_their_links() {
+        assert_eq!(shape("4xrtx-4070"), (1, 4, vec![4]), "over PCIe");
+        assert_eq!(shape("2x4xrtx-4070"), (2, 4, vec![4, 8]), "and over a network");
+        assert_eq!(shape("8xrtx-a6000"), (1, 8, vec![2, 8]), "bridged pairs in a PCIe host");
+        assert_eq!(shape("2xh100-nvl"), (1, 2, vec![2]));
+        assert_eq!(shape("8xv100"), (1, 8, vec![8]));
+        assert_eq!(shape("2xm5-max"), (2, 1, vec![2]), "a machine that is one device is a node");
+        assert_eq!(shape("4xstrix-halo"), (4, 1, vec![4]));
+        assert_eq!(shape("3x1xm2-max"), (3, 1, vec![3]));
+    }
+
+    #[test]
+    fn a_device_without_a_needed_figure_asks_for_it_by_name() {
+        for (text, key) in
+            [("1xepyc-9755", "memory.capacity"), ("sn40l", "memory.bandwidth"), ("p100a", "peak")]
+        {
+            let error = Catalog::default().hardware(text).unwrap_err();
+            assert_eq!(error.key, key, "{error}");
+            assert!(error.fix.contains("hardware/devices/"), "{error}");
+        }
+    }
+
     #[test]
     fn part_of_a_node_keeps_the_tiers_that_it_fills_evenly() {
         assert_eq!(shape("8xl40s").2, [2, 4, 8]);
@@ -272,7 +252,7 @@ mod tests {
     fn what_no_host_holds_says_how_to_write_it() {
         for (text, fix) in [
             ("16xnvidia-h100-sxm", "2x8xnvidia-h100-sxm"),
-            ("4xrtx-4090", "2x2xnvidia-rtx-4090"),
+            ("16xrtx-4090", "2x8xnvidia-rtx-4090"),
             ("2x8xl40s", "network"),
         ] {
             let error = Catalog::default().hardware(text).unwrap_err();

@@ -106,7 +106,7 @@ impl Catalog {
         let vendor = &cluster.device.vendor;
         if let Some(name) = name {
             let runtime: Runtime = self.load_or_read(name)?;
-            if !runtime.vendors.contains(vendor) {
+            if !runtime.runs_on(&cluster.device) {
                 let found = format!("{}, which does not run on devices of {vendor}", runtime.name);
                 let fix = "choose another with --runtime, or leave it out for the default";
                 let expected = format!("a runtime for {}", cluster.device.name);
@@ -114,13 +114,23 @@ impl Catalog {
             }
             return Ok(runtime);
         }
-        for file in self.shelf(Kind::Runtimes).into_values() {
-            if label(&file)?.default_for.contains(vendor) {
-                return self.load(&file.id);
+        // What is for a generation comes before what is for all of a maker's.
+        for name in [&cluster.device.family, vendor] {
+            for file in self.shelf(Kind::Runtimes).into_values() {
+                if label(&file)?.default_for.contains(name) {
+                    return self.load(&file.id);
+                }
             }
         }
-        let fix = "name one with --runtime, or add the vendor to `default_for` of a copy of a runtime's file";
-        Err(Error::new("runtime", format!("none for devices of {vendor}"), "a serving runtime", fix))
+        Err(Error::new(
+            "runtime",
+            format!("{}, which no runtime of the catalogue serves", cluster.device.name),
+            "a runtime that lists its maker or generation",
+            format!(
+                "write a runtime's file with \"{vendor}\" in `vendors` and `default_for` and constants of its own \
+                 (`mantile-opt schema runtime`), and put it into your own hardware/runtimes"
+            ),
+        ))
     }
 
     /// The objective and the traffic that it is for. Limits: those of the scenario, else of the objective, else

@@ -1,0 +1,83 @@
+//! `catalog check`: whether files of one's own are in order, and what was understood of them.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::cli::output::{Format, Output, json as pretty};
+use crate::cli::{Fault, Verdict};
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+use crate::store::check::{Check, Understood, files};
+use crate::store::kind::Kind;
+
+/// The flags of `catalog check`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CheckFiles {
+    /// A file of any kind, or a folder of them
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    /// What the file is meant to be, where its keys do not tell
+    #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
+    pub kind: Option<Kind>,
+    /// Where the answer goes.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl CheckFiles {
+    /// Checks the files and tells what was understood, or what is wrong.
+    ///
+    /// # Errors
+    /// There is no file, or the answer cannot be written.
+    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+        let paths = files(&self.path)?;
+        let stem = |path: &PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
+        let beside: BTreeSet<String> = paths.iter().filter_map(stem).collect();
+        // A folder laid out as one's own catalogue is read as it.
+        let own = Catalog { home: Some(self.path.clone()) };
+        let laid_out = ["hardware", "models", "objectives"].iter().any(|name| self.path.join(name).is_dir());
+        let check = Check { catalog: if laid_out { &own } else { catalog }, beside };
+        let results: Vec<Result<Understood, Error>> =
+            paths.iter().map(|path| check.file(path, self.kind)).collect();
+        let text = match self.output.format {
+            Format::Table => results.iter().map(spell).collect::<Vec<_>>().join("\n"),
+            Format::Json => pretty(&results.iter().map(value).collect::<Vec<_>>()),
+            Format::Csv => {
+                let fix = "take --format table or json for a check";
+                return Err(Error::new("format", "csv", "table or json", fix).into());
+            }
+        };
+        self.output.write(&text)?;
+        Ok(if results.iter().any(Result::is_err) { Verdict::Faulty } else { Verdict::Found })
+    }
+}
+
+fn spell(result: &Result<Understood, Error>) -> String {
+    match result {
+        Err(fault) => format!("{fault}\n"),
+        Ok(good) => {
+            let mut text =
+                format!("{}: OK, a {}\n  {}\n  {}\n", good.file, good.kind, good.name, good.summary);
+            for doubt in &good.doubts {
+                text.push_str(&format!("  doubtful: `{}`: {}\n", doubt.key, doubt.why));
+            }
+            text
+        }
+    }
+}
+
+fn value(result: &Result<Understood, Error>) -> serde_json::Value {
+    match result {
+        Ok(good) => json!({"ok": true, "understood": good}),
+        Err(fault) => json!({
+            "ok": false,
+            "file": fault.file,
+            "key": fault.key,
+            "found": fault.found,
+            "expected": fault.expected,
+            "fix": fault.fix,
+        }),
+    }
+}

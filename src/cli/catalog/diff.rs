@@ -1,0 +1,105 @@
+//! `catalog diff`: two entries of a kind, figure by figure.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli::output::{Format, Output, csv, json};
+use crate::cli::{Fault, Verdict};
+use crate::report::diff::{difference, text};
+use crate::spec::error::Error;
+use crate::spec::text::from_json;
+use crate::store::catalog::{Catalog, Miss, Shelved, is_path};
+use crate::store::check::recognise;
+use crate::store::kind::{KINDS, Kind};
+
+/// The flags of `catalog diff`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DiffEntries {
+    /// An entry by name, or a file
+    #[arg(value_name = "A")]
+    pub a: String,
+    /// Another of the same kind
+    #[arg(value_name = "B")]
+    pub b: String,
+    /// Their kind, where a name means entries of several
+    #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
+    pub kind: Option<Kind>,
+    /// Where the answer goes.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl DiffEntries {
+    /// Lays the two side by side.
+    ///
+    /// # Errors
+    /// One is not known, they are of different kinds, or the answer cannot be written.
+    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+        let (a, b) = self.both(catalog)?;
+        let found = difference(&a, &b);
+        self.output.found(&match self.output.format {
+            Format::Table => text([&self.a, &self.b], &found),
+            Format::Json => json(&found),
+            Format::Csv => {
+                let row = |d: crate::report::diff::Difference| {
+                    let ratio = d.ratio.map(|ratio| ratio.to_string()).unwrap_or_default();
+                    vec![d.key, d.a.unwrap_or_default(), d.b.unwrap_or_default(), ratio]
+                };
+                csv(&["key", &self.a, &self.b, "ratio"], found.into_iter().map(row))?
+            }
+        })
+    }
+
+    /// Both entries, of the first kind that has both.
+    fn both(&self, catalog: &Catalog) -> Result<(Value, Value), Error> {
+        let mut first: Option<Error> = None;
+        let mut one: Option<(Kind, &str)> = None;
+        for kind in self.kind.map_or_else(|| KINDS.to_vec(), |kind| vec![kind]) {
+            match (entry(catalog, kind, &self.a), entry(catalog, kind, &self.b)) {
+                (Ok(a), Ok(b)) => return Ok((a, b)),
+                (Ok(_), Err(fault)) => {
+                    one.get_or_insert((kind, &self.a));
+                    first.get_or_insert(fault);
+                }
+                (Err(fault), Ok(_)) => {
+                    one.get_or_insert((kind, &self.b));
+                    first.get_or_insert(fault);
+                }
+                (Err(_), Err(_)) => {}
+            }
+        }
+        Err(match (first, one) {
+            (Some(fault), Some((kind, name))) => {
+                Error { expected: format!("{} like `{name}`", kind.article()), ..fault }
+            }
+            _ => Error::new(
+                "diff",
+                format!("`{}` and `{}`, neither of which is known", self.a, self.b),
+                "two entries of one kind",
+                "see `mantile-opt catalog KIND` for their names",
+            ),
+        })
+    }
+}
+
+/// The entry of a kind that a name or path means.
+fn entry(catalog: &Catalog, kind: Kind, name: &str) -> Result<Value, Error> {
+    if is_path(name) {
+        let (found, map) = recognise(Path::new(name))?;
+        if found != kind {
+            let fix = "compare two of the same kind";
+            return Err(Error::new("diff", found.article(), kind.article(), fix).in_file(name));
+        }
+        return Ok(Value::Object(map));
+    }
+    let shelved: Shelved = match kind {
+        Kind::Models => catalog.known_model(name).map_err(Error::from)?,
+        Kind::Devices => {
+            let device = catalog.device(name).map_err(Error::from)?;
+            catalog.find(kind, &device.id).map_err(Error::from)?
+        }
+        kind => catalog.find(kind, name).map_err(|miss: Miss| Error::from(miss))?,
+    };
+    from_json(&shelved.text()?, kind.article()).map_err(|fault| fault.in_file(&shelved.file))
+}

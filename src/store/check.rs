@@ -1,0 +1,278 @@
+//! Checks files that a user wrote: of what kind each is, whether it reads, whether what it names exists, and
+//! what of it is doubtful.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::catalog::{Catalog, Shelved, read_entry};
+use super::file;
+use super::kind::{Entry, Kind};
+use crate::graph::model::ModelGraph;
+use crate::report::catalog::Listed;
+use crate::spec::cluster::System;
+use crate::spec::device::Device;
+use crate::spec::error::Error;
+use crate::spec::format::Format;
+use crate::spec::link::Link;
+use crate::spec::model::file::ModelFile;
+use crate::spec::objective::{Objective, Workload};
+use crate::spec::plausible::{self, Doubt};
+use crate::spec::runtime::Runtime;
+use crate::spec::text::{from_json, suggest};
+
+/// What was understood of a file that is in order.
+#[derive(Clone, Debug, Serialize)]
+pub struct Understood {
+    /// The file.
+    pub file: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Name for people.
+    pub name: String,
+    /// What it says, in a line.
+    pub summary: String,
+    /// What is odd about it.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A file of one of these has this key, and none before it has.
+const SIGNS: [(Kind, &str); 9] = [
+    (Kind::Models, "config"),
+    (Kind::Models, "model_type"),
+    (Kind::Systems, "devices_per_node"),
+    (Kind::Runtimes, "vendors"),
+    (Kind::Formats, "bits_per_element"),
+    (Kind::Objectives, "optimize"),
+    (Kind::Workloads, "isl"),
+    (Kind::Devices, "memory"),
+    (Kind::Links, "bandwidth"),
+];
+
+/// The JSON object in a file, and the kind that its keys tell.
+///
+/// # Errors
+/// It is no JSON object, or has no key that tells.
+pub fn recognise(path: &Path) -> Result<(Kind, Map<String, Value>), Error> {
+    let name = path.display().to_string();
+    let map: Map<String, Value> =
+        from_json(&file::read(path)?, "a catalogue file").map_err(|fault| fault.in_file(&name))?;
+    let kind = SIGNS.iter().find(|(_, key)| map.contains_key(*key)).map(|(kind, _)| *kind);
+    let kind = kind.ok_or_else(|| {
+        let signs: Vec<String> =
+            SIGNS.iter().map(|(kind, key)| format!("{key} ({})", kind.singular())).collect();
+        let found = map.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        Error::new(
+            "",
+            if found.is_empty() { "no key at all".to_owned() } else { format!("the keys {found}") },
+            format!("a key that tells its kind: {}", signs.join(", ")),
+            "start from an entry of its kind (`mantile-opt catalog KIND NAME --format json`), or say --kind",
+        )
+        .in_file(&name)
+    })?;
+    Ok((kind, map))
+}
+
+/// Every catalogue file at `path`: itself, or those in a folder and the folders in it.
+///
+/// # Errors
+/// There is none.
+pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    collect(path, &mut found)?;
+    found.sort();
+    if found.is_empty() {
+        let fix = "name a .json file, or a folder that holds some";
+        return Err(
+            Error::new("", "no .json file", "a catalogue file", fix).in_file(path.display().to_string())
+        );
+    }
+    Ok(found)
+}
+
+fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+    if !path.is_dir() {
+        found.push(path.to_owned());
+        return Ok(());
+    }
+    let fault = |error: std::io::Error| {
+        Error::new("", error.to_string(), "a folder that can be read", "check the path and its permissions")
+            .in_file(path.display().to_string())
+    };
+    for entry in fs::read_dir(path).map_err(fault)? {
+        let inner = entry.map_err(fault)?.path();
+        let json = inner.extension().is_some_and(|extension| extension == "json");
+        if inner.is_dir() || json && inner.file_name().is_none_or(|name| name != "defaults.json") {
+            collect(&inner, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// What files beside the one checked may be referred to.
+pub struct Check<'a> {
+    /// The catalogue that references lead to.
+    pub catalog: &'a Catalog,
+    /// Ids of files that are checked along with it.
+    pub beside: BTreeSet<String>,
+}
+
+impl Check<'_> {
+    /// Reads a file and says what was understood.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn file(&self, path: &Path, kind: Option<Kind>) -> Result<Understood, Error> {
+        let (kind, map) = match kind {
+            Some(kind) => (kind, Map::new()),
+            None => recognise(path)?,
+        };
+        let shelved = Shelved::at(path)?;
+        let name = path.display().to_string();
+        let (line, doubts) = match kind {
+            Kind::Models if map.contains_key("model_type") => return self.config(path),
+            Kind::Models => self.model(&shelved)?,
+            Kind::Devices => {
+                let device: Device = read_entry(&shelved)?;
+                (device.line(), self.device(&device).map_err(|fault| fault.in_file(&name))?)
+            }
+            Kind::Systems => self.system(path, &map).map_err(|fault| fault.in_file(&name))?,
+            Kind::Links => self.plain::<Link>(&shelved, plausible::link)?,
+            Kind::Formats => {
+                let format: Format = read_entry(&shelved)?;
+                for runtime in &format.runtimes {
+                    self.refers("runtimes", Kind::Runtimes, runtime).map_err(|fault| fault.in_file(&name))?;
+                }
+                (format.line(), plausible::format(&format))
+            }
+            Kind::Runtimes => {
+                let runtime: Runtime = read_entry(&shelved)?;
+                for format in runtime.weight_formats.iter().chain(&runtime.kv_formats) {
+                    self.refers("weight_formats", Kind::Formats, format)
+                        .map_err(|fault| fault.in_file(&name))?;
+                }
+                (runtime.line(), vec![])
+            }
+            Kind::Objectives => {
+                let objective: Objective = read_entry(&shelved)?;
+                self.refers("workload", Kind::Workloads, &objective.workload)
+                    .map_err(|fault| fault.in_file(&name))?;
+                (objective.line(), vec![])
+            }
+            Kind::Workloads => self.plain::<Workload>(&shelved, |_| vec![])?,
+        };
+        Ok(Understood { file: name, kind: kind.singular(), name: line.name, summary: line.summary, doubts })
+    }
+
+    fn plain<T: Entry + Listed>(
+        &self,
+        shelved: &Shelved,
+        doubts: impl Fn(&T) -> Vec<Doubt>,
+    ) -> Result<(crate::report::catalog::Line, Vec<Doubt>), Error> {
+        let entry: T = read_entry(shelved)?;
+        Ok((entry.line(), doubts(&entry)))
+    }
+
+    fn link(&self, id: &str) -> Option<Link> {
+        self.catalog.load(id).ok()
+    }
+
+    /// A name that a file refers to must lead somewhere.
+    fn refers(&self, key: &str, kind: Kind, id: &str) -> Result<(), Error> {
+        if self.beside.contains(id) || self.catalog.find(kind, id).is_ok() {
+            return Ok(());
+        }
+        let shelf = self.catalog.shelf(kind);
+        let fix =
+            suggest(id, shelf.keys().map(String::as_str), &format!("mantile-opt catalog {}", kind.plural()));
+        let expected = format!("the id of {}", kind.article());
+        Err(Error::new(key, format!("`{id}`, which is not known"), expected, fix))
+    }
+
+    fn device(&self, device: &Device) -> Result<Vec<Doubt>, Error> {
+        for (key, link) in [
+            ("scale_up.link", device.scale_up.as_ref().map(|up| &up.link)),
+            ("host_link.link", device.host_link.as_ref().map(|host| &host.link)),
+        ] {
+            link.iter().try_for_each(|link| self.refers(key, Kind::Links, link))?;
+        }
+        device.system.iter().try_for_each(|system| self.refers("system", Kind::Systems, system))?;
+        let mut doubts = plausible::device(device, |id| self.link(id));
+        let missing = |key: &&str| Doubt {
+            key: (*key).to_owned(),
+            why: "not stated: whatever needs it will ask for it".into(),
+        };
+        doubts.extend(device.missing().iter().map(missing));
+        let (mut served, mut measured) = (false, false);
+        for file in self.catalog.shelf(Kind::Runtimes).values() {
+            let runtime: Runtime = read_entry(file)?;
+            served |= runtime.runs_on(device);
+            measured |= runtime
+                .constants
+                .iter()
+                .any(|c| c.devices.contains(&device.id) || c.families.contains(&device.family));
+        }
+        if !served {
+            let why =
+                format!("no runtime serves devices of {}: state one in a runtime's `vendors`", device.vendor);
+            doubts.push(Doubt { key: "vendor".into(), why });
+        } else if !measured {
+            let why = format!("no runtime has constants for {}: the nearest will be borrowed", device.family);
+            doubts.push(Doubt { key: "family".into(), why });
+        }
+        Ok(doubts)
+    }
+
+    fn system(
+        &self,
+        path: &Path,
+        map: &Map<String, Value>,
+    ) -> Result<(crate::report::catalog::Line, Vec<Doubt>), Error> {
+        let mut map = if map.is_empty() { recognise(path)?.1 } else { map.clone() };
+        let mut doubts = Vec::new();
+        if let Some(inline @ Value::Object(_)) = map.get("device") {
+            let device: Device = from_json(&inline.to_string(), "a device")?;
+            doubts = self
+                .device(&device)
+                .map_err(|fault| Error { key: format!("device.{}", fault.key), ..fault })?;
+            doubts.iter_mut().for_each(|doubt| doubt.key = format!("device.{}", doubt.key));
+            map.insert("device".into(), device.id.into());
+        }
+        let system: System = from_json(&Value::Object(map).to_string(), "a system")?;
+        for (at, tier) in system.tiers.iter().enumerate() {
+            self.refers(&format!("tiers[{at}].link"), Kind::Links, &tier.link)?;
+        }
+        system.network.iter().try_for_each(|tier| self.refers("network.link", Kind::Links, &tier.link))?;
+        if !self.beside.contains(&system.device) {
+            let spelled = path.display().to_string();
+            self.catalog.hardware(&spelled)?;
+        }
+        doubts.extend(plausible::system(&system, |id| self.link(id)));
+        Ok((system.line(), doubts))
+    }
+
+    fn model(&self, shelved: &Shelved) -> Result<(crate::report::catalog::Line, Vec<Doubt>), Error> {
+        let model: ModelFile = read_entry(shelved)?;
+        let config = model.model_config().map_err(|fault| fault.in_file(&shelved.file))?;
+        let graph = ModelGraph::build(&config).map_err(|fault| fault.in_file(&shelved.file))?;
+        let counted = graph.parameters().unique;
+        let doubts = (counted != model.parameters).then(|| Doubt {
+            key: "parameters".into(),
+            why: format!("{} are stated, the configuration comes to {counted}", model.parameters),
+        });
+        Ok((model.line(), doubts.into_iter().collect()))
+    }
+
+    /// A bare config.json.
+    fn config(&self, path: &Path) -> Result<Understood, Error> {
+        let file = path.display().to_string();
+        let model = self.catalog.model(&file)?;
+        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&file))?;
+        let counted = crate::report::table::grouped(graph.parameters().unique);
+        let summary = format!("a config.json that comes to {counted} parameters");
+        Ok(Understood { file, kind: Kind::Models.singular(), name: model.name, summary, doubts: vec![] })
+    }
+}

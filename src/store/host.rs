@@ -1,0 +1,144 @@
+//! The host that devices sit in when only their number is stated: a shipped system, else one made of their own links.
+
+use super::catalog::{Catalog, label, read_entry};
+use super::hardware::Shorthand;
+use super::kind::Kind;
+use crate::quantity::datum::Source;
+use crate::spec::cluster::{System, Tier, Topology};
+use crate::spec::defaults::Defaults;
+use crate::spec::device::{Device, Price};
+use crate::spec::error::Error;
+use crate::spec::figure::{ByteRate, Figure, Seconds};
+use crate::spec::link::Link;
+
+/// Memory that is shared with a processor is not joined over slots: what links such devices links machines.
+const UNIFIED: &str = "unified";
+
+impl Catalog {
+    /// The host of `short`: the device's own system if it has that very shape, else another that has, else the
+    /// device's own if it holds them, else the smallest that does, else one made of the device's links, else
+    /// the largest there is.
+    pub(super) fn host(&self, device: &Device, short: &Shorthand<'_>) -> Result<System, Error> {
+        let faulty = |fault: Error| Error {
+            file: format!("hardware/devices/{}.json", device.id),
+            key: "system".into(),
+            ..fault
+        };
+        let own: Option<System> =
+            device.system.as_deref().map(|id| self.load(id).map_err(faulty)).transpose()?;
+        let same =
+            |system: &System| laid_out(system, device, short) == (system.nodes, system.devices_per_node);
+        let holds = |system: &System| laid_out(system, device, short).1 <= system.devices_per_node;
+        if let Some(own) = own.as_ref().filter(|own| same(own)) {
+            return Ok(own.clone());
+        }
+        let mut hosts: Vec<System> = Vec::new();
+        for file in self.shelf(Kind::Systems).into_values() {
+            if label(&file)?.device == device.id {
+                hosts.push(read_entry(&file)?);
+            }
+        }
+        if let Some(exact) = hosts.iter().find(|system| same(system)) {
+            return Ok(exact.clone());
+        }
+        if let Some(own) = own.as_ref().filter(|own| holds(own)) {
+            return Ok(own.clone());
+        }
+        let smallest =
+            hosts.iter().filter(|system| holds(system)).min_by_key(|s| (s.devices_per_node, s.nodes));
+        if let Some(smallest) = smallest {
+            return Ok(smallest.clone());
+        }
+        let plain = self.plain_host(device)?;
+        if holds(&plain) {
+            return Ok(plain);
+        }
+        let largest = hosts.into_iter().max_by_key(|s| (s.devices_per_node, std::cmp::Reverse(s.nodes)));
+        Ok(largest.unwrap_or(plain))
+    }
+
+    /// A host that states nothing but how the device's own links join it.
+    fn plain_host(&self, device: &Device) -> Result<System, Error> {
+        let defaults = self.defaults()?;
+        let mut tiers: Vec<Tier> = Vec::new();
+        let slots = slots(device, &defaults);
+        let unified = device.class == UNIFIED;
+        if let Some(up) = device.scale_up.as_ref().filter(|up| up.domain > 1) {
+            let name = if unified { "network" } else { "node" };
+            tiers.push(self.tier(name, &up.link, u64::from(up.domain), &up.bandwidth)?);
+        }
+        let joined = tiers.last().map_or(1, |tier| tier.devices);
+        if let Some(host) = device.host_link.as_ref().filter(|_| slots > joined) {
+            tiers.push(self.tier("node", &host.link, slots, &host.bandwidth)?);
+            let inner = tiers.len() - 1;
+            tiers[..inner].iter_mut().for_each(|tier| tier.name = "bridge".into());
+        }
+        let devices = tiers.last().map_or(1, |tier| tier.devices);
+        Ok(System {
+            id: format!("{}-plain", device.id),
+            name: format!("{} in a plain host", device.name),
+            aliases: vec![],
+            device: device.id.clone(),
+            devices_per_node: if unified { 1 } else { devices },
+            nodes: if unified { devices } else { 1 },
+            tiers,
+            network: Some(defaults.network(device).clone()),
+            host: None,
+            power: None,
+            price: Price::default(),
+            notes: None,
+        })
+    }
+
+    fn tier(
+        &self,
+        name: &str,
+        link: &str,
+        devices: u64,
+        bandwidth: &Figure<ByteRate>,
+    ) -> Result<Tier, Error> {
+        let link: Link = self.load(link)?;
+        let latency: Figure<Seconds> = link.latency.ok_or_else(|| {
+            let fix = format!(
+                "state `latency` in your own hardware/links/{}.json, or write a system file",
+                link.id
+            );
+            Error::new("latency", format!("none for {}", link.name), "what one small message takes", fix)
+                .in_file(format!("hardware/links/{}.json", link.id))
+        })?;
+        let text = format!("{devices} in one domain: {}", bandwidth.source.text);
+        let source = Source { grade: bandwidth.source.grade, text: text.into() };
+        Ok(Tier {
+            name: name.into(),
+            link: link.id,
+            devices,
+            bandwidth: Figure::new(bandwidth.value, source),
+            latency,
+            in_switch_reduction: false,
+            topology: link.topology.unwrap_or(Topology::Ring),
+        })
+    }
+}
+
+/// Devices that one host takes over its PCIe slots; none where the host link is no bus with slots.
+fn slots(device: &Device, defaults: &Defaults) -> u64 {
+    let slotted = device.host_link.as_ref().is_some_and(|host| host.link.starts_with("pcie"));
+    if slotted && device.class != UNIFIED { defaults.pcie_devices.value as u64 } else { 0 }
+}
+
+/// Nodes and devices per node of `short` in hosts like `system`'s. A fast domain that spans nodes (a rack)
+/// is counted in devices: 72 of GB200 are 18 nodes of 4.
+pub(super) fn laid_out(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u64) {
+    let per_node = system.devices_per_node;
+    // A machine that is one device is a node: two of them are two nodes.
+    if device.memory.unified && per_node == 1 {
+        return (short.nodes.saturating_mul(short.count), 1);
+    }
+    let domain = system.tiers.first().map_or(1, |tier| tier.devices);
+    let spans = domain > per_node && short.count > per_node && short.count <= domain;
+    if spans && per_node > 0 && short.count.is_multiple_of(per_node) {
+        (short.nodes.saturating_mul(short.count / per_node), per_node)
+    } else {
+        (short.nodes, short.count)
+    }
+}

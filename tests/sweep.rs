@@ -1,0 +1,132 @@
+//! Every model on every system: one deployment of each pair that fits, and whole searches of some. A sample by
+//! default; every pair, and within its time, where `MANTILE_SWEEP=all` says so.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::time::{Duration, Instant};
+
+use mantile::cli::ask::candidate;
+use mantile::plan::parallel::ParallelPlan;
+use mantile::quantity::read::Plain;
+use mantile::report::answer::forbidden;
+use mantile::search::candidate::{Candidate, Duty};
+use mantile::search::outcome::Status;
+use mantile::search::question::Question;
+use mantile::search::run::{UNWATCHED, run};
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::kind::Kind;
+use mantile::store::problem::Problem;
+
+/// The whole catalogue may take so long.
+const BUDGET: Duration = Duration::from_secs(60);
+/// One pair of so many is looked at where nothing else is said.
+const SAMPLE: usize = 43;
+
+/// What became of a pair.
+#[derive(Debug, Default)]
+struct Tally {
+    answered: usize,
+    infeasible: usize,
+    refused: usize,
+}
+
+/// One deployment of a model: as much tensor parallelism as its shape allows, at the largest load that fits.
+/// Nothing where it does not fit, or nothing of that shape may be.
+fn smoke(question: &Question, devices: u64) -> Option<Candidate> {
+    let widths = (0..7).rev().map(|power| 1 << power).filter(|width| *width <= devices);
+    widths.into_iter().find_map(|width| {
+        let plan = ParallelPlan { tp: width, moe_tp: width, ..ParallelPlan::SINGLE };
+        let candidate = candidate(question, &[(Duty::Both, plan, 1)]);
+        if !forbidden(question, &candidate).is_empty() {
+            return None;
+        }
+        let memory = candidate.evaluate(&Plain, question, &mut ()).memory;
+        (memory.total.value() <= memory.usable.value()).then_some(candidate)
+    })
+}
+
+/// Every pair once through every formula, with one deployment that fits.
+#[test]
+fn every_pair_that_fits_runs() {
+    let catalog = Catalog::default();
+    let (models, systems) = (catalog.shelf(Kind::Models), catalog.shelf(Kind::Systems));
+    let start = Instant::now();
+    let (mut ran, mut pairs) = (0, 0);
+    for (at, (model, system)) in
+        models.keys().flat_map(|model| systems.keys().map(move |system| (model, system))).enumerate()
+    {
+        if !whole() && at % SAMPLE != 0 {
+            continue;
+        }
+        pairs += 1;
+        let scenario =
+            Scenario { model: Some(model.clone()), hardware: Some(system.clone()), ..Scenario::default() };
+        let Ok(problem) = Problem::resolve(&catalog, &scenario) else { continue };
+        let question = problem.question().unwrap_or_else(|fault| panic!("{model} on {system}: {fault}"));
+        let Some(candidate) = smoke(&question, problem.cluster.devices()) else { continue };
+        let seconds = candidate.evaluate(&Plain, &question, &mut ()).metrics.tpot.value();
+        assert!(seconds.is_finite() && seconds > 0.0, "{model} on {system}: a step of {seconds} s");
+        ran += 1;
+    }
+    let took = start.elapsed();
+    eprintln!("{ran} of {pairs} pairs fit and ran, in {took:.1?}");
+    assert!(2 * ran > pairs, "{ran} of {pairs}");
+    assert!(took < BUDGET, "{took:.1?} for {pairs} pairs");
+}
+
+fn whole() -> bool {
+    std::env::var("MANTILE_SWEEP").is_ok_and(|what| what == "all")
+}
+
+#[test]
+fn every_pair_is_answered_or_refused_with_a_reason() {
+    let catalog = Catalog::default();
+    let (models, systems) = (catalog.shelf(Kind::Models), catalog.shelf(Kind::Systems));
+    let pairs = models.keys().flat_map(|model| systems.keys().map(move |system| (model, system)));
+    let start = Instant::now();
+    let (mut tally, mut slowest) = (Tally::default(), (Duration::ZERO, String::new()));
+    for (at, (model, system)) in pairs.enumerate() {
+        // Searches of whole halls take seconds each: every so many is enough.
+        if at % SAMPLE != 0 {
+            continue;
+        }
+        let pair = format!("{model} on {system}");
+        let since = Instant::now();
+        let scenario =
+            Scenario { model: Some(model.clone()), hardware: Some(system.clone()), ..Scenario::default() };
+        let question = Problem::resolve(&catalog, &scenario).and_then(|problem| problem.question());
+        match question {
+            Err(fault) => {
+                tally.refused += 1;
+                let told = [&fault.key, &fault.found, &fault.expected, &fault.fix];
+                assert!(told.iter().all(|text| !text.is_empty()), "{pair}: {fault}");
+            }
+            Ok(mut question) => {
+                // The optimum alone is asked for: it takes the same formulas as a front, and less time.
+                question.axes.clear();
+                let outcome = run(&question, &UNWATCHED);
+                match outcome.status {
+                    Status::Infeasible => tally.infeasible += 1,
+                    _ => {
+                        tally.answered += 1;
+                        let best =
+                            outcome.best.as_ref().unwrap_or_else(|| panic!("{pair}: {:?}", outcome.status));
+                        // Money and energy are unknown where nobody published a price or a power limit.
+                        let known = question.stated.draw.is_some() && question.stated.bill.is_some();
+                        let unknown = best.point.iter().filter(|value| value.is_nan()).count();
+                        assert!(
+                            unknown == 0 || !known && unknown < best.point.len() / 2,
+                            "{pair}: {:?}",
+                            best.point
+                        );
+                    }
+                }
+            }
+        }
+        slowest = slowest.max((since.elapsed(), pair));
+    }
+    let took = start.elapsed();
+    eprintln!("{tally:?} in {took:.1?}; slowest: {} in {:.1?}", slowest.1, slowest.0);
+    assert!(tally.answered > tally.refused, "{tally:?}");
+}
