@@ -17,3 +17,4 @@ pub mod schema;
 pub mod shortage;
 pub mod table;
 pub mod text;
+pub mod validation;

@@ -1,0 +1,3 @@
+//! Constants from measurements. Knows deployments that were laid out, not where their measurements lie.
+
+pub mod posed;
