@@ -43,8 +43,112 @@ pub struct Runtime {
     pub memory: Reserve,
     /// How near to the roofline it comes, per device.
     pub constants: Vec<Constants>,
+    /// How measured servers differ from the constants; absent where none was fitted.
+    pub serving_fit: Option<ServingFit>,
     /// Remarks.
     pub notes: Option<String>,
+}
+
+/// What a fit on published serving measurements adds to the constants.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServingFit {
+    /// The data, their number and what error is left.
+    pub source: String,
+    /// What each kernel of a layer waits for.
+    pub kernel_launch: Figure<Seconds>,
+    /// What each product of quantised weights waits for besides: activations are quantised first.
+    pub quantised_launch: Figure<Seconds>,
+    /// What routing to experts waits for, per layer.
+    pub experts_launch: Figure<Seconds>,
+    /// What the host needs for each sequence of a step.
+    pub host_per_sequence: Figure<Seconds>,
+    /// What each request in flight adds to the wait for a first token.
+    pub request_work: Figure<Seconds>,
+    /// Factors on the time that a constant stands for; all that hold are multiplied.
+    pub factors: Vec<Factor>,
+}
+
+/// A factor on the time that one constant stands for, where its conditions hold.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Factor {
+    /// The constant.
+    pub of: Fitted,
+    /// The generation.
+    pub family: Option<String>,
+    /// The weight format.
+    pub weight_format: Option<String>,
+    /// The kind of attention.
+    pub attention: Option<AttentionKind>,
+    /// Whether all requests have the same lengths.
+    pub equal_lengths: Option<bool>,
+    /// How many times as long it takes.
+    pub times: f64,
+}
+
+/// Constants that a fit may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Fitted {
+    GemmCompute,
+    GemmMemory,
+    AttentionCompute,
+    AttentionMemory,
+    MoeCompute,
+    MoeMemory,
+    CollectiveLatency,
+    CollectiveBandwidth,
+    LaunchPerLayer,
+    KernelLaunch,
+    QuantisedLaunch,
+    ExpertsLaunch,
+    HostPerStep,
+    HostPerSequence,
+    PrefillInterference,
+    RequestOverhead,
+    PromptQueue,
+    StepWait,
+    RequestWork,
+}
+
+/// Kinds of attention that runtimes have kernels of their own for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttentionKind {
+    /// Over all that came before.
+    Full,
+    /// Some layers only over a window.
+    Sliding,
+    /// Over a compressed latent.
+    Latent,
+}
+
+/// What of a model and its traffic the factors depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// Its attention.
+    pub attention: AttentionKind,
+    /// Whether it routes to experts.
+    pub experts: bool,
+    /// Whether all requests have the same lengths.
+    pub equal_lengths: bool,
+}
+
+impl ServingFit {
+    /// How many times as long `of` takes than its constant says.
+    pub fn times(&self, of: Fitted, family: &str, weight_format: &str, traits: &Traits) -> f64 {
+        let is = |stated: &Option<String>, name: &str| stated.as_deref().is_none_or(|s| s == name);
+        let holds = |f: &&Factor| {
+            f.of == of
+                && is(&f.family, family)
+                && is(&f.weight_format, weight_format)
+                && f.attention.is_none_or(|kind| kind == traits.attention)
+                && f.equal_lengths.is_none_or(|equal| equal == traits.equal_lengths)
+        };
+        self.factors.iter().filter(holds).map(|factor| factor.times).product()
+    }
 }
 
 /// Formats that a runtime does not run on some generations.

@@ -54,6 +54,8 @@ pub struct Measured {
     pub mode: String,
     /// Pools: one, or prefill and decode.
     pub pools: Vec<Degrees>,
+    /// Whether all requests have the same lengths.
+    pub equal_lengths: bool,
     /// Mean prompt tokens.
     pub isl: u64,
     /// Mean output tokens.
@@ -139,6 +141,7 @@ impl Record<'_> {
             kv_format: self.text("kv_format").into(),
             mode: if mode.is_empty() { "agg" } else { mode }.into(),
             pools,
+            equal_lengths: !drawn && !long,
             isl: mean(isl.unwrap_or(1)).max(1),
             osl: mean(osl.unwrap_or(TOKENS)).max(2),
             depth: if long { depth(self.text("notes")) } else { 0 },

@@ -73,7 +73,7 @@ fn format(published: &str) -> String {
 }
 
 /// What rows share: the question, but for lengths and load.
-type Key = (String, String, u64, String, String, String);
+type Key = (String, String, u64, String, String, String, bool);
 
 /// A row made ready, with the question that holds its machine.
 pub struct Ready {
@@ -94,6 +94,7 @@ pub fn ready(catalog: &Catalog, rows: &[Measured]) -> Vec<Result<Ready, String>>
             runtime(&row.runtime),
             format(&row.weight_format),
             format(&row.kv_format),
+            row.equal_lengths,
         );
         kinds.entry(key).or_default().push(at);
     }
@@ -126,12 +127,12 @@ fn devices(row: &Measured) -> u64 {
 }
 
 fn question(catalog: &Catalog, key: &Key) -> Result<Question, Error> {
-    let (model, hardware, devices, runtime, weight_format, kv_format) = key;
+    let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths) = key;
     let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let ask = |devices: u64| {
+    let ask = |hardware: String| {
         let scenario = Scenario {
             model: Some(model.clone()),
-            hardware: Some(format!("{devices}x{hardware}")),
+            hardware: Some(hardware),
             runtime: Some(runtime.clone()),
             weight_format: stated(weight_format),
             kv_format: stated(kv_format),
@@ -140,11 +141,12 @@ fn question(catalog: &Catalog, key: &Key) -> Result<Question, Error> {
         };
         Problem::resolve(catalog, &scenario)
     };
-    // A deployment may leave devices of its last node idle.
-    let problem = ask(*devices).or_else(|fault| match fault.key.as_str() {
-        "hardware" | "devices_per_node" | "nodes" => ask(devices.next_multiple_of(8)),
+    // What is more than a node is nodes of eight, the last one perhaps not full.
+    let mut problem = ask(format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
+        "devices_per_node" => ask(format!("{}x8x{hardware}", devices.div_ceil(8))),
         _ => Err(fault),
     })?;
+    problem.workload.equal_lengths = *equal_lengths;
     problem.question()
 }
 
