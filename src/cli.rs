@@ -1,6 +1,7 @@
 //! The command line: flags to questions, answers to text. Knows no formula.
 
 pub mod ask;
+pub mod calibrate;
 pub mod catalog;
 pub mod estimate;
 pub mod explain;
@@ -62,6 +63,8 @@ pub enum Command {
     Inspect(inspect::Inspect),
     /// Predictions held against a table of measurements
     Validate(validate::Validate),
+    /// A runtime's factors refitted to measurements
+    Calibrate(calibrate::Calibrate),
     /// What is known: models, devices, systems, formats …
     Catalog(catalog::ListCatalog),
     /// JSON Schema of a file or a result
@@ -148,6 +151,7 @@ fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
         Some(Command::Explain(command)) => command.run(&catalog),
         Some(Command::Inspect(command)) => command.run(&catalog),
         Some(Command::Validate(command)) => command.run(&catalog),
+        Some(Command::Calibrate(command)) => command.run(&catalog),
         Some(Command::Catalog(command)) => command.run(&catalog),
         Some(Command::Schema(command)) => command.run(),
         Some(Command::Glossary(output)) => reference::glossary(&output),

@@ -13,6 +13,7 @@ pub mod number;
 pub mod plot;
 pub mod result;
 pub mod rows;
+pub mod scatter;
 pub mod schema;
 pub mod shortage;
 pub mod table;

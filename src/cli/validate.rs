@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::output::{Format, Output, csv, json};
 use super::{Fault, Verdict};
+use crate::report::scatter::scatter;
 use crate::report::validation::{GROUP_HEADER, ROW_HEADER, group_rows, row_cells, text};
 use crate::store::catalog::Catalog;
 use crate::validate::summary::{Key, validation};
@@ -15,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   mantile-opt validate serving.csv
   mantile-opt validate serving.csv --by hardware,runtime
+  mantile-opt validate serving.csv --mode agg --plot accuracy.svg
   mantile-opt validate serving.csv singlestream.csv --format json --rows rows.csv";
 
 /// The flags of `validate`.
@@ -30,6 +32,12 @@ pub struct Validate {
     /// Write each row with its prediction to a file
     #[arg(long, value_name = "FILE")]
     pub rows: Option<PathBuf>,
+    /// Draw predicted against measured into an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Take only rows of this mode: agg, disagg, single-stream …
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
     /// Where the answer goes.
     #[command(flatten)]
     pub output: Output,
@@ -58,6 +66,9 @@ impl Validate {
         for path in &self.files {
             measured.extend(table::read(path)?);
         }
+        if let Some(mode) = &self.mode {
+            measured.retain(|row| row.mode == *mode);
+        }
         let keys: Vec<Key> = self
             .by
             .iter()
@@ -71,6 +82,9 @@ impl Validate {
         let held = predict::predict(catalog, measured);
         if let Some(path) = &self.rows {
             crate::store::file::write(path, &csv(&ROW_HEADER, held.iter().map(row_cells))?)?;
+        }
+        if let Some(path) = &self.plot {
+            crate::store::file::write(path, &scatter(&held))?;
         }
         let found = validation(&held, &keys);
         self.output.found(&match self.output.format {

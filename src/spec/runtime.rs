@@ -65,8 +65,46 @@ pub struct ServingFit {
     pub host_per_sequence: Figure<Seconds>,
     /// What each request in flight adds to the wait for a first token.
     pub request_work: Figure<Seconds>,
+    /// Devices of the data of this runtime.
+    pub measured_on: Vec<String>,
+    /// Devices of the data of any runtime.
+    pub measured_anywhere: Vec<String>,
+    /// How far what is measured lies from what is predicted, nearest first.
+    pub intervals: Vec<Interval>,
     /// Factors on the time that a constant stands for; all that hold are multiplied.
     pub factors: Vec<Factor>,
+}
+
+/// How near a question is to what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Near {
+    /// Device, runtime, weight format and kind of attention were measured together.
+    Measured,
+    /// Device and runtime were.
+    HardwareAndRuntime,
+    /// The device was, under another runtime.
+    Hardware,
+    /// Other devices of its maker were.
+    Vendor,
+    /// Nothing like it was.
+    Nothing,
+}
+
+/// Quantiles of measured over predicted, over data that was left out of the fit: p10, p50, p90.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// For questions this near.
+    pub near: Near,
+    /// Of the time to first token.
+    pub ttft: [f64; 3],
+    /// Of the time per output token.
+    pub tpot: [f64; 3],
+    /// Of the output rate.
+    pub throughput: [f64; 3],
+    /// The data, their number and what error is left.
+    pub source: String,
 }
 
 /// A factor on the time that one constant stands for, where its conditions hold.
@@ -136,17 +174,46 @@ pub struct Traits {
     pub equal_lengths: bool,
 }
 
+impl Factor {
+    /// Whether its conditions hold.
+    pub fn holds(&self, family: &str, weight_format: &str, traits: &Traits) -> bool {
+        let is = |stated: &Option<String>, name: &str| stated.as_deref().is_none_or(|s| s == name);
+        is(&self.family, family)
+            && is(&self.weight_format, weight_format)
+            && self.attention.is_none_or(|kind| kind == traits.attention)
+            && self.equal_lengths.is_none_or(|equal| equal == traits.equal_lengths)
+    }
+}
+
 impl ServingFit {
+    /// How near a question is to what was measured.
+    pub fn near(&self, device: &Device, weight_format: &str, traits: &Traits) -> Near {
+        let cell = |f: &Factor| {
+            f.family.as_ref() == Some(&device.family)
+                && f.weight_format.as_deref() == Some(weight_format)
+                && f.attention == Some(traits.attention)
+        };
+        let maker = format!("{}-", device.vendor);
+        if self.measured_on.contains(&device.id) {
+            if self.factors.iter().any(cell) { Near::Measured } else { Near::HardwareAndRuntime }
+        } else if self.measured_anywhere.contains(&device.id) {
+            Near::Hardware
+        } else if self.measured_anywhere.iter().any(|id| id.starts_with(&maker)) {
+            Near::Vendor
+        } else {
+            Near::Nothing
+        }
+    }
+
+    /// How far off predictions may be for a question like this.
+    pub fn interval(&self, device: &Device, weight_format: &str, traits: &Traits) -> Option<&Interval> {
+        let near = self.near(device, weight_format, traits);
+        self.intervals.iter().find(|interval| interval.near == near)
+    }
+
     /// How many times as long `of` takes than its constant says.
     pub fn times(&self, of: Fitted, family: &str, weight_format: &str, traits: &Traits) -> f64 {
-        let is = |stated: &Option<String>, name: &str| stated.as_deref().is_none_or(|s| s == name);
-        let holds = |f: &&Factor| {
-            f.of == of
-                && is(&f.family, family)
-                && is(&f.weight_format, weight_format)
-                && f.attention.is_none_or(|kind| kind == traits.attention)
-                && f.equal_lengths.is_none_or(|equal| equal == traits.equal_lengths)
-        };
+        let holds = |f: &&Factor| f.of == of && f.holds(family, weight_format, traits);
         self.factors.iter().filter(holds).map(|factor| factor.times).product()
     }
 }

@@ -28,7 +28,12 @@ impl Problem {
                     native: &self.native.format,
                     traits: self.traits(),
                 };
-                formats.push(Formats::new(&weights.format, &kv.format, drive.machine()?));
+                let mut pair = Formats::new(&weights.format, &kv.format, drive.machine()?);
+                let fit = self.runtime.serving_fit.as_ref();
+                let device = &self.cluster.device;
+                pair.interval =
+                    fit.and_then(|fit| fit.interval(device, &weights.format.id, &drive.traits)).cloned();
+                formats.push(pair);
             }
         }
         let mut question = Question::new(
@@ -50,7 +55,7 @@ impl Problem {
     }
 
     /// What of the model and its traffic a runtime's fit depends on.
-    fn traits(&self) -> Traits {
+    pub fn traits(&self) -> Traits {
         let operators =
             || self.graph.blocks.iter().flat_map(|b| b.graph.node_weights()).map(|node| &node.operator);
         let latent = operators().any(|o| matches!(o, Operator::LatentAttention { .. }));

@@ -15,6 +15,7 @@ use crate::search::shape::cuts;
 use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
 use crate::spec::error::Error;
+use crate::spec::runtime::Traits;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::problem::Problem;
@@ -61,7 +62,7 @@ fn known<'a>(table: &'a [(&str, &str)], name: &'a str) -> &'a str {
 }
 
 /// A runtime's name without the backend in brackets.
-fn runtime(published: &str) -> String {
+pub fn runtime(published: &str) -> String {
     let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
     known(&RUNTIMES, &name).to_owned()
 }
@@ -79,6 +80,8 @@ type Key = (String, String, u64, String, String, String, bool);
 pub struct Ready {
     /// The question of all rows of its kind.
     pub question: Arc<Question>,
+    /// What a runtime's fit depends on.
+    pub traits: Traits,
     /// The deployment.
     pub posed: Posed,
 }
@@ -101,12 +104,12 @@ pub fn ready(catalog: &Catalog, rows: &[Measured]) -> Vec<Result<Ready, String>>
     let mut found: Vec<_> = kinds
         .into_par_iter()
         .flat_map_iter(|(key, rows_of_kind)| {
-            let question = question(catalog, &key).map(Arc::new);
+            let question = question(catalog, &key).map(|(question, traits)| (Arc::new(question), traits));
             let mut laid = HashMap::new();
             let of = |at: usize| {
-                let question = question.clone().map_err(|error| reason(&error))?;
+                let (question, traits) = question.clone().map_err(|error| reason(&error))?;
                 let posed = pose(&question, &rows[at], &mut laid)?;
-                Ok(Ready { question, posed })
+                Ok(Ready { question, traits, posed })
             };
             rows_of_kind.iter().copied().map(of).zip(rows_of_kind.clone()).collect::<Vec<_>>()
         })
@@ -126,7 +129,7 @@ fn devices(row: &Measured) -> u64 {
     row.devices.unwrap_or(0).max(least).max(1)
 }
 
-fn question(catalog: &Catalog, key: &Key) -> Result<Question, Error> {
+fn question(catalog: &Catalog, key: &Key) -> Result<(Question, Traits), Error> {
     let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths) = key;
     let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
     let ask = |hardware: String| {
@@ -147,7 +150,7 @@ fn question(catalog: &Catalog, key: &Key) -> Result<Question, Error> {
         _ => Err(fault),
     })?;
     problem.workload.equal_lengths = *equal_lengths;
-    problem.question()
+    Ok((problem.question()?, problem.traits()))
 }
 
 fn plan(graph: &ModelGraph, degrees: &Degrees) -> Result<ParallelPlan, String> {
@@ -210,11 +213,17 @@ pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
             let predicted = ready.map(|ready| {
                 let made = ready.posed.evaluate(ready.question.formats[0].plain(), &mut ());
                 let first = if measured.single_stream { made.prefill.total } else { made.metrics.ttft };
+                let (ttft_ms, tpot_ms) = (first.value() * 1e3, made.metrics.tpot.value() * 1e3);
+                // Intervals stem from aggregated serving.
+                let serving = measured.pools.len() == 1 && !measured.single_stream;
+                let interval = ready.question.formats[0].interval.as_ref().filter(|_| serving);
+                let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
                 Prediction {
-                    ttft_ms: first.value() * 1e3,
-                    tpot_ms: made.metrics.tpot.value() * 1e3,
+                    ttft_ms,
+                    tpot_ms,
+                    ttft_interval: interval.map(|found| around(ttft_ms, found.ttft)),
+                    tpot_interval: interval.map(|found| around(tpot_ms, found.tpot)),
                     devices: ready.posed.devices(),
-                    ..Prediction::default()
                 }
             });
             Held { measured, predicted }
