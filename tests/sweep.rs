@@ -17,6 +17,7 @@ use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::Kind;
 use mantile::store::problem::Problem;
+use rayon::prelude::*;
 
 /// The whole catalogue may take so long.
 const BUDGET: Duration = Duration::from_secs(60);
@@ -52,23 +53,26 @@ fn every_pair_that_fits_runs() {
     let catalog = Catalog::default();
     let (models, systems) = (catalog.shelf(Kind::Models), catalog.shelf(Kind::Systems));
     let start = Instant::now();
-    let (mut ran, mut pairs) = (0, 0);
-    for (at, (model, system)) in
-        models.keys().flat_map(|model| systems.keys().map(move |system| (model, system))).enumerate()
-    {
-        if !whole() && at % SAMPLE != 0 {
-            continue;
-        }
-        pairs += 1;
-        let scenario =
-            Scenario { model: Some(model.clone()), hardware: Some(system.clone()), ..Scenario::default() };
-        let Ok(problem) = Problem::resolve(&catalog, &scenario) else { continue };
+    let pairs: Vec<_> = models
+        .keys()
+        .flat_map(|model| systems.keys().map(move |system| (model, system)))
+        .step_by(if whole() { 1 } else { SAMPLE })
+        .collect();
+    let runs = |(model, system): &(&String, &String)| {
+        let scenario = Scenario {
+            model: Some((*model).clone()),
+            hardware: Some((*system).clone()),
+            ..Scenario::default()
+        };
+        let Ok(problem) = Problem::resolve(&catalog, &scenario) else { return false };
         let question = problem.question().unwrap_or_else(|fault| panic!("{model} on {system}: {fault}"));
-        let Some(candidate) = smoke(&question, problem.cluster.devices()) else { continue };
+        let Some(candidate) = smoke(&question, problem.cluster.devices()) else { return false };
         let seconds = candidate.evaluate(&Plain, &question, &mut ()).metrics.tpot.value();
         assert!(seconds.is_finite() && seconds > 0.0, "{model} on {system}: a step of {seconds} s");
-        ran += 1;
-    }
+        true
+    };
+    let ran = pairs.par_iter().filter(|pair| runs(pair)).count();
+    let pairs = pairs.len();
     let took = start.elapsed();
     eprintln!("{ran} of {pairs} pairs fit and ran, in {took:.1?}");
     assert!(2 * ran > pairs, "{ran} of {pairs}");

@@ -17,6 +17,8 @@ use crate::store::catalog::Catalog;
 /// The flags of `inspect`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Inspect {
+    // The help shows brackets, which are no link.
+    #[allow(rustdoc::broken_intra_doc_links)]
     /// Catalogue name, Hugging Face id, path of a config.json or its folder, hf:ORG/NAME[@REVISION] or URL
     #[arg(value_name = "MODEL", required_unless_present = "diff")]
     pub model: Option<String>,

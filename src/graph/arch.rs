@@ -48,6 +48,7 @@ pub mod vision_language;
 pub mod wrapper;
 
 use super::model::ModelGraph;
+use super::tower::Tower;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::keys::Keys;
@@ -209,6 +210,14 @@ impl ModelGraph {
                 "",
                 format!("widths and layers that multiply to {elements} parameters"),
                 format!("at most {MOST_ELEMENTS} parameters"),
+                "copy the values from the model's config.json",
+            ));
+        }
+        if graph.towers.iter().filter_map(Tower::all_flops).any(|flops| u64::try_from(flops).is_err()) {
+            return Err(Error::new(
+                "",
+                "images of more positions than an encoder computes",
+                "an image_size of at most some thousand pixels",
                 "copy the values from the model's config.json",
             ));
         }

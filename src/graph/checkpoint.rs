@@ -2,6 +2,8 @@
 //!
 //! Knows layouts of matrices, not number formats as devices compute them.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,14 +40,14 @@ impl Checkpoint {
         };
         let layout = match &config.quantization {
             None => None,
-            Some(quantization) => Some((quantization.scheme?, quantization)),
+            Some(quantization) => Some((quantization.scheme?, Kept::of(quantization))),
         };
         let mut sum = Checkpoint::default();
         for tensor in graph.tensors().iter().chain(&graph.mtp) {
-            let scheme = match layout {
-                Some((scheme, quantization)) => Some(scheme)
-                    .filter(|_| convertible(scheme, tensor))
-                    .filter(|_| !kept(tensor, quantization)),
+            let scheme = match &layout {
+                Some((scheme, kept)) => {
+                    Some(*scheme).filter(|scheme| convertible(*scheme, tensor)).filter(|_| !kept.has(tensor))
+                }
                 None => None,
             };
             match scheme {
@@ -104,19 +106,45 @@ fn convertible(scheme: Scheme, tensor: &Weight) -> bool {
     matrix && kind && !["eh_proj.weight", "weights_proj.weight"].iter().any(|end| tensor.name.ends_with(end))
 }
 
-/// Whether the checkpoint says that it leaves the tensor's module in the model's dtype.
-fn kept(tensor: &Weight, quantization: &Quantization) -> bool {
-    let module = tensor.name.trim_end_matches(".weight");
-    let mut names = vec![module.to_owned()];
-    if let Some((experts, _)) = module.split_once(".experts.") {
-        names.push(format!("{experts}.experts"));
-        names.push(format!("{experts}.experts.0.down_proj"));
+/// The modules that a checkpoint says it leaves in the model's dtype. Files name thousands of them one by one.
+struct Kept {
+    named: HashSet<String>,
+    patterns: Vec<String>,
+}
+
+impl Kept {
+    fn of(quantization: &Quantization) -> Kept {
+        let plain = |pattern: &&String| !pattern.contains('*') && !pattern.starts_with("re:");
+        let (named, patterns): (Vec<&String>, _) =
+            quantization.modules_to_not_convert.iter().partition(plain);
+        Kept {
+            named: named.into_iter().cloned().collect(),
+            patterns: patterns.into_iter().cloned().collect(),
+        }
     }
-    names.extend(names.clone().iter().filter_map(|name| {
-        name.strip_prefix("model.language_model.").map(|rest| format!("language_model.model.{rest}"))
-    }));
-    let patterns = &quantization.modules_to_not_convert;
-    names.iter().any(|name| patterns.iter().any(|pattern| fits(name, pattern)))
+
+    /// Whether the tensor's module is one of them.
+    fn has(&self, tensor: &Weight) -> bool {
+        let module = tensor.name.trim_end_matches(".weight");
+        let mut names = vec![module.to_owned()];
+        if let Some((experts, _)) = module.split_once(".experts.") {
+            names.push(format!("{experts}.experts"));
+            names.push(format!("{experts}.experts.0.down_proj"));
+        }
+        names.extend(names.clone().iter().filter_map(|name| {
+            name.strip_prefix("model.language_model.").map(|rest| format!("language_model.model.{rest}"))
+        }));
+        names.iter().any(|name| self.names(name) || self.patterns.iter().any(|pattern| fits(name, pattern)))
+    }
+
+    /// Whether a module is named: itself, one around it, or the end of its name.
+    fn names(&self, module: &str) -> bool {
+        let dots = module.match_indices('.').map(|(at, _)| at);
+        self.named.contains(module)
+            || dots
+                .clone()
+                .any(|at| self.named.contains(&module[..at]) || self.named.contains(&module[at + 1..]))
+    }
 }
 
 /// Whether a pattern means the module: its name, its parents', the end of its name, or either with `*` for anything.
@@ -166,6 +194,8 @@ mod tests {
             ("re:.*self_attn.*", "model.layers.0.mlp.up_proj", false),
         ] {
             assert_eq!(fits(name, pattern), means, "{pattern} {name}");
+            let kept = Kept { named: HashSet::from([pattern.to_owned()]), patterns: vec![] };
+            assert!(kept.names(name) == means || pattern.contains('*'), "{pattern} {name}");
         }
     }
 

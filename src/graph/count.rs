@@ -153,15 +153,17 @@ impl ModelGraph {
 
     /// Everything stored, in a width that no configuration overflows.
     pub(super) fn stored_elements(&self) -> u128 {
-        let elements = |weight: &Weight| u128::from(weight.elements());
+        let elements = |weight: &Weight| {
+            weight.shape.iter().fold(1, |so_far: u128, length| so_far.saturating_mul(u128::from(*length)))
+        };
         let block = |block: &Block| -> u128 {
-            let once: u128 = block.graph.node_weights().flat_map(|node| &node.weights).map(elements).sum();
-            u128::from(block.repeats()) * once
+            let weights = block.graph.node_weights().flat_map(|node| &node.weights);
+            let once = weights.map(elements).fold(0, u128::saturating_add);
+            once.saturating_mul(u128::from(block.repeats()))
         };
         let towers = self.towers.iter().flat_map(|tower| &tower.parts).map(|part| block(&part.block));
-        self.all_blocks().map(block).sum::<u128>()
-            + towers.sum::<u128>()
-            + self.mtp.iter().map(elements).sum::<u128>()
+        let blocks = self.all_blocks().map(block).chain(towers);
+        blocks.chain(self.mtp.iter().map(elements)).fold(0, u128::saturating_add)
     }
 }
 

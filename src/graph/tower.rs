@@ -48,16 +48,21 @@ impl TowerPart {
     }
 
     /// Operations of matrices and attention for one image; norms and activations are left out.
-    fn flops(&self) -> Option<u64> {
+    fn flops(&self) -> Option<u128> {
         let positions = self.positions?.value;
+        let product = |factors: &[u64]| {
+            factors.iter().fold(2 * u128::from(self.repeats()), |so_far, factor| {
+                so_far.saturating_mul(u128::from(*factor))
+            })
+        };
         let one = |node: &Node| match node.operator {
-            Operator::Linear { input, output, .. } => 2 * positions * input.value * output.value,
+            Operator::Linear { input, output, .. } => product(&[positions, input.value, output.value]),
             Operator::Attention { heads, head_dim, v_head_dim, .. } => {
-                2 * positions * positions * heads.value * (head_dim.value + v_head_dim.value)
+                product(&[positions, positions, heads.value, head_dim.value + v_head_dim.value])
             }
             _ => 0,
         };
-        Some(self.repeats() * self.block.graph.node_weights().map(one).sum::<u64>())
+        Some(self.block.graph.node_weights().map(one).fold(0, u128::saturating_add))
     }
 }
 
@@ -82,7 +87,12 @@ impl Tower {
 
     /// Operations for one image of the size that the file states; `None` where it states none.
     pub fn flops_per_image(&self) -> Option<u64> {
-        self.parts.iter().map(TowerPart::flops).sum()
+        self.all_flops()?.try_into().ok()
+    }
+
+    /// [`Tower::flops_per_image`] of any size.
+    pub(super) fn all_flops(&self) -> Option<u128> {
+        self.parts.iter().map(TowerPart::flops).try_fold(0, |sum: u128, part| Some(sum.saturating_add(part?)))
     }
 
     /// Tokens that one image becomes in the prompt.

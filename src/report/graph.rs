@@ -340,6 +340,6 @@ mod tests {
         assert_eq!(mermaid.matches(" -->|").count(), edges, "{mermaid}");
         assert_eq!(dot.matches("subgraph cluster_").count(), view.groups.len());
         assert_eq!(mermaid.matches("    subgraph ").count(), view.groups.len());
-        assert!(dot.contains(r#"label="a <b> & \"c\"""#), "{dot}");
+        assert!(dot.contains(r#"label="a <b> & \"c\": gemma2"#), "{dot}");
     }
 }

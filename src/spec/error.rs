@@ -25,10 +25,12 @@ impl Error {
         expected: impl Into<String>,
         fix: impl Into<String>,
     ) -> Error {
+        let found = found.into();
         Error {
             file: String::new(),
             key: key.into(),
-            found: found.into(),
+            // What was found as it stands may be nothing to see.
+            found: if found.is_empty() { "an empty text".to_owned() } else { found },
             expected: expected.into(),
             fix: fix.into(),
         }

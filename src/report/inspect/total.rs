@@ -72,8 +72,8 @@ fn beside(inspection: &Inspection) -> Vec<Term> {
 
 /// Elements of a head that is the embedding's weights: a checkpoint may store them a second time.
 pub fn tied_copy(inspection: &Inspection) -> Option<u64> {
-    let operators = inspection.blocks.iter().flat_map(|block| &block.operators);
-    let head = operators.filter(|operator| operator.name == "lm_head").next_back()?;
+    let mut operators = inspection.blocks.iter().flat_map(|block| &block.operators);
+    let head = operators.rfind(|operator| operator.name == "lm_head")?;
     let elements = head.dims.iter().map(|dim| dim.value).product();
     inspection.tied.then_some(elements)
 }
