@@ -3,6 +3,7 @@
 use super::problem::Problem;
 use crate::cost::drive::Drive;
 use crate::graph::operator::Operator;
+use crate::graph::reach::Reach;
 use crate::plan::legal::has_experts;
 use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
@@ -59,7 +60,8 @@ impl Problem {
         let operators =
             || self.graph.blocks.iter().flat_map(|b| b.graph.node_weights()).map(|node| &node.operator);
         let latent = operators().any(|o| matches!(o, Operator::LatentAttention { .. }));
-        let sliding = operators().any(|o| matches!(o, Operator::Attention { window: Some(_), .. }));
+        let bounded = |reach: &Reach| matches!(reach, Reach::Window(_) | Reach::Chunk(_));
+        let sliding = operators().any(|o| matches!(o, Operator::Attention { reach, .. } if bounded(reach)));
         Traits {
             attention: match (latent, sliding) {
                 (true, _) => AttentionKind::Latent,
