@@ -35,7 +35,8 @@ impl Out {
         }
     }
 
-    fn key(self, at: usize, sample: &Sample) -> String {
+    /// What the sample number `at` has in common with others that are left out with it.
+    pub fn key(self, at: usize, sample: &Sample) -> String {
         match self {
             Out::Fifth => (at % 5).to_string(),
             Out::Combination => format!("{} {} {}", sample.model, sample.hardware, sample.runtime),

@@ -91,7 +91,11 @@ pub fn levels(of: Fitted) -> &'static [Spread] {
         Fitted::PrefillInterference => {
             &[(Level::All, 0.5), (Level::Runtime, 0.1), (Level::Lengths, 0.3), (Level::RuntimeLengths, 0.1)]
         }
-        Fitted::RequestOverhead | Fitted::PromptQueue | Fitted::StepWait | Fitted::RequestWork => SCHEDULER,
+        Fitted::RequestOverhead
+        | Fitted::PromptQueue
+        | Fitted::PromptBurst
+        | Fitted::StepWait
+        | Fitted::RequestWork => SCHEDULER,
     }
 }
 

@@ -9,12 +9,13 @@ use super::sample::ORDER;
 use crate::spec::runtime::{Factor, Fitted, Near};
 
 /// Where fits of whole profiles begin: the constants that kernels measured alone do not tell.
-pub const BEGINNINGS: [Beginning; 8] = [
+pub const BEGINNINGS: [Beginning; 9] = [
     beginning(Fitted::KernelLaunch, "serving_fit", "kernel_launch", 1e-6, ("us", 1e6)),
     beginning(Fitted::QuantisedLaunch, "serving_fit", "quantised_launch", 1e-6, ("us", 1e6)),
     beginning(Fitted::ExpertsLaunch, "serving_fit", "experts_launch", 5e-6, ("us", 1e6)),
     beginning(Fitted::HostPerSequence, "serving_fit", "host_per_sequence", 1e-5, ("us", 1e6)),
     beginning(Fitted::RequestWork, "serving_fit", "request_work", 1e-4, ("us", 1e6)),
+    beginning(Fitted::PromptBurst, "serving_fit", "prompt_burst", 0.05, ("", 1.0)),
     beginning(Fitted::RequestOverhead, "scheduler", "request_overhead", 1e-2, ("ms", 1e3)),
     beginning(Fitted::PromptQueue, "scheduler", "prompt_queue", 0.3, ("", 1.0)),
     beginning(Fitted::StepWait, "scheduler", "step_wait", 1.0, ("", 1.0)),

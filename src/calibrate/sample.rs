@@ -33,7 +33,7 @@ pub struct Sample {
 }
 
 /// Constants in the order in which changes to them are kept.
-pub const ORDER: [Fitted; 19] = [
+pub const ORDER: [Fitted; 20] = [
     Fitted::GemmCompute,
     Fitted::GemmMemory,
     Fitted::AttentionCompute,
@@ -51,6 +51,7 @@ pub const ORDER: [Fitted; 19] = [
     Fitted::PrefillInterference,
     Fitted::RequestOverhead,
     Fitted::PromptQueue,
+    Fitted::PromptBurst,
     Fitted::StepWait,
     Fitted::RequestWork,
 ];
@@ -88,6 +89,7 @@ fn changed(machine: &Machine<Qty<f64>>, changes: &Changes) -> Machine<Qty<f64>> 
             Fitted::PrefillInterference => slower(&mut chip.prefill_interference),
             Fitted::RequestOverhead => slower(&mut chip.request_overhead),
             Fitted::PromptQueue => slower(&mut chip.prompt_queue),
+            Fitted::PromptBurst => slower(&mut chip.prompt_burst),
             Fitted::StepWait => slower(&mut chip.step_wait),
             Fitted::RequestWork => slower(&mut chip.request_work),
         }
@@ -133,6 +135,7 @@ pub fn set(machine: &mut Machine<Qty<f64>>, of: Fitted, value: f64) {
         Fitted::RequestWork => &mut chip.request_work,
         Fitted::RequestOverhead => &mut chip.request_overhead,
         Fitted::PromptQueue => &mut chip.prompt_queue,
+        Fitted::PromptBurst => &mut chip.prompt_burst,
         Fitted::StepWait => &mut chip.step_wait,
         _ => return,
     };

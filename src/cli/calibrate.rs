@@ -1,5 +1,6 @@
 //! `calibrate`: runtimes' profiles refitted to measurements.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -121,7 +122,12 @@ impl Calibrate {
         let apart: Vec<(Out, Vec<Times>)> =
             outs.iter().map(|out| (*out, left_out(&samples, &fit, *out))).collect();
         let mut all = vec![before, after];
-        all.extend(apart.iter().map(|(out, made)| errors(out.name(), &samples, made)));
+        for (out, made) in &apart {
+            all.push(errors(out.name(), &samples, made));
+            if matches!(out, Out::Model | Out::Device) {
+                all.extend(each(*out, &samples, made));
+            }
+        }
         if let Some(path) = &self.out {
             for name in &runtimes {
                 let own: Vec<&Sample> = found.iter().filter(|sample| sample.runtime == *name).collect();
@@ -216,6 +222,17 @@ fn errors(name: &str, samples: &[&Sample], made: &[Times]) -> Errors {
         score(&paired.collect::<Vec<_>>())
     };
     Errors { name: name.into(), tpot: pairs(|s| s.tpot, |t| t.tpot), ttft: pairs(|s| s.ttft, |t| t.ttft) }
+}
+
+/// Errors of each that was left out.
+fn each(out: Out, samples: &[&Sample], made: &[Times]) -> Vec<Errors> {
+    let mut groups = BTreeMap::<String, (Vec<&Sample>, Vec<Times>)>::new();
+    for (at, (sample, times)) in samples.iter().zip(made).enumerate() {
+        let group = groups.entry(out.key(at, sample)).or_default();
+        group.0.push(sample);
+        group.1.push(*times);
+    }
+    groups.iter().map(|(key, (samples, made))| errors(&format!("  without {key}"), samples, made)).collect()
 }
 
 fn percent(score: Option<Score>) -> String {

@@ -65,6 +65,8 @@ pub struct ServingFit {
     pub host_per_sequence: Figure<Seconds>,
     /// What each request in flight adds to the wait for a first token.
     pub request_work: Figure<Seconds>,
+    /// Prompts ahead of a new one, per request of a rank.
+    pub prompt_burst: Figure<Ratio>,
     /// Devices of the data of this runtime.
     pub measured_on: Vec<String>,
     /// Devices of the data of any runtime.
@@ -151,6 +153,7 @@ pub enum Fitted {
     PrefillInterference,
     RequestOverhead,
     PromptQueue,
+    PromptBurst,
     StepWait,
     RequestWork,
 }

@@ -188,8 +188,7 @@ fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, S
         let replicas = match degrees.workers {
             _ if alone => (devices / plan.devices()).max(1),
             Some(workers) => workers.max(1),
-            // Of pools whose workers are not counted one of each is taken.
-            None => 1,
+            None => return Err("workers: not stated, so nobody knows the load of one".into()),
         };
         let duty = [Duty::Prefill, Duty::Decode][number];
         let concurrency = row.concurrency.div_ceil(replicas);
