@@ -3,6 +3,7 @@
 //! Adding an architecture: a file in `arch/` and its line in `ARCHITECTURES`.
 
 pub mod bloom;
+pub mod class_defaults;
 pub mod cohere;
 pub mod deepseek;
 pub mod deepseek_sparse;
@@ -43,6 +44,7 @@ pub mod qwen_moe;
 pub mod qwen_next;
 pub mod recurrent_gemma;
 pub mod starcoder2;
+pub mod switches;
 pub mod vision;
 pub mod vision_language;
 pub mod wrapper;
@@ -201,7 +203,8 @@ impl ModelGraph {
     /// The graph of a configuration, or what in the configuration is not understood.
     pub fn build(config: &ModelConfig) -> Result<ModelGraph, Error> {
         let architecture = find(config)?;
-        let keys = config.keys();
+        let keys = config.keys().with_defaults(class_defaults::of_file(architecture.model_type));
+        switches::set_aside(&keys, architecture.model_type);
         let graph = (architecture.build)(&keys)?;
         keys.all_read()?;
         let elements = graph.stored_elements();

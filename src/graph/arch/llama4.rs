@@ -25,9 +25,9 @@ const PLACE: wrapper::Place =
 /// `llama4`: the language model and its tower.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    let text = wrapper::text(keys)?;
+    let text = wrapper::text(keys, "llama4_text")?;
     let graph = wrapper::tied(build_text(&text)?, keys, &text)?;
-    let tower = vision::llama4::tower(&wrapper::vision(keys)?, graph.hidden)?;
+    let tower = vision::llama4::tower(&wrapper::vision(keys, "llama4_vision_model")?, graph.hidden)?;
     Ok(wrapper::wrap(graph, PLACE, vec![tower]))
 }
 

@@ -79,6 +79,8 @@ fn build_first(keys: &Keys<'_>, norms: Option<Affine>) -> Result<ModelGraph, Err
 /// `mamba2`.
 pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
+    // Left of the first Mamba: no matrix has this width here.
+    keys.set_aside(&["time_step_rank"]);
     let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
     let bias = keys.flag("use_bias", false)?;
     let ssd = Ssd {

@@ -29,6 +29,12 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     let slides = pattern(keys, "hybrid_layer_pattern", whole.layers)?;
     let sparse = pattern(keys, "moe_layer_freq", whole.layers)?;
+    // What transformers works out from the two lists.
+    let named = |list: &[bool], [yes, no]: [&str; 2]| {
+        json!(list.iter().map(|on| if *on { yes } else { no }).collect::<Vec<_>>())
+    };
+    keys.only("layer_types", &named(&slides, ["sliding_attention", "full_attention"]))?;
+    keys.only("mlp_layer_types", &named(&sparse, ["sparse", "dense"]))?;
     let bias = keys.flag("attention_bias", false)?;
     let attention = |names: [&'static str; 4], sinks, reach| {
         let [heads, kv_heads, head_dim, v_head_dim] = names;

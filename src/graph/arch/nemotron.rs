@@ -58,7 +58,7 @@ pub fn build_persimmon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 fn plain(keys: &Keys<'_>, whole: &Whole) -> Result<Layer, Error> {
-    let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", false)?);
     Ok(Layer::new(attention, Network::Dense(FeedForward::plain(whole.hidden, width, bias))))
 }

@@ -66,6 +66,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "moe_shared_expert_overlap",
         "norm_eps",
         "num_logits_to_keep",
+        "num_query_groups",
         "rescale_prenorm_residual",
         "residual_in_fp32",
         "time_step_floor",

@@ -4,6 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::class_defaults;
 use crate::graph::assembly::weight;
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
@@ -11,34 +12,6 @@ use crate::graph::tensor::Role;
 use crate::graph::tower::Tower;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
-
-/// Keys that older transformers wrote into every configuration; none of them shapes a model.
-const WRITTEN_BY_OLD_VERSIONS: &[&str] = &[
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "chunk_size_feed_forward",
-    "diversity_penalty",
-    "early_stopping",
-    "encoder_no_repeat_ngram_size",
-    "for_llm_compressor",
-    "init_std",
-    "length_penalty",
-    "min_length",
-    "no_repeat_ngram_size",
-    "num_beam_groups",
-    "num_beams",
-    "num_return_sequences",
-    "output_attentions",
-    "output_hidden_states",
-    "problem_type",
-    "pruned_heads",
-    "remove_invalid_values",
-    "repetition_penalty",
-    "return_dict",
-    "return_dict_in_generate",
-    "top_k",
-    "typical_p",
-];
 
 /// Keys of wrappers that say how images enter the prompt.
 const PROMPT: &[&str] = &[
@@ -69,22 +42,26 @@ pub fn set_prompt_aside(keys: &Keys<'_>) {
     keys.set_aside(PROMPT);
 }
 
-/// The keys of the language model.
-pub fn text<'c>(keys: &Keys<'c>) -> Result<Keys<'c>, Error> {
-    let text = keys.section("text_config")?;
-    text.set_aside(WRITTEN_BY_OLD_VERSIONS);
-    Ok(text)
+/// The keys of the language model, a `class` unless its `model_type` names another one.
+pub fn text<'c>(keys: &Keys<'c>, class: &str) -> Result<Keys<'c>, Error> {
+    part(keys, "text_config", class)
 }
 
 /// The keys of the encoder. Without them the class's defaults would make another model: it is refused.
-pub fn vision<'c>(keys: &Keys<'c>) -> Result<Keys<'c>, Error> {
-    encoder(keys, "vision_config")
+pub fn vision<'c>(keys: &Keys<'c>, class: &str) -> Result<Keys<'c>, Error> {
+    encoder(keys, "vision_config", class)
+}
+
+fn part<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Keys<'c>, Error> {
+    let part = keys.section(key)?;
+    let stated = part.text("model_type")?.map_or(&[][..], |stated| class_defaults::of_part(&stated));
+    let defaults = if stated.is_empty() { class_defaults::of_part(class) } else { stated };
+    Ok(part.with_defaults(defaults))
 }
 
 /// The keys of an encoder under `key`.
-pub fn encoder<'c>(keys: &Keys<'c>, key: &'static str) -> Result<Keys<'c>, Error> {
-    let vision = keys.section(key)?;
-    vision.set_aside(WRITTEN_BY_OLD_VERSIONS);
+pub fn encoder<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Keys<'c>, Error> {
+    let vision = part(keys, key, class)?;
     // An encoder has no vocabulary to tie.
     vision.set_aside(&["tie_word_embeddings"]);
     Ok(vision)
