@@ -71,6 +71,21 @@ pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     layers(keys, whole, same, None, V3)
 }
 
+/// `solar_open`: GLM-4.5's experts in every layer, without its norms.
+pub fn build_solar(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // The class has neither dense layers nor a rotary share, whatever the keys of older ones say.
+    keys.set_aside(&["first_k_dense_replace", "intermediate_size"]);
+    let whole = Whole::read(keys, false)?;
+    let attention = Attention {
+        qkv_bias: keys.flag("attention_bias", false)?,
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
+    let (hidden, correction_bias) = (whole.hidden, V3.correction_bias);
+    let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
+    let layer = Layer::of(hidden, Mixer::Attention(attention), Network::Moe(Box::new(moe)));
+    Ok(whole.uniform(layer))
+}
+
 /// `dots1`: a norm on each head of Q and K; layers from `max_window_layers` on slide, where there is a window.
 pub fn build_dots1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;

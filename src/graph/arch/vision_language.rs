@@ -1,52 +1,31 @@
-//! Wrappers around language models that are families of their own: LLaVA, Mistral-3, Gemma-3, Qwen-VL, Kimi-K2.5.
+//! Wrappers around language models that are families of their own: Mistral-3, Gemma-3, Qwen-VL, Kimi-K2.5, GLM-V.
 
 use serde_json::json;
 
 use super::vision::{clip, glm as glm_tower, moonvit, pixtral, qwen as qwen_tower};
-use super::wrapper::{self, INSIDE_MODEL, text, tied, vision, wrap};
-use super::{ARCHITECTURES, deepseek, glm, qwen, qwen_moe, switches};
+use super::wrapper::{self, INSIDE_MODEL, language, text, tied, vision, wrap};
+use super::{deepseek, glm, qwen, qwen_moe};
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// The language model that `model_type` of the section names; `defaults` of its class, where they are known.
-fn language(keys: &Keys<'_>, allowed: &[&str]) -> Result<ModelGraph, Error> {
-    let stated = keys.text("model_type")?.unwrap_or_default();
-    let known = ARCHITECTURES.iter().find(|known| known.model_type == stated);
-    match known.filter(|_| allowed.contains(&stated.as_str())) {
-        Some(known) => {
-            switches::set_aside(keys, known.model_type);
-            (known.build)(keys)
-        }
-        None => Err(Error::new(
-            "text_config.model_type",
-            stated,
-            format!("one of {}", allowed.join(", ")),
-            "report the model: this combination needs its own builder",
-        )),
-    }
-}
-
-/// `llava`: CLIP or Pixtral before a Llama, Mistral or Qwen2.
-pub fn build_llava(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    // A copy of the language model's, which the class does not read.
-    keys.set_aside(&["vocab_size"]);
-    let inside = text(keys, "llama")?;
-    let graph = tied(language(&inside, &["llama", "mistral", "qwen2"])?, keys, &inside)?;
-    let bias = keys.flag("multimodal_projector_bias", true)?;
-    let tower = clip::llava(&vision(keys, "clip_vision_model")?, graph.hidden, bias)?;
-    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
-}
-
 /// `mistral3`: Pixtral's encoder before Mistral or Ministral.
 pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
+    if !keys.has("tie_word_embeddings") {
+        // The wrapper's class ties by default what the language model's class does not.
+        return Err(Error::new(
+            "tie_word_embeddings",
+            "nothing, and classes whose defaults contradict each other",
+            "true or false",
+            "state whether the checkpoint stores lm_head apart (false) or not (true)",
+        ));
+    }
     let inside = text(keys, "mistral")?;
     let graph = tied(language(&inside, &["mistral", "ministral3"])?, keys, &inside)?;
     let projector = pixtral::Projector {
         text: graph.hidden,
-        merge: keys.count_or("spatial_merge_size", 2)?,
+        merge: Some(keys.count_or("spatial_merge_size", 2)?),
         bias: keys.flag("multimodal_projector_bias", false)?,
     };
     let tower = pixtral::tower(&vision(keys, "pixtral")?, &projector)?;
@@ -149,4 +128,12 @@ pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         None => glm::build_glm4v(keys)?,
     };
     Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_vision")?)?]))
+}
+
+/// `glm4v_moe`: GLM-4.5's layers; `text_config` always.
+pub fn build_glm4v_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    let inside = text(keys, "glm4v_moe_text")?;
+    let graph = tied(deepseek::build_glm4(&inside)?, keys, &inside)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_moe_vision")?)?]))
 }

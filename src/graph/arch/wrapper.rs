@@ -4,7 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::class_defaults;
+use super::{ARCHITECTURES, class_defaults, switches};
 use crate::graph::assembly::weight;
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
@@ -15,6 +15,9 @@ use crate::spec::model::keys::Keys;
 
 /// Keys of wrappers that say how images enter the prompt.
 const PROMPT: &[&str] = &[
+    "image_grid_pinpoints",
+    "use_image_newline_parameter",
+    "vision_aspect_ratio",
     "image_token_id",
     "image_token_index",
     "image_start_token_id",
@@ -65,6 +68,24 @@ pub fn encoder<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Ke
     // An encoder has no vocabulary to tie.
     vision.set_aside(&["tie_word_embeddings"]);
     Ok(vision)
+}
+
+/// The language model that `model_type` of the section names; `defaults` of its class, where they are known.
+pub fn language(keys: &Keys<'_>, allowed: &[&str]) -> Result<ModelGraph, Error> {
+    let stated = keys.text("model_type")?.unwrap_or_default();
+    let known = ARCHITECTURES.iter().find(|known| known.model_type == stated);
+    match known.filter(|_| allowed.contains(&stated.as_str())) {
+        Some(known) => {
+            switches::set_aside(keys, known.model_type);
+            (known.build)(keys)
+        }
+        None => Err(Error::new(
+            "text_config.model_type",
+            stated,
+            format!("one of {}", allowed.join(", ")),
+            "report the model: this combination needs its own builder",
+        )),
+    }
 }
 
 /// Where a wrapper keeps its language model.

@@ -51,6 +51,7 @@ const NEUTRAL: &[&str] = &[
     "exponential_decay_length_penalty",
     "finetuning_task",
     "forced_bos_token_id",
+    "is_composition",
     "is_decoder",
     "length_penalty",
     "min_length",
