@@ -7,7 +7,7 @@ fn graph(text: &str) -> ModelGraph {
     ModelGraph::build(&config).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-const WIDTHS: &str =
+pub const WIDTHS: &str =
     r#""vocab_size": 64, "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 4"#;
 
 /// Elements of the tensor that `text` with [`WIDTHS`] has under `name`; nothing: there is none.
