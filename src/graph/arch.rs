@@ -15,6 +15,7 @@ pub mod gemma4;
 pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
+pub mod internvl;
 pub mod jamba;
 pub mod kimi_linear;
 pub mod lfm2;
@@ -127,6 +128,8 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("internlm", "InternLMForCausalLM", llama_kin::build_internlm),
     of("internlm2", "InternLM2ForCausalLM", llama_kin::build_internlm2),
     of("internlm3", "InternLM3ForCausalLM", llama_kin::build_internlm3),
+    of("internvl", "InternVLForConditionalGeneration", internvl::build),
+    of("internvl_chat", "InternVLChatModel", internvl::build_chat),
     of("jais2", "Jais2ForCausalLM", nemotron::build_jais2),
     of("jamba", "JambaForCausalLM", jamba::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),

@@ -20,7 +20,7 @@ use crate::spec::model::keys::Keys;
 const NAMES: Names = Names { table: &[("mlp", "feed_forward")], transposed: false };
 
 const PLACE: wrapper::Place =
-    wrapper::Place { model: "language_model.model", head: "language_model.lm_head" };
+    wrapper::Place { model: "language_model.model", head: "language_model.lm_head", others: "" };
 
 /// `llama4`: the language model and its tower.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {

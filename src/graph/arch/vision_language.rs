@@ -12,15 +12,7 @@ use crate::spec::model::keys::Keys;
 /// `mistral3`: Pixtral's encoder before Mistral or Ministral.
 pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    if !keys.has("tie_word_embeddings") {
-        // The wrapper's class ties by default what the language model's class does not.
-        return Err(Error::new(
-            "tie_word_embeddings",
-            "nothing, and classes whose defaults contradict each other",
-            "true or false",
-            "state whether the checkpoint stores lm_head apart (false) or not (true)",
-        ));
-    }
+    wrapper::states_head(keys)?;
     let inside = text(keys, "mistral")?;
     let graph = tied(language(&inside, &["mistral", "ministral3"])?, keys, &inside)?;
     let projector = pixtral::Projector {

@@ -95,17 +95,19 @@ pub struct Place {
     pub model: &'static str,
     /// What its `lm_head` is called.
     pub head: &'static str,
+    /// What stands before names of other forms.
+    pub others: &'static str,
 }
 
 /// As transformers 5 names most wrappers.
-pub const INSIDE_MODEL: Place = Place { model: "model.language_model", head: "lm_head" };
+pub const INSIDE_MODEL: Place = Place { model: "model.language_model", head: "lm_head", others: "" };
 
 /// The language model under its name inside the wrapper, with its towers.
 pub fn wrap(mut graph: ModelGraph, place: Place, towers: Vec<Tower>) -> ModelGraph {
     let renamed = |name: &str| match (name.strip_prefix("model."), name.strip_prefix("lm_head.")) {
         (Some(rest), _) => format!("{}.{rest}", place.model),
         (_, Some(rest)) => format!("{}.{rest}", place.head),
-        _ => name.to_owned(),
+        _ => format!("{}{name}", place.others),
     };
     let whole = |block: &mut Block| {
         for node in block.graph.node_weights_mut() {
@@ -118,6 +120,19 @@ pub fn wrap(mut graph: ModelGraph, place: Place, towers: Vec<Tower>) -> ModelGra
     graph.layer_prefix = renamed(&graph.layer_prefix);
     graph.towers = towers;
     graph
+}
+
+/// Refuses a wrapper that is silent on its head, where its class ties by default what the language model's does not.
+pub fn states_head(keys: &Keys<'_>) -> Result<(), Error> {
+    if keys.has("tie_word_embeddings") {
+        return Ok(());
+    }
+    Err(Error::new(
+        "tie_word_embeddings",
+        "nothing, and classes whose defaults contradict each other",
+        "true or false",
+        "state whether the checkpoint stores lm_head apart (false) or not (true)",
+    ))
 }
 
 /// The language model with its head tied or not as the wrapper says, which overrules the language model's own key.
