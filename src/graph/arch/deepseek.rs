@@ -61,9 +61,14 @@ pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `glm4_moe`: GLM-4.5 to 4.7: biases on Q, K and V, norms on their heads if `use_qk_norm`.
 pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    glm4(keys, false)
+}
+
+/// The same; `bias`, the class's default of `attention_bias`, which GLM-4.5V's language model has otherwise.
+pub fn glm4(keys: &Keys<'_>, bias: bool) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let attention = Attention {
-        qkv_bias: keys.flag("attention_bias", false)?,
+        qkv_bias: keys.flag("attention_bias", bias)?,
         qk_norm: if keys.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::Absent },
         ..Attention::read_stated(keys, whole.hidden)?
     };

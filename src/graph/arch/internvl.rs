@@ -21,7 +21,6 @@ const PLACE: Place =
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     half(keys)?;
-    wrapper::states_head(keys)?;
     let inside = text(keys, "qwen2")?;
     let graph = tied(language(&inside, LANGUAGES)?, keys, &inside)?;
     let tower = tower(&vision(keys, "internvl_vision")?, graph.hidden, &HUGGING_FACE)?;

@@ -35,7 +35,9 @@ pub fn build_helium(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         ..Attention::read_stated(keys, whole.hidden)?
     };
     if attention.heads.value * head_dim != whole.hidden.value {
-        keys.only("head_dim", &json!(whole.hidden.value / attention.heads.value))?;
+        let expected = format!("hidden_size {} / num_attention_heads", whole.hidden.value);
+        let fix = "copy all three from the model's config.json";
+        return Err(Error::new("head_dim", head_dim.to_string(), expected, fix));
     }
     let network = FeedForward {
         bias: keys.flag("mlp_bias", false)?,

@@ -111,13 +111,13 @@ pub(super) fn inner(
     keys: &Keys<'_>,
     hidden: Count,
     expand: &'static str,
-    repeated: Option<&'static str>,
+    stated: Option<&'static str>,
 ) -> Result<Count, Error> {
     let inner = keys.count_or(expand, 2)?.value * hidden.value;
-    if let Some(key) = repeated
-        && let Some(stated) = keys.count_or_none(key)?.filter(|stated| stated.value != inner)
+    if let Some(key) = stated
+        && let Some(stated) = keys.count_or_none(key)?
     {
-        return Err(disagree(key, stated.value, inner));
+        return Ok(stated);
     }
     Ok(Count::derived("d_inner", inner, "expand × hidden_size"))
 }

@@ -12,7 +12,6 @@ use crate::spec::model::keys::Keys;
 /// `mistral3`: Pixtral's encoder before Mistral or Ministral.
 pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    wrapper::states_head(keys)?;
     let inside = text(keys, "mistral")?;
     let graph = tied(language(&inside, &["mistral", "ministral3"])?, keys, &inside)?;
     let projector = pixtral::Projector {
@@ -126,6 +125,6 @@ pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_glm4v_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let inside = text(keys, "glm4v_moe_text")?;
-    let graph = tied(deepseek::build_glm4(&inside)?, keys, &inside)?;
+    let graph = tied(deepseek::glm4(&inside, true)?, keys, &inside)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_moe_vision")?)?]))
 }

@@ -122,36 +122,35 @@ pub fn wrap(mut graph: ModelGraph, place: Place, towers: Vec<Tower>) -> ModelGra
     graph
 }
 
-/// Refuses a wrapper that is silent on its head, where its class ties by default what the language model's does not.
-pub fn states_head(keys: &Keys<'_>) -> Result<(), Error> {
-    if keys.has("tie_word_embeddings") {
-        return Ok(());
-    }
-    Err(Error::new(
-        "tie_word_embeddings",
-        "nothing, and classes whose defaults contradict each other",
-        "true or false",
-        "state whether the checkpoint stores lm_head apart (false) or not (true)",
-    ))
-}
+/// Wrappers whose head is tied where either they or their language model say so.
+const EITHER: &[&str] =
+    &["glm4v", "glm4v_moe", "llava", "llava_onevision", "minimax_m3_vl", "mllama", "qwen2_5_vl", "qwen2_vl"];
 
-/// The language model with its head tied or not as the wrapper says, which overrules the language model's own key.
+/// Of the other wrappers, whose own word counts, those that tie the head where the file leaves it to the class.
+const TYING: &[&str] = &["gemma3", "gemma3n", "gemma4", "internvl", "kimi_k25", "mistral3", "paligemma"];
+
+/// The language model with its head tied or not as the wrapper's class decides.
 ///
 /// # Errors
-/// Both say, and not the same.
+/// Wrapper and language model contradict each other, stated or by class: versions of transformers then disagree.
 pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<ModelGraph, Error> {
-    if !keys.has("tie_word_embeddings") {
-        return Ok(graph);
-    }
-    let tied = keys.flag("tie_word_embeddings", graph.tied)?;
-    if text.has("tie_word_embeddings") && text.flag("tie_word_embeddings", tied)? != tied {
+    let (key, inside) = ("tie_word_embeddings", graph.tied);
+    // A file without model_type is loaded by no class that could decide.
+    let class = keys.text("model_type")?;
+    let among = |classes: &[&str]| class.as_deref().is_none_or(|class| classes.contains(&class));
+    let either = among(EITHER);
+    let default = if either { inside } else { among(TYING) };
+    let outside = keys.flag(key, default)?;
+    let both_say = text.has(key) || !keys.has(key);
+    if inside != outside && both_say && (outside || !either) {
         return Err(Error::new(
-            "tie_word_embeddings",
-            format!("{tied}, and {} in text_config", !tied),
+            key,
+            format!("{outside}, and {inside} in text_config, stated or by class"),
             "the same in both places",
-            "copy both from the model's config.json",
+            "state in both whether lm_head is the embedding (true) or stored apart (false)",
         ));
     }
+    let tied = outside || (either && inside);
     let vocabulary = |node: &NodeIndex| match graph.head.graph[*node].operator {
         Operator::Linear { input, output, .. } if graph.head.graph[*node].name == "lm_head" => {
             Some((*node, vec![output.value, input.value]))
