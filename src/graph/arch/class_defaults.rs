@@ -51,6 +51,7 @@ static FILES: &[(&str, Defaults)] = &[
     ("qwen3", &[("num_key_value_heads", 32), ("head_dim", 128)]),
     ("qwen3_moe", &[("num_key_value_heads", 4)]),
     ("seed_oss", &[("num_key_value_heads", 8), ("head_dim", 128)]),
+    ("solar_open", &[("num_key_value_heads", 8), ("head_dim", 128)]),
     ("smollm3", &[("num_key_value_heads", 4)]),
     ("stablelm", &[("num_key_value_heads", 32)]),
     ("starcoder2", &[("num_key_value_heads", 2)]),

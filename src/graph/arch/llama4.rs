@@ -26,7 +26,9 @@ const PLACE: wrapper::Place =
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let text = wrapper::text(keys, "llama4_text")?;
-    let graph = wrapper::tied(build_text(&text)?, keys, &text)?;
+    // The wrapper's class ties nothing, whatever its own key says; older versions do.
+    keys.only("tie_word_embeddings", &json!(false))?;
+    let graph = build_text(&text)?;
     let tower = vision::llama4::tower(&wrapper::vision(keys, "llama4_vision_model")?, graph.hidden)?;
     Ok(wrapper::wrap(graph, PLACE, vec![tower]))
 }

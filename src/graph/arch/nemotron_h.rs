@@ -59,6 +59,10 @@ const WORDS: &[(&str, Kind)] = &[
 
 /// `nemotron_h`: the pattern says what there is; keys of what it does not name are idle.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // The class passes over both, the checkpoints' own code does not.
+    for key in ["attention_bias", "tie_word_embeddings"] {
+        keys.only(key, &json!(false))?;
+    }
     keys.set_aside(&[
         "expand",
         "mamba_hidden_act",
