@@ -13,6 +13,7 @@ use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
+use crate::validate::summary::Validation;
 
 /// Makes a schema from a type.
 pub type Make = fn() -> Schema;
@@ -31,6 +32,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("scenario", || schema_for!(Scenario)),
     ("result", || schema_for!(Answer)),
     ("estimate", || schema_for!(Estimated)),
+    ("validate", || schema_for!(Validation)),
     ("inspect", || schema_for!(Inspected)),
 ];
 
