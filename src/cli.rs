@@ -8,6 +8,7 @@ pub mod inspect;
 pub mod optimize;
 pub mod output;
 pub mod question;
+pub mod recommend;
 pub mod reference;
 pub mod summary;
 
@@ -57,6 +58,8 @@ pub enum Command {
     Estimate(Box<estimate::Estimate>),
     /// One number, down to the data it comes from
     Explain(Box<explain::Explain>),
+    /// What to buy or rent for a model, over the whole catalogue; or what a machine serves well
+    Recommend(Box<recommend::Recommend>),
     /// A model laid open: layers, operators, every tensor, KV layout, counts
     Inspect(inspect::Inspect),
     /// What is known: models, devices, systems, formats …
@@ -143,6 +146,7 @@ fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
         Some(Command::Optimize(command)) => command.run(&catalog),
         Some(Command::Estimate(command)) => command.run(&catalog),
         Some(Command::Explain(command)) => command.run(&catalog),
+        Some(Command::Recommend(command)) => command.run(&catalog),
         Some(Command::Inspect(command)) => command.run(&catalog),
         Some(Command::Catalog(command)) => command.run(&catalog),
         Some(Command::Schema(command)) => command.run(),

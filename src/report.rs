@@ -12,6 +12,7 @@ pub mod help;
 pub mod inspect;
 pub mod number;
 pub mod plot;
+pub mod recommend;
 pub mod result;
 pub mod rows;
 pub mod schema;

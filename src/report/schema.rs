@@ -3,6 +3,8 @@
 use schemars::{Schema, schema_for};
 
 use super::inspect::Inspected;
+use super::recommend::Recommendation;
+use super::recommend::models::Served;
 use super::result::{Answer, Estimated};
 use crate::spec::cluster::System;
 use crate::spec::defaults::Defaults;
@@ -31,6 +33,8 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("scenario", || schema_for!(Scenario)),
     ("result", || schema_for!(Answer)),
     ("estimate", || schema_for!(Estimated)),
+    ("recommend", || schema_for!(Recommendation)),
+    ("recommend-hardware", || schema_for!(Served)),
     ("inspect", || schema_for!(Inspected)),
 ];
 

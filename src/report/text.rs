@@ -9,7 +9,9 @@ pub mod head;
 pub mod infeasible;
 pub mod memory;
 pub mod metrics;
+pub mod models;
 pub mod page;
+pub mod recommend;
 pub mod time;
 
 use super::result::{Answer, Estimated};
