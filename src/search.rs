@@ -5,12 +5,14 @@
 pub mod aggregated;
 pub mod answers;
 pub mod candidate;
+pub mod fleet;
 pub mod looks;
 pub mod offers;
 pub mod outcome;
 pub mod packing;
 pub mod pareto;
 pub mod point;
+pub mod programme;
 pub mod prompts;
 pub mod question;
 pub mod region;

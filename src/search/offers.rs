@@ -76,11 +76,8 @@ pub fn choose(offers: &[Offer], most: usize) -> Choice {
         let least = minimum.map_or(f64::INFINITY, |minimum| offers[minimum].cost);
         offers[*place].kept && offers[*place].cost <= WITHIN * least
     };
-    let value = front
-        .iter()
-        .copied()
-        .filter(|place| offers[*place].kept)
-        .max_by(|a, b| per_dollar(a).total_cmp(&per_dollar(b)).then(b.cmp(a)));
+    let better = |a: &usize, b: &usize| per_dollar(a).total_cmp(&per_dollar(b)).then(b.cmp(a));
+    let value = front.iter().copied().filter(near).max_by(better);
     let mut tiers = Vec::new();
     if let Some(from) = minimum {
         let mut above: Vec<usize> =

@@ -21,6 +21,8 @@ pub struct Lot {
     pub cluster: Cluster,
     /// It may be bought alone: whole systems with a price, and devices that come by the piece.
     pub sells: bool,
+    /// Its price is of everything that it takes: of a system, or of a device that is a whole machine.
+    pub complete: bool,
 }
 
 /// What is on offer, and what the catalogue lists but nobody can build, with the reason.
@@ -85,7 +87,8 @@ impl Catalog {
                         let cluster = named(cluster, system, nodes, per_node);
                         let whole = per_node == system.devices_per_node;
                         let sells = whole && (system.price.purchase.is_some() || by_the_piece(device));
-                        market.lots.push(Lot { id, cluster, sells });
+                        let complete = complete(&cluster);
+                        market.lots.push(Lot { id, cluster, sells, complete });
                     }
                     Err(fault) => market.refused.push((id, fault)),
                 }
@@ -102,7 +105,8 @@ impl Catalog {
                     Ok(cluster) => {
                         let name = format!("{count} x {}", device.name);
                         let cluster = Cluster { name, ..cluster };
-                        market.lots.push(Lot { id, cluster, sells: by_the_piece(device) });
+                        let (sells, complete) = (by_the_piece(device), complete(&cluster));
+                        market.lots.push(Lot { id, cluster, sells, complete });
                     }
                     Err(fault) if count == 1 => {
                         market.refused.push((device.id.clone(), fault));
@@ -123,7 +127,8 @@ impl Catalog {
     pub fn one(&self, hardware: &str) -> Result<Market, Error> {
         let cluster = self.hardware(hardware)?;
         let sells = cluster.price.purchase.is_some() || by_the_piece(&cluster.device);
-        let lot = Lot { id: hardware.to_owned(), cluster, sells };
+        let complete = complete(&cluster);
+        let lot = Lot { id: hardware.to_owned(), cluster, sells, complete };
         Ok(Market { lots: vec![lot], refused: vec![] })
     }
 
@@ -155,11 +160,11 @@ fn sizes(system: &System, all: &[System]) -> Vec<(String, u64, u64)> {
     // Clouds rent parts of a node; where such a machine is listed, that one stands for them.
     let listed = |count: u64| alike().any(|other| other.nodes * other.devices_per_node == count);
     let parts = [2, 4].into_iter().filter(|count| nodes == 1 && *count < held && !listed(*count));
-    let mut found: Vec<_> = parts.map(|count| (format!("{count} of {id}"), 1, count)).collect();
+    let mut found: Vec<_> = parts.map(|count| (format!("{count} devices of {id}"), 1, count)).collect();
     found.push((id.clone(), nodes, held));
     let largest = alike().all(|other| other.devices_per_node <= held);
     if system.network.is_some() && nodes == 1 && largest {
-        found.extend(NODES.map(|nodes| (format!("{nodes}x{held}x{}", system.device), nodes, held)));
+        found.extend(NODES.map(|nodes| (format!("{nodes} of {id}"), nodes, held)));
     }
     found
 }
@@ -169,6 +174,12 @@ fn by_the_piece(device: &Device) -> bool {
     const DATACENTER: &str = "datacenter";
     const BRIDGED: u32 = 4;
     device.class != DATACENTER || device.scale_up.as_ref().is_none_or(|up| up.domain <= BRIDGED)
+}
+
+/// Whether the price is of everything that the devices take.
+fn complete(cluster: &Cluster) -> bool {
+    const MACHINE: &str = "unified";
+    cluster.price.purchase.is_some() || cluster.device.class == MACHINE
 }
 
 /// The cluster under the name that says how much of the system it is.
@@ -181,7 +192,8 @@ fn named(cluster: Cluster, system: &System, nodes: u64, per_node: u64) -> Cluste
     Cluster { name, ..cluster }
 }
 
-/// A problem for each quality of weights: those that keep the model's, and the best of each band below them.
+/// A problem for each quality of weights: the checkpoint's own, published ones and one of 8 bits, which keep the
+/// model's; and one of 4 bits. Where a format is asked for, that one alone.
 ///
 /// # Errors
 /// Nothing that was asked for runs here.
@@ -208,20 +220,22 @@ pub fn qualities(
         other => other?,
     };
     let mut problems = Vec::new();
+    let Problem { mut weight_formats, lower_formats, .. } = problem.clone();
+    let own = weight_formats.first().map_or(f64::INFINITY, bits);
+    let keeps = weight_formats.iter().all(|choice| kept(choice, own));
     if scenario.weight_format.is_none() {
-        for (least, below) in BANDS {
-            let inside = |choice: &&Choice| (*least..*below).contains(&bits(choice));
-            let known = problem.weight_formats.iter().any(|choice| inside(&choice));
-            if let Some(choice) = problem.lower_formats.iter().find(inside).filter(|_| !known) {
-                let lower = Problem { weight_formats: vec![choice.clone()], ..problem.clone() };
-                problems.push((lower, false));
-            }
+        let within = |choice: &Choice, (least, below): (f64, f64)| (least..below).contains(&bits(choice));
+        let best_of = |band| lower_formats.iter().find(|choice| within(choice, band)).cloned();
+        if !weight_formats.iter().any(|choice| within(choice, EIGHT_BITS)) {
+            weight_formats.extend(best_of(EIGHT_BITS));
+        }
+        let known = weight_formats.iter().any(|choice| within(choice, FOUR_BITS));
+        if let Some(choice) = best_of(FOUR_BITS).filter(|_| !known) {
+            problems.push((Problem { weight_formats: vec![choice], ..problem.clone() }, false));
         }
     }
-    if !problem.weight_formats.is_empty() {
-        let own = bits(&problem.weight_formats[0]);
-        let keeps = problem.weight_formats.iter().all(|choice| kept(choice, own));
-        problems.insert(0, (problem, keeps));
+    if !weight_formats.is_empty() {
+        problems.insert(0, (Problem { weight_formats, ..problem }, keeps));
     }
     Ok(problems)
 }
@@ -238,8 +252,10 @@ fn kept(choice: &Choice, own: f64) -> bool {
     bits(choice) >= KEPT.min(own)
 }
 
-/// Bands of bits a weight, scales included, of which the best format each is looked at.
-const BANDS: &[(f64, f64)] = &[(8.0, 9.5), (4.0, 5.5)];
+/// Bits a weight, scales included, of what counts as 8 bits.
+const EIGHT_BITS: (f64, f64) = (KEPT, 9.5);
+/// Bits a weight, scales included, of what counts as 4 bits.
+const FOUR_BITS: (f64, f64) = (4.0, 5.5);
 
 #[cfg(test)]
 mod tests {
@@ -256,9 +272,9 @@ mod tests {
         for id in [
             "dgx-h100",
             "h100-sxm-x1",
-            "4 of dgx-h100",
+            "4 devices of dgx-h100",
             "gb200-nvl72",
-            "2x8xnvidia-h100-sxm",
+            "2 of dgx-h100",
             "4xnvidia-rtx-5080",
         ] {
             assert!(all.iter().any(|known| known == id), "{id} in {all:?}");
@@ -273,7 +289,7 @@ mod tests {
         let apple = ids(&["Apple"]);
         assert!(apple.iter().any(|id| id == "mac-studio-m3-ultra-512"));
         assert!(apple.iter().all(|id| id.contains("mac-") || id.contains("apple")), "{apple:?}");
-        assert!(apple.iter().any(|id| id == "2x1xapple-m3-ultra"), "{apple:?}");
+        assert!(apple.iter().any(|id| id == "2 of mac-studio-m3-ultra-512"), "{apple:?}");
         let fault = Catalog::default().market(&["nvida".into()]).unwrap_err();
         assert!(fault.fix.contains("nvidia"), "{fault}");
     }

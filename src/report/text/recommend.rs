@@ -62,7 +62,15 @@ fn head(answer: &Recommendation) -> String {
                 build.money.usd_per_hour.map_or(String::new(), |usd| format!(", {} USD/h", digits(usd)));
             styled(GOOD, &format!("{}, {}{hourly}", build.name, build.each.weight_format))
         }
-        None => styled(BAD, "NOTHING SERVES THIS: no priced system of the catalogue keeps the limits"),
+        None => match answer.builds.first() {
+            Some(build) => {
+                let why = build.because.as_deref().unwrap_or("no price is known of it");
+                let text = "NOTHING SERVES THIS within what may be spent";
+                let nearest = format!("; the cheapest that serves is {}: {why}", build.name);
+                format!("{}{nearest}", styled(BAD, text))
+            }
+            None => styled(BAD, "NOTHING SERVES THIS: no system of the catalogue keeps the limits"),
+        },
     };
     format!("{verdict}\n{}", wrap(&sought(&answer.sought), WIDTH, 0, 2))
 }
