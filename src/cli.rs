@@ -4,6 +4,7 @@ pub mod ask;
 pub mod catalog;
 pub mod estimate;
 pub mod explain;
+pub mod fleet;
 pub mod inspect;
 pub mod optimize;
 pub mod output;
@@ -60,6 +61,8 @@ pub enum Command {
     Explain(Box<explain::Explain>),
     /// What to buy or rent for a model, over the whole catalogue; or what a machine serves well
     Recommend(Box<recommend::Recommend>),
+    /// A mix of systems for a mix of traffic, at least cost, with a certificate
+    Fleet(Box<fleet::FleetOf>),
     /// A model laid open: layers, operators, every tensor, KV layout, counts
     Inspect(inspect::Inspect),
     /// What is known: models, devices, systems, formats …
@@ -147,6 +150,7 @@ fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
         Some(Command::Estimate(command)) => command.run(&catalog),
         Some(Command::Explain(command)) => command.run(&catalog),
         Some(Command::Recommend(command)) => command.run(&catalog),
+        Some(Command::Fleet(command)) => command.run(&catalog),
         Some(Command::Inspect(command)) => command.run(&catalog),
         Some(Command::Catalog(command)) => command.run(&catalog),
         Some(Command::Schema(command)) => command.run(),

@@ -7,6 +7,7 @@ pub mod constraint;
 pub mod detail;
 pub mod diff;
 pub mod explain;
+pub mod fleet;
 pub mod graph;
 pub mod help;
 pub mod inspect;

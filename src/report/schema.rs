@@ -2,6 +2,7 @@
 
 use schemars::{Schema, schema_for};
 
+use super::fleet::FleetAnswer;
 use super::inspect::Inspected;
 use super::recommend::Recommendation;
 use super::recommend::models::Served;
@@ -9,6 +10,7 @@ use super::result::{Answer, Estimated};
 use crate::spec::cluster::System;
 use crate::spec::defaults::Defaults;
 use crate::spec::device::Device;
+use crate::spec::fleet::FleetFile;
 use crate::spec::format::Format;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
@@ -35,6 +37,8 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("estimate", || schema_for!(Estimated)),
     ("recommend", || schema_for!(Recommendation)),
     ("recommend-hardware", || schema_for!(Served)),
+    ("fleet", || schema_for!(FleetFile)),
+    ("fleet-result", || schema_for!(FleetAnswer)),
     ("inspect", || schema_for!(Inspected)),
 ];
 

@@ -4,6 +4,7 @@ pub mod alternatives;
 pub mod basis;
 pub mod binding;
 pub mod devices;
+pub mod fleet;
 pub mod front;
 pub mod head;
 pub mod infeasible;

@@ -126,7 +126,10 @@ fn tokens(text: &str) -> Result<u64, Error> {
 }
 
 /// `15000usd`, `$15000` or `15000`, with or without `/h`.
-fn dollars(key: &str, text: &str) -> Result<f64, Error> {
+///
+/// # Errors
+/// It is no amount.
+pub fn dollars(key: &str, text: &str) -> Result<f64, Error> {
     let plain = text.trim().to_lowercase();
     let plain = plain.trim_end_matches("/h").trim_end_matches("usd").trim_start_matches('$').trim();
     number(&plain.replace([',', '_'], "")).ok().filter(|usd| *usd > 0.0).ok_or_else(|| {
