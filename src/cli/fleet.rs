@@ -12,6 +12,7 @@ use crate::graph::model::ModelGraph;
 use crate::report::fleet::{Asked, FleetAnswer, fleet_answer};
 use crate::report::text::fleet::table;
 use crate::search::fleet::{Aim, Bounds, Bucket, Fleet, Kind, Supply, mix};
+use crate::search::outcome::Status;
 use crate::search::programme::solve::Effort;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricedOffer, Terms, TracedRequest, TrafficBucket, buckets};
@@ -203,7 +204,14 @@ impl FleetOf {
             spare: asked.spare,
         };
         let found = mix(&fleet, asked.aim, &bounds, &Effort::default());
-        Ok(fleet_answer(asked, (&fleet, &found), &names, unserved))
+        let partly = (found.solved.status == Status::Infeasible)
+            .then(|| mix(&fleet, Aim::Throughput, &bounds, &Effort::default()));
+        let most = partly.filter(|partly| partly.solved.values.is_some()).map(|partly| {
+            let tokens = |bucket: &Bucket| bucket.rate * bucket.osl as f64;
+            partly.parts.iter().map(|part| part.share * tokens(&fleet.buckets[part.bucket])).sum()
+        });
+        let answer = fleet_answer(asked, (&fleet, &found), &names, unserved);
+        Ok(FleetAnswer { most_output_tok_s: most, ..answer })
     }
 
     /// Flags and files together, with what was assumed.

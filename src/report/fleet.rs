@@ -131,6 +131,8 @@ pub struct FleetAnswer {
     pub conflict: Vec<String>,
     /// That is proved.
     pub irreducible: bool,
+    /// Where not all traffic can be served: most output tokens a second that can, with everything else kept.
+    pub most_output_tok_s: Option<f64>,
     /// The least single changes that help.
     pub helps: Vec<Help>,
     /// Traffic that no offer serves within the limits, and offers that serve nothing, with reasons.
@@ -199,6 +201,7 @@ pub fn fleet_answer(
         certificate: certificate(asked.aim, mix, (served, wanted)),
         conflict: why.conflict.clone(),
         irreducible: why.irreducible,
+        most_output_tok_s: None,
         helps: why.relaxations.iter().map(help).collect(),
         unserved,
         kinds: fleet.kinds.len() as u64,

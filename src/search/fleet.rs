@@ -157,8 +157,7 @@ fn state(fleet: &Fleet, aim: Aim, bounds: &Bounds) -> (Programme, Columns) {
             (0..buckets.len()).filter_map(|bucket| Some((bucket, load(bucket, kind)?))).collect();
         let all: f64 = loads.iter().map(|(_, load)| load).sum();
         let spare = i64::from(bounds.spare);
-        let available = supplies[kind.supply].available.map_or(MOST, |there| (there as i64).min(MOST));
-        let most = (all.ceil() as i64 + spare).clamp(0, available);
+        let most = (all.ceil() as i64 + spare).clamp(0, MOST);
         let cost = match aim {
             Aim::Cost => mills(kind),
             Aim::Devices => kind.devices as i64,

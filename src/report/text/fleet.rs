@@ -10,6 +10,8 @@ use crate::search::programme::solve::Prover;
 
 /// Rows of the traffic, at most.
 const ROWS: usize = 16;
+/// Gaps below that are those of numbers in floating point.
+const ROUNDING: f64 = 1e-6;
 
 /// The whole answer.
 pub fn table(answer: &FleetAnswer) -> String {
@@ -133,6 +135,16 @@ fn why(answer: &FleetAnswer) -> String {
     let proof = if answer.irreducible { "leaving out any one of them, the others can" } else { "" };
     let mut text = heading("What cannot all be kept", proof);
     text.extend(answer.conflict.iter().map(|group| bullet(group)));
+    if let Some(most) = answer.most_output_tok_s {
+        let wanted = answer.output_tok_s.1;
+        let share = percent(most / wanted);
+        text.push_str(&wrap(
+            &format!("At most {} of {} output tok/s can be served ({share}).", digits(most), digits(wanted)),
+            WIDTH,
+            2,
+            2,
+        ));
+    }
     if !answer.helps.is_empty() {
         text.push_str(&heading(
             "Any one of these would help",
@@ -173,7 +185,12 @@ fn certificate(answer: &FleetAnswer) -> String {
         let (value, unit) = (digits(value), &certificate.unit);
         text.push_str(&format!(": {value} {unit}, bound {} {unit}", digits(bound)));
         if let Some(gap) = certificate.gap {
-            text.push_str(&format!(", gap {} %", plain(gap * 100.0)));
+            let gap = if gap > 0.0 && gap < ROUNDING {
+                "0 % to rounding".into()
+            } else {
+                format!("{} %", plain(gap * 100.0))
+            };
+            text.push_str(&format!(", gap {gap}"));
         }
     }
     text.push_str(&format!(
