@@ -1,6 +1,7 @@
 //! The command line: flags to questions, answers to text. Knows no formula.
 
 pub mod ask;
+pub mod calibrate;
 pub mod catalog;
 pub mod estimate;
 pub mod explain;
@@ -12,6 +13,7 @@ pub mod question;
 pub mod recommend;
 pub mod reference;
 pub mod summary;
+pub mod validate;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -65,6 +67,10 @@ pub enum Command {
     Fleet(Box<fleet::FleetOf>),
     /// A model laid open: layers, operators, every tensor, KV layout, counts
     Inspect(inspect::Inspect),
+    /// Predictions held against a table of measurements
+    Validate(validate::Validate),
+    /// A runtime's factors refitted to measurements
+    Calibrate(calibrate::Calibrate),
     /// What is known: models, devices, systems, formats …
     Catalog(catalog::ListCatalog),
     /// JSON Schema of a file or a result
@@ -152,6 +158,8 @@ fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
         Some(Command::Recommend(command)) => command.run(&catalog),
         Some(Command::Fleet(command)) => command.run(&catalog),
         Some(Command::Inspect(command)) => command.run(&catalog),
+        Some(Command::Validate(command)) => command.run(&catalog),
+        Some(Command::Calibrate(command)) => command.run(&catalog),
         Some(Command::Catalog(command)) => command.run(&catalog),
         Some(Command::Schema(command)) => command.run(),
         Some(Command::Glossary(output)) => reference::glossary(&output),

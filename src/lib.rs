@@ -16,8 +16,8 @@
 //! | floor | module | is |
 //! |---|---|---|
 //! | 8 | [`cli`], [`store`] | files, terminal, network: the only input and output |
-//! | 7 | [`report`] | outcomes as text, JSON, CSV |
-//! | 6 | [`search`] | candidates, bounds, front, optimum |
+//! | 7 | [`report`], [`validate`] | outcomes as text, JSON, CSV; predictions held against measurements |
+//! | 6 | [`search`], [`calibrate`] | candidates, bounds, front, optimum; constants from measurements |
 //! | 5 | [`serving`] | operators → step → TTFT, TPOT, throughput, dollars, watts |
 //! | 4 | [`cost`] | one operator, one exchange, one memory |
 //! | 3 | [`plan`] | graph × degrees → sharded graph with exchanges, or why not |
@@ -50,6 +50,7 @@
 //! ([`search::aggregated`], [`search::split`]). Instances of several shapes fill the devices by an
 //! exact knapsack ([`search::packing`]). Tests compare the outcome with brute force.
 
+pub mod calibrate;
 pub mod cli;
 pub mod cost;
 pub mod graph;
@@ -60,3 +61,4 @@ pub mod search;
 pub mod serving;
 pub mod spec;
 pub mod store;
+pub mod validate;

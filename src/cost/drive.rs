@@ -5,13 +5,13 @@ use crate::graph::tensor::Role;
 use crate::plan::group::tiers;
 use crate::plan::shard::ROLES;
 use crate::quantity::datum::{Datum, Grade, Source};
-use crate::quantity::unit::{BYTE, COUNT};
+use crate::quantity::unit::{BYTE, COUNT, SECOND};
 use crate::spec::cluster::Cluster;
 use crate::spec::device::{Arithmetic, Device};
 use crate::spec::error::Error;
-use crate::spec::figure::{Dimension, Figure};
+use crate::spec::figure::{Dimension, Figure, Seconds};
 use crate::spec::format::Format;
-use crate::spec::runtime::{Constants, Runtime};
+use crate::spec::runtime::{Constants, Fitted, Runtime, ServingFit, Traits};
 
 /// Roles in the order of [`Role`], as format files name them.
 const ROLE_NAMES: [(Role, &str); ROLES] = [
@@ -32,11 +32,12 @@ const ROLE_NAMES: [(Role, &str); ROLES] = [
 
 /// Which roles `format` stores in its own way. Norms, biases, sinks, recurrences' small tensors and encoders it always
 /// leaves alone.
-pub fn quantised(format: &Format) -> [bool; ROLES] {
+pub fn quantised(format: &Format, dense: bool) -> [bool; ROLES] {
+    let leaves = format.dense_leaves.as_ref().filter(|_| dense).unwrap_or(&format.leaves);
     let mut roles = [true; ROLES];
     for (role, name) in ROLE_NAMES {
         let small = matches!(role, Role::Norm | Role::Bias | Role::Sink | Role::Recurrence | Role::Tower);
-        roles[role as usize] = !small && !format.leaves.iter().any(|left| left == name);
+        roles[role as usize] = !small && !leaves.iter().any(|left| left == name);
     }
     roles
 }
@@ -118,6 +119,30 @@ pub struct Drive<'a> {
     pub kv: &'a Format,
     /// The model's own dtype, for what the weight format leaves alone.
     pub native: &'a Format,
+    /// What of the model and its traffic the runtime's fit depends on.
+    pub traits: Traits,
+}
+
+/// `datum` as the runtime's fit changes it.
+fn fitted(drive: &Drive, of: Fitted, mut datum: Datum) -> Datum {
+    let Some(fit) = &drive.runtime.serving_fit else { return datum };
+    let family = &drive.cluster.device.family;
+    let times = fit.times(of, family, &drive.weights.id, &drive.traits);
+    // An efficiency falls as its time grows, and cannot pass the roofline.
+    let efficiency = matches!(
+        of,
+        Fitted::GemmCompute
+            | Fitted::GemmMemory
+            | Fitted::AttentionCompute
+            | Fitted::AttentionMemory
+            | Fitted::MoeCompute
+            | Fitted::MoeMemory
+            | Fitted::CollectiveBandwidth
+    );
+    datum.value = if efficiency { (datum.value / times).min(1.0) } else { datum.value * times };
+    datum.source.text =
+        format!("{} (in serving takes {times:.3} times as long: {})", datum.source.text, fit.source).into();
+    datum
 }
 
 impl Drive<'_> {
@@ -136,6 +161,12 @@ impl Drive<'_> {
         let reserve = &self.runtime.memory;
         let stated = |symbol, value, unit, text: &'static str| Datum::stated(symbol, value, unit, text);
         let logits = || stated("sampler_bytes", 4.0, BYTE, "logits in fp32");
+        let fit = |of, datum| fitted(self, of, datum);
+        let none = "the runtime's constants hold it already: nothing was fitted apart";
+        let extra = |of, symbol, pick: fn(&ServingFit) -> &Figure<Seconds>| match &self.runtime.serving_fit {
+            Some(found) => fit(of, pick(found).datum(symbol)),
+            None => stated(symbol, 0.0, SECOND, none),
+        };
         let chip = Chip {
             bandwidth: device.bandwidth()?.datum("memory_bandwidth"),
             weight_peak,
@@ -145,20 +176,48 @@ impl Drive<'_> {
             native_bytes: self.native.bits_per_element.datum("bytes_per_native_weight"),
             activation_bytes: self.native.bits_per_element.datum("bytes_per_activation"),
             kv_bytes: self.kv.bits_per_element.datum("bytes_per_kv_element"),
-            gemm_compute: fraction(&c.gemm_compute, "gemm_compute", &borrowed),
-            gemm_memory: fraction(&c.gemm_memory, "gemm_memory", &borrowed),
-            attention_compute: fraction(&c.attention_compute, "attention_compute", &borrowed),
-            attention_memory: fraction(&c.attention_memory, "attention_memory", &borrowed),
-            moe_compute: fraction(&c.moe_compute, "moe_compute", &borrowed),
-            moe_memory: fraction(&c.moe_memory, "moe_memory", &borrowed),
-            launch_per_layer: figure(&c.launch_per_layer, "launch_per_layer", &borrowed),
-            host_per_step: figure(&c.host_per_step, "host_per_step", &borrowed),
-            collective_latency: figure(&c.collective_latency, "collective_latency", &borrowed),
-            collective_bandwidth: fraction(&c.collective_bandwidth, "collective_bandwidth", &borrowed),
-            prefill_interference: figure(&c.prefill_interference, "prefill_interference", &borrowed),
-            request_overhead: self.runtime.scheduler.request_overhead.datum("request_overhead"),
-            prompt_queue: self.runtime.scheduler.prompt_queue.datum("prompt_queue"),
-            step_wait: self.runtime.scheduler.step_wait.datum("step_wait"),
+            gemm_compute: fit(Fitted::GemmCompute, fraction(&c.gemm_compute, "gemm_compute", &borrowed)),
+            gemm_memory: fit(Fitted::GemmMemory, fraction(&c.gemm_memory, "gemm_memory", &borrowed)),
+            attention_compute: fit(
+                Fitted::AttentionCompute,
+                fraction(&c.attention_compute, "attention_compute", &borrowed),
+            ),
+            attention_memory: fit(
+                Fitted::AttentionMemory,
+                fraction(&c.attention_memory, "attention_memory", &borrowed),
+            ),
+            moe_compute: fit(Fitted::MoeCompute, fraction(&c.moe_compute, "moe_compute", &borrowed)),
+            moe_memory: fit(Fitted::MoeMemory, fraction(&c.moe_memory, "moe_memory", &borrowed)),
+            launch_per_layer: fit(
+                Fitted::LaunchPerLayer,
+                figure(&c.launch_per_layer, "launch_per_layer", &borrowed),
+            ),
+            host_per_step: fit(Fitted::HostPerStep, figure(&c.host_per_step, "host_per_step", &borrowed)),
+            collective_latency: fit(
+                Fitted::CollectiveLatency,
+                figure(&c.collective_latency, "collective_latency", &borrowed),
+            ),
+            collective_bandwidth: fit(
+                Fitted::CollectiveBandwidth,
+                fraction(&c.collective_bandwidth, "collective_bandwidth", &borrowed),
+            ),
+            kernel_launch: extra(Fitted::KernelLaunch, "kernel_launch", |fit| &fit.kernel_launch),
+            quantised_launch: extra(Fitted::QuantisedLaunch, "quantised_launch", |fit| &fit.quantised_launch),
+            experts_launch: extra(Fitted::ExpertsLaunch, "experts_launch", |fit| &fit.experts_launch),
+            host_per_sequence: extra(Fitted::HostPerSequence, "host_per_sequence", |fit| {
+                &fit.host_per_sequence
+            }),
+            request_work: extra(Fitted::RequestWork, "request_work", |fit| &fit.request_work),
+            prefill_interference: fit(
+                Fitted::PrefillInterference,
+                figure(&c.prefill_interference, "prefill_interference", &borrowed),
+            ),
+            request_overhead: fit(
+                Fitted::RequestOverhead,
+                self.runtime.scheduler.request_overhead.datum("request_overhead"),
+            ),
+            prompt_queue: fit(Fitted::PromptQueue, self.runtime.scheduler.prompt_queue.datum("prompt_queue")),
+            step_wait: fit(Fitted::StepWait, self.runtime.scheduler.step_wait.datum("step_wait")),
             capacity: device.capacity()?.datum("memory_capacity"),
             utilization: reserve.utilization.datum("memory_utilization"),
             buffers: reserve.buffers.datum("runtime_buffers"),
@@ -178,7 +237,7 @@ impl Drive<'_> {
             chip,
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
-            quantised: quantised(self.weights),
+            quantised: quantised(self.weights, !self.traits.experts),
             max_sequences: self.runtime.max_sequences.as_ref().map(|f| f.datum("max_sequences")),
         })
     }

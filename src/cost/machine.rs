@@ -41,8 +41,18 @@ figures! {
         moe_memory,
         /// What a layer's kernels wait between them.
         launch_per_layer,
+        /// What each kernel of a layer waits for.
+        kernel_launch,
+        /// What each product of quantised weights waits for besides.
+        quantised_launch,
+        /// What routing to experts waits for, per layer.
+        experts_launch,
         /// What the host needs between steps.
         host_per_step,
+        /// What the host needs for each sequence of a step.
+        host_per_sequence,
+        /// What each request in flight adds to the wait for a first token.
+        request_work,
         /// What a collective takes however small it is.
         collective_latency,
         /// Fraction of the link rate that collectives reach.

@@ -6,8 +6,8 @@ use super::breakdown::Breakdown;
 use super::detail::detail;
 use super::number::{gib, limit as spell, time, word};
 use super::result::{
-    Answer, Asked, Assumption, Estimated, Feasibility, Figures, LowerFormat, Memory, Nearest, Plan,
-    PoolReport, Reported,
+    Answer, Asked, Assumption, Estimated, Feasibility, Figures, Intervals, LowerFormat, Memory, Nearest,
+    Plan, PoolReport, Reported,
 };
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
@@ -135,6 +135,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         memory: None,
         bottleneck: None,
         metrics: None,
+        intervals: None,
     };
     if !bare.violations.is_empty() {
         return bare;
@@ -147,6 +148,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         None => Feasibility::InVram,
     };
     let runs = short.is_empty();
+    let intervals = formats.interval.as_ref().filter(|_| runs && candidate.pools.len() == 1);
     let bound = || Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string();
     Reported {
         feasibility,
@@ -154,6 +156,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         memory: Some(memory(&evaluation.memory, evaluation.spilled, question, candidate)),
         bottleneck: runs.then(bound),
         metrics: runs.then(|| figures(&evaluation)),
+        intervals: intervals.map(|interval| Intervals::of(interval, &figures(&evaluation))),
         ..bare
     }
 }

@@ -8,6 +8,7 @@ use crate::quantity::datum::Grade;
 use crate::search::candidate::Duty;
 use crate::search::outcome::{Census, Status};
 use crate::spec::objective::{Aim, Limits, Metric};
+use crate::spec::runtime::{Interval, Near};
 
 /// The answer to a question.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -114,6 +115,52 @@ pub struct Reported {
     pub bottleneck: Option<String>,
     /// What it is judged by; null when it cannot run.
     pub metrics: Option<Figures>,
+    /// How far off they may be; null where nothing was measured to tell by.
+    pub intervals: Option<Intervals>,
+}
+
+/// Where a figure lies: four times in five from p10 to p90.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct Quantiles {
+    /// One in ten lies below.
+    pub p10: f64,
+    /// Half lie below.
+    pub p50: f64,
+    /// One in ten lies above.
+    pub p90: f64,
+}
+
+/// How far off the metrics may be.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Intervals {
+    /// How near the deployment is to what was measured.
+    pub near: Near,
+    /// Time to first token.
+    pub ttft_ms: Quantiles,
+    /// Time per output token after the first.
+    pub tpot_ms: Quantiles,
+    /// Output tokens per second of the deployment.
+    pub output_tok_s: Quantiles,
+    /// What the intervals were taken from.
+    pub source: String,
+}
+
+impl Intervals {
+    /// The intervals around `figures`.
+    pub fn of(interval: &Interval, figures: &Figures) -> Intervals {
+        let around = |value: f64, [p10, p50, p90]: [f64; 3]| Quantiles {
+            p10: value * p10,
+            p50: value * p50,
+            p90: value * p90,
+        };
+        Intervals {
+            near: interval.near,
+            ttft_ms: around(figures.ttft_ms, interval.ttft),
+            tpot_ms: around(figures.tpot_ms, interval.tpot),
+            output_tok_s: around(figures.output_tok_s, interval.throughput),
+            source: interval.source.clone(),
+        }
+    }
 }
 
 /// How the model lies on the devices.

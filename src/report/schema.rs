@@ -17,6 +17,7 @@ use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
+use crate::validate::summary::Validation;
 
 /// Makes a schema from a type.
 pub type Make = fn() -> Schema;
@@ -39,6 +40,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("recommend-hardware", || schema_for!(Served)),
     ("fleet", || schema_for!(FleetFile)),
     ("fleet-result", || schema_for!(FleetAnswer)),
+    ("validate", || schema_for!(Validation)),
     ("inspect", || schema_for!(Inspected)),
 ];
 

@@ -1,6 +1,7 @@
 //! A deployment under study: pools of instances, their loads, their formats.
 
 use super::question::{Question, Traffic};
+use crate::cost::machine::Machine;
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Read;
@@ -9,7 +10,7 @@ use crate::serving::evaluate::{Evaluation, Pool, aggregated};
 use crate::serving::instance::Instance;
 use crate::serving::round::prefill;
 use crate::serving::step::Watch;
-use crate::serving::terms::{Load, Offload};
+use crate::serving::terms::{Demand, Load, Offload, Terms};
 
 /// What a pool does.
 #[derive(
@@ -85,23 +86,36 @@ impl Candidate {
         let terms = question.stated.read(read);
         let demand = question.traffic.demand(read);
         let instances = self.instances(question);
-        let mut prompt = None;
-        let mut pools = Vec::new();
-        for (pool, instance) in self.pools.iter().zip(&instances) {
-            // A pool that only decodes takes its prompts from the pool before it.
-            let own = match prompt {
-                Some(prompt) if pool.duty == Duty::Decode => prompt,
-                _ => prefill(read, instance, &machine, &terms, watch),
-            };
-            prompt = Some(own);
-            let load = Load { concurrency: pool.concurrency, offload: self.offload };
-            pools.push(Pool { instance, replicas: pool.replicas, prompt: own, load });
+        evaluate(read, &self.pools, &instances, self.offload, (&machine, &terms, &demand), watch)
+    }
+}
+
+/// Evaluates pools whose `instances` are laid out already.
+pub fn evaluate<R: Read>(
+    read: &R,
+    plans: &[PoolPlan],
+    instances: &[impl std::borrow::Borrow<Instance>],
+    offload: Offload,
+    (machine, terms, demand): (&Machine<Qty<R::N>>, &Terms<Qty<R::N>>, &Demand<Qty<R::N>>),
+    watch: &mut impl Watch<R::N>,
+) -> Evaluation<Qty<R::N>> {
+    let mut prompt = None;
+    let mut pools = Vec::new();
+    for (pool, instance) in plans.iter().zip(instances) {
+        let instance = instance.borrow();
+        // A pool that only decodes takes its prompts from the pool before it.
+        let own = match prompt {
+            Some(prompt) if pool.duty == Duty::Decode => prompt,
+            _ => prefill(read, instance, machine, terms, watch),
+        };
+        prompt = Some(own);
+        let load = Load { concurrency: pool.concurrency, offload };
+        pools.push(Pool { instance, replicas: pool.replicas, prompt: own, load });
+    }
+    match &pools[..] {
+        [front, back] if plans[0].duty == Duty::Prefill => {
+            split(read, front, back, machine, terms, demand, watch)
         }
-        match &pools[..] {
-            [front, back] if self.pools[0].duty == Duty::Prefill => {
-                split(read, front, back, &machine, &terms, &demand, watch)
-            }
-            pools => aggregated(read, pools, &machine, &terms, &demand, watch),
-        }
+        pools => aggregated(read, pools, machine, terms, demand, watch),
     }
 }

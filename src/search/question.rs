@@ -14,7 +14,7 @@ use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
 use crate::spec::objective::{Aim, Limits, Metric};
-use crate::spec::runtime::Runtime;
+use crate::spec::runtime::{Interval, Runtime};
 
 /// Weights and cache in certain formats, on the machine that computes them.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Formats {
     pub block: Option<u64>,
     /// Its figures, with their sources.
     pub machine: Machine<Datum>,
+    /// How far off predictions may be, where that was measured.
+    pub interval: Option<Interval>,
     plain: Machine<Qty<f64>>,
 }
 
@@ -34,7 +36,14 @@ impl Formats {
     /// The machine in both readings.
     pub fn new(weights: &Format, kv: &Format, machine: Machine<Datum>) -> Formats {
         let plain = machine.read(&Plain);
-        Formats { weights: weights.id.clone(), kv: kv.id.clone(), block: weights.block, machine, plain }
+        Formats {
+            weights: weights.id.clone(),
+            kv: kv.id.clone(),
+            block: weights.block,
+            machine,
+            interval: None,
+            plain,
+        }
     }
 
     /// The machine as the search reads it.

@@ -86,11 +86,12 @@ fn share<R: Read>(
     let prompt =
         offloaded(read, instance, pool.prompt, terms, spilled.filter(|_| load.offload != Offload::Kv));
     let round = decode(read, instance, machine, terms, &load, spilled, watch);
-    let turns = (machine.chip.prefill_interference * round.slots / terms.osl).is(&TURNS);
+    let turns = (machine.chip.prefill_interference * (round.slots - 1.0) / terms.osl).is(&TURNS);
     let tpot = (round.cycle + turns * prompt.slowest).is(&TPOT).at(format_args!("tpot"));
     let chip = &machine.chip;
     let ahead = (chip.prompt_queue * round.slots.pow(Qty::from(0.5))).is(&AHEAD);
-    let waiting = chip.request_overhead + chip.step_wait * round.cycle;
+    let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));
+    let waiting = chip.request_overhead + chip.step_wait * round.cycle + flying * chip.request_work;
     let ttft = (waiting + prompt.total + ahead * prompt.slowest).is(&TTFT).at(format_args!("ttft"));
     let whole = e2e(ttft, tpot, terms.osl);
     let replicas = read.count(Count::plan("replicas", replicas));
@@ -107,7 +108,7 @@ fn share<R: Read>(
     let stages = read.count(Count::plan("pp", instance.plan.pp));
     let prompts = round.slots / terms.osl;
     let work =
-        |steps: Qty<R::N>, prompt: Qty<R::N>| busy(round.flying * steps + prompts * prompt, stages, tpot);
+        |steps: Qty<R::N>, prompt: Qty<R::N>| busy(round.flying * steps + prompts * prompt, stages, whole / terms.osl);
     let computing = work(round.step.computing, prompt.computing);
     let moving = work(round.step.moving, prompt.moving);
     let drawn = terms.draw.as_ref().map(|draw| watts(devices, computing, moving, draw));
@@ -223,7 +224,7 @@ crate::formulas! {
     TURNS {
         symbol: "prefill_turns",
         unit: COUNT,
-        why: "each request in flight brings one prompt in osl steps; a prompt delays the others kappa times its own time",
+        why: "each other request in flight brings one prompt in osl steps, which delays this one kappa times its own time",
         cite: "mean-value analysis of continuous batching; kappa fitted on published serving measurements",
     }
     TPOT {

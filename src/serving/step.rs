@@ -5,6 +5,7 @@ use crate::cost::batch::Batch;
 use crate::cost::machine::Machine;
 use crate::cost::roofline::Cost;
 use crate::cost::task::price;
+use crate::graph::operator::Operator;
 use crate::plan::collective::Collective;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{ShardedBlock, Step, Task};
@@ -79,12 +80,37 @@ fn layer<R: Read>(
     }
     let kernels = sum.time + running;
     let time = if launch {
-        watch.wait(phase, "launches", block.layers.value, machine.chip.launch_per_layer);
-        kernels + machine.chip.launch_per_layer
+        let launches = launches(read, block, machine);
+        watch.wait(phase, "launches", block.layers.value, launches);
+        kernels + launches
     } else {
         kernels
     };
     Layer { time: time.is(&LAYER).at(format_args!("{}/{}", phase.name(), block.name)), ..sum }
+}
+
+/// What a layer's kernels wait, all together.
+fn launches<R: Read>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
+    let computed = || {
+        block.steps.iter().filter_map(|step| match &step.task {
+            Task::Compute { operator, role, .. } => Some((operator, machine.quantised[*role as usize])),
+            Task::Exchange(_) => None,
+        })
+    };
+    let number = |symbol, of: &dyn Fn(&Operator, bool) -> bool| {
+        let value = computed().filter(|(operator, quantised)| of(operator, *quantised)).count() as u64;
+        read.count(Count::derived(symbol, value, "operators of this layer"))
+    };
+    // A sum is fused with the norm that follows it.
+    let kernels = number("kernels", &|operator, _| !matches!(operator, Operator::Add { .. }));
+    let quantised = number("quantised_products", &|operator, quantised| {
+        use Operator::{Experts, LatentAttention, Linear};
+        quantised && matches!(operator, Linear { .. } | Experts { .. } | LatentAttention { .. })
+    });
+    let experts = number("expert_groups", &|operator, _| matches!(operator, Operator::Experts { .. }));
+    let chip = &machine.chip;
+    let gaps = chip.launch_per_layer + kernels * chip.kernel_launch + quantised * chip.quantised_launch;
+    (gaps + experts * chip.experts_launch).is(&LAUNCHES)
 }
 
 /// Prices one step of `instance` in `phase`.
@@ -127,11 +153,13 @@ pub fn step<R: Read>(
             model.blocks.iter().zip(&blocks).map(|(sharded, block)| read.count(sharded.layers) * pick(block));
         layers.fold(pick(&embedding) + pick(&head), |a, b| a + b)
     };
-    watch.wait(phase, "host", 1, machine.chip.host_per_step);
+    let sequences = batch.sequences * read.count(Count::plan("dp", instance.plan.dp));
+    let host = (machine.chip.host_per_step + sequences * machine.chip.host_per_sequence).is(&HOST);
+    watch.wait(phase, "host", 1, host);
     let path = format_args!("{}", phase.name());
     StepTime {
-        total: (machine.chip.host_per_step + total).is(&TOTAL).at(path),
-        slowest: (machine.chip.host_per_step + slowest).is(&SLOWEST).at(path),
+        total: (host + total).is(&TOTAL).at(path),
+        slowest: (host + slowest).is(&SLOWEST).at(path),
         computing: over(|layer| layer.computing).is(&COMPUTING).at(path),
         moving: over(|layer| layer.moving).is(&MOVING).at(path),
     }
@@ -159,6 +187,18 @@ pub fn batch<R: Read>(
 }
 
 crate::formulas! {
+    LAUNCHES {
+        symbol: "layer_launches",
+        unit: SECOND,
+        why: "each kernel is launched, activations are quantised before products of quantised weights, and tokens are routed before experts",
+        cite: "operators of the model graph counted; times fitted on published serving measurements, per runtime",
+    }
+    HOST {
+        symbol: "host_time",
+        unit: SECOND,
+        why: "the host schedules each step and handles each of its sequences",
+        cite: "fitted on published serving measurements, per runtime",
+    }
     LAYER {
         symbol: "layer_time",
         unit: SECOND,

@@ -30,6 +30,8 @@ pub struct Format {
     /// Roles kept in the model's own dtype: `embedding`, `lm_head`, `norm`, `router`, `attention` …
     #[serde(default)]
     pub leaves: Vec<String>,
+    /// The same for models without experts, where their checkpoints differ.
+    pub dense_leaves: Option<Vec<String>>,
     /// Why these.
     pub leaves_note: Option<String>,
     /// Arithmetics that can compute it, best first: the first that the device has is used, the

@@ -237,6 +237,9 @@ pub struct Workload {
     /// Prompt tokens that every request shares and that a cache holds already.
     #[serde(default)]
     pub prefix: u64,
+    /// Whether all requests have exactly these lengths, as benchmarks may: they then move in step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub equal_lengths: bool,
     /// Requests in flight over the whole deployment; chosen by the search where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,

@@ -43,8 +43,179 @@ pub struct Runtime {
     pub memory: Reserve,
     /// How near to the roofline it comes, per device.
     pub constants: Vec<Constants>,
+    /// How measured servers differ from the constants; absent where none was fitted.
+    pub serving_fit: Option<ServingFit>,
     /// Remarks.
     pub notes: Option<String>,
+}
+
+/// What a fit on published serving measurements adds to the constants.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServingFit {
+    /// The data, their number and what error is left.
+    pub source: String,
+    /// What each kernel of a layer waits for.
+    pub kernel_launch: Figure<Seconds>,
+    /// What each product of quantised weights waits for besides: activations are quantised first.
+    pub quantised_launch: Figure<Seconds>,
+    /// What routing to experts waits for, per layer.
+    pub experts_launch: Figure<Seconds>,
+    /// What the host needs for each sequence of a step.
+    pub host_per_sequence: Figure<Seconds>,
+    /// What each request in flight adds to the wait for a first token.
+    pub request_work: Figure<Seconds>,
+    /// Devices of the data of this runtime.
+    pub measured_on: Vec<String>,
+    /// Devices of the data of any runtime.
+    pub measured_anywhere: Vec<String>,
+    /// How far what is measured lies from what is predicted, nearest first.
+    pub intervals: Vec<Interval>,
+    /// Factors on the time that a constant stands for; all that hold are multiplied.
+    pub factors: Vec<Factor>,
+}
+
+/// How near a question is to what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Near {
+    /// Device, runtime, weight format and kind of attention were measured together.
+    Measured,
+    /// Device and runtime were.
+    HardwareAndRuntime,
+    /// The device was, under another runtime.
+    Hardware,
+    /// Other devices of its maker were.
+    Vendor,
+    /// Nothing like it was.
+    Nothing,
+}
+
+/// Quantiles of measured over predicted, over data that was left out of the fit: p10, p50, p90.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// For questions this near.
+    pub near: Near,
+    /// Of the time to first token.
+    pub ttft: [f64; 3],
+    /// Of the time per output token.
+    pub tpot: [f64; 3],
+    /// Of the output rate.
+    pub throughput: [f64; 3],
+    /// The data, their number and what error is left.
+    pub source: String,
+}
+
+/// A factor on the time that one constant stands for, where its conditions hold.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Factor {
+    /// The constant.
+    pub of: Fitted,
+    /// The generation.
+    pub family: Option<String>,
+    /// The weight format.
+    pub weight_format: Option<String>,
+    /// The kind of attention.
+    pub attention: Option<AttentionKind>,
+    /// Whether all requests have the same lengths.
+    pub equal_lengths: Option<bool>,
+    /// How many times as long it takes.
+    pub times: f64,
+}
+
+/// Constants that a fit may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Fitted {
+    GemmCompute,
+    GemmMemory,
+    AttentionCompute,
+    AttentionMemory,
+    MoeCompute,
+    MoeMemory,
+    CollectiveLatency,
+    CollectiveBandwidth,
+    LaunchPerLayer,
+    KernelLaunch,
+    QuantisedLaunch,
+    ExpertsLaunch,
+    HostPerStep,
+    HostPerSequence,
+    PrefillInterference,
+    RequestOverhead,
+    PromptQueue,
+    StepWait,
+    RequestWork,
+}
+
+/// Kinds of attention that runtimes have kernels of their own for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttentionKind {
+    /// Over all that came before.
+    Full,
+    /// Some layers only over a window.
+    Sliding,
+    /// Over a compressed latent.
+    Latent,
+}
+
+/// What of a model and its traffic the factors depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// Its attention.
+    pub attention: AttentionKind,
+    /// Whether it routes to experts.
+    pub experts: bool,
+    /// Whether all requests have the same lengths.
+    pub equal_lengths: bool,
+}
+
+impl Factor {
+    /// Whether its conditions hold.
+    pub fn holds(&self, family: &str, weight_format: &str, traits: &Traits) -> bool {
+        let is = |stated: &Option<String>, name: &str| stated.as_deref().is_none_or(|s| s == name);
+        is(&self.family, family)
+            && is(&self.weight_format, weight_format)
+            && self.attention.is_none_or(|kind| kind == traits.attention)
+            && self.equal_lengths.is_none_or(|equal| equal == traits.equal_lengths)
+    }
+}
+
+impl ServingFit {
+    /// How near a question is to what was measured.
+    pub fn near(&self, device: &Device, weight_format: &str, traits: &Traits) -> Near {
+        let cell = |f: &Factor| {
+            f.family.as_ref() == Some(&device.family)
+                && f.weight_format.as_deref() == Some(weight_format)
+                && f.attention == Some(traits.attention)
+        };
+        let maker = format!("{}-", device.vendor);
+        if self.measured_on.contains(&device.id) {
+            if self.factors.iter().any(cell) { Near::Measured } else { Near::HardwareAndRuntime }
+        } else if self.measured_anywhere.contains(&device.id) {
+            Near::Hardware
+        } else if self.measured_anywhere.iter().any(|id| id.starts_with(&maker)) {
+            Near::Vendor
+        } else {
+            Near::Nothing
+        }
+    }
+
+    /// How far off predictions may be for a question like this.
+    pub fn interval(&self, device: &Device, weight_format: &str, traits: &Traits) -> Option<&Interval> {
+        let near = self.near(device, weight_format, traits);
+        self.intervals.iter().find(|interval| interval.near == near)
+    }
+
+    /// How many times as long `of` takes than its constant says.
+    pub fn times(&self, of: Fitted, family: &str, weight_format: &str, traits: &Traits) -> f64 {
+        let holds = |f: &&Factor| f.of == of && f.holds(family, weight_format, traits);
+        self.factors.iter().filter(holds).map(|factor| factor.times).product()
+    }
 }
 
 /// Formats that a runtime does not run on some generations.

@@ -3,10 +3,14 @@
 use super::problem::Problem;
 use crate::cost::drive::Drive;
 use crate::quantity::datum::Datum;
+use crate::graph::operator::Operator;
+use crate::graph::reach::Reach;
+use crate::plan::legal::has_experts;
 use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
 use crate::serving::terms::{Lengths, Stated};
 use crate::spec::error::Error;
+use crate::spec::runtime::{AttentionKind, Traits};
 use crate::spec::scenario::Offload;
 
 impl Problem {
@@ -24,8 +28,14 @@ impl Problem {
                     weights: &weights.format,
                     kv: &kv.format,
                     native: &self.native.format,
+                    traits: self.traits(),
                 };
-                formats.push(Formats::new(&weights.format, &kv.format, drive.machine()?));
+                let mut pair = Formats::new(&weights.format, &kv.format, drive.machine()?);
+                let fit = self.runtime.serving_fit.as_ref();
+                let device = &self.cluster.device;
+                pair.interval =
+                    fit.and_then(|fit| fit.interval(device, &weights.format.id, &drive.traits)).cloned();
+                formats.push(pair);
             }
         }
         let mut question = Question::new(
@@ -61,6 +71,24 @@ impl Problem {
             electricity: economics.electricity.datum("electricity"),
             pue: economics.pue.datum("pue"),
         }))
+    }
+
+    /// What of the model and its traffic a runtime's fit depends on.
+    pub fn traits(&self) -> Traits {
+        let operators =
+            || self.graph.blocks.iter().flat_map(|b| b.graph.node_weights()).map(|node| &node.operator);
+        let latent = operators().any(|o| matches!(o, Operator::LatentAttention { .. }));
+        let bounded = |reach: &Reach| matches!(reach, Reach::Window(_) | Reach::Chunk(_));
+        let sliding = operators().any(|o| matches!(o, Operator::Attention { reach, .. } if bounded(reach)));
+        Traits {
+            attention: match (latent, sliding) {
+                (true, _) => AttentionKind::Latent,
+                (false, true) => AttentionKind::Sliding,
+                (false, false) => AttentionKind::Full,
+            },
+            experts: has_experts(&self.graph),
+            equal_lengths: self.workload.equal_lengths,
+        }
     }
 
     fn traffic(&self) -> Traffic {

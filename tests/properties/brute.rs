@@ -106,6 +106,8 @@ pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
     let mut known = Vec::new();
     for laid in laid {
         for replicas in 1..=room(question, laid.shape.plan.devices()) {
+            // Under a rate no more requests are in flight than it takes to carry it.
+            let mut carried = false;
             for load in 1..=laid.shape.fits {
                 let point = laid.at(replicas, load);
                 let asked = match question.traffic {
@@ -113,7 +115,11 @@ pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
                     Traffic::InFlight(requests) => {
                         load == requests.div_ceil(replicas) && replicas <= requests
                     }
-                    Traffic::Rate(rate) => replicas as f64 * load as f64 / point[place(Metric::E2e)] >= rate,
+                    Traffic::Rate(rate) => {
+                        let before = carried;
+                        carried |= replicas as f64 * load as f64 / point[place(Metric::E2e)] >= rate;
+                        carried && !before
+                    }
                 };
                 if asked && question.missed(&point).is_none() {
                     let pools = vec![pool(laid, Duty::Both, replicas, load)];

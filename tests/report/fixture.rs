@@ -84,6 +84,7 @@ fn candidate(apart: bool, speed: f64) -> Reported {
             tok_per_joule: Some(2.0 * speed),
             max_context_tokens: 12_345.0,
         }),
+        intervals: None,
     }
 }
 

@@ -12,7 +12,7 @@ const FLOORS: [&[&str]; 9] = [
     &["cost"],
     &["serving"],
     &["search", "calibrate"],
-    &["report"],
+    &["report", "validate"],
     &["main", "lib", "cli", "http", "store"],
 ];
 

@@ -2,7 +2,7 @@
 
 use super::page::heading;
 use crate::report::number::{digits, limit as spell, percent, time};
-use crate::report::result::{Asked, Reported};
+use crate::report::result::{Asked, Intervals, Quantiles, Reported};
 use crate::report::table::grouped;
 use crate::search::candidate::Duty;
 
@@ -26,6 +26,10 @@ pub fn metrics(best: &Reported, asked: &Asked) -> String {
     let limits = &asked.limits;
     let answering = if best.plan.decode.duty == Duty::Decode { "decode instance" } else { "instance" };
     let each = best.plan.decode.concurrency_per_replica;
+    let between = |pick: fn(&Intervals) -> Quantiles, spell: fn(f64) -> String| {
+        let found = best.intervals.as_ref().map(pick);
+        found.map(|q| format!("; 4 in 5: {} to {}", spell(q.p10), spell(q.p90))).unwrap_or_default()
+    };
     let unknown = || ("unknown".to_string(), String::new());
     let (cost, cost_note) = m.usd_per_mtok.map_or_else(unknown, |usd| {
         let total = m.usd_per_mtok_total.map_or_else(|| "unknown".to_string(), digits);
@@ -44,8 +48,8 @@ pub fn metrics(best: &Reported, asked: &Asked) -> String {
         against(m.tpot_ms, limits.tpot)
     };
     let rows = [
-        ("TTFT", time(m.ttft_ms), against(m.ttft_ms, limits.ttft)),
-        ("TPOT", time(m.tpot_ms), tpot_note),
+        ("TTFT", time(m.ttft_ms), against(m.ttft_ms, limits.ttft) + &between(|i| i.ttft_ms, time)),
+        ("TPOT", time(m.tpot_ms), tpot_note + &between(|i| i.tpot_ms, time)),
         ("E2E", time(m.e2e_ms), against(m.e2e_ms, limits.e2e)),
         (
             "output",
@@ -54,7 +58,7 @@ pub fn metrics(best: &Reported, asked: &Asked) -> String {
                 "{} tok/s per device, {} tok/s per user",
                 digits(m.output_tok_s_per_device),
                 digits(m.output_tok_s_per_user)
-            ),
+            ) + &between(|i| i.output_tok_s, digits),
         ),
         ("cost", cost, cost_note),
         ("power", power, power_note),

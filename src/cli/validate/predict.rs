@@ -1,0 +1,232 @@
+//! From measured rows to predictions: names resolved, deployments laid out, each once for all rows that share them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::calibrate::posed::Posed;
+use crate::graph::model::ModelGraph;
+use crate::plan::legal::{check, has_experts};
+use crate::plan::parallel::ParallelPlan;
+use crate::search::candidate::{Duty, PoolPlan};
+use crate::search::question::Question;
+use crate::search::shape::cuts;
+use crate::serving::instance::Instance;
+use crate::serving::terms::Lengths;
+use crate::spec::error::Error;
+use crate::spec::runtime::Traits;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::problem::Problem;
+use crate::validate::measured::{Degrees, Measured};
+use crate::validate::summary::{Held, Prediction};
+
+/// Names of runtimes as published tables spell them, and what they are here.
+const RUNTIMES: [(&str, &str); 7] = [
+    ("llama-server", "llama.cpp"),
+    ("llama.cpp-rocwmma", "llama.cpp"),
+    ("llama.cpp-vulkan", "llama.cpp"),
+    ("ollama", "llama.cpp"),
+    ("mlx-lm", "mlx"),
+    ("mlx-vlm", "mlx"),
+    ("vllm-mlx", "mlx"),
+];
+
+/// Names of weight formats as published tables spell them, in small letters, and the nearest here.
+const FORMATS: [(&str, &str); 20] = [
+    ("f16", "fp16"),
+    ("f32", "fp16"),
+    ("q8", "gguf-q8_0"),
+    ("mxfp4_moe", "gguf-mxfp4_moe"),
+    ("q2_k_xl", "gguf-q2_k"),
+    ("q3_k_xl", "gguf-q3_k_m"),
+    ("q4_k_xl", "gguf-q4_k_m"),
+    ("q5_k_xl", "gguf-q5_k_m"),
+    ("q6_k_xl", "gguf-q6_k"),
+    ("q8_k_xl", "gguf-q8_0"),
+    ("3bit", "mlx-3bit"),
+    ("4bit", "mlx-4bit"),
+    ("8bit", "mlx-8bit"),
+    ("4bit g32", "mlx-4bit"),
+    ("gptq-int4", "int4-gptq"),
+    ("gptq-int8", "int8-w8a16"),
+    ("int4", "int4-awq"),
+    ("awq-int4", "int4-awq"),
+    ("awq", "int4-awq"),
+    ("mxfp4", "mxfp4"),
+];
+
+fn known<'a>(table: &'a [(&str, &str)], name: &'a str) -> &'a str {
+    table.iter().find(|(published, _)| *published == name).map_or(name, |(_, here)| here)
+}
+
+/// A runtime's name without the backend in brackets.
+pub fn runtime(published: &str) -> String {
+    let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
+    known(&RUNTIMES, &name).to_owned()
+}
+
+fn format(published: &str) -> String {
+    let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
+    let name = name.trim_start_matches("ud-").trim_start_matches("mlx-");
+    known(&FORMATS, name).to_owned()
+}
+
+/// What rows share: the question, but for lengths and load.
+type Key = (String, String, u64, String, String, String, bool);
+
+/// A row made ready, with the question that holds its machine.
+pub struct Ready {
+    /// The question of all rows of its kind.
+    pub question: Arc<Question>,
+    /// What a runtime's fit depends on.
+    pub traits: Traits,
+    /// The deployment.
+    pub posed: Posed,
+}
+
+/// Makes every row ready, or says why it cannot be.
+pub fn ready(catalog: &Catalog, rows: &[Measured]) -> Vec<Result<Ready, String>> {
+    let mut kinds = HashMap::<Key, Vec<usize>>::new();
+    for (at, row) in rows.iter().enumerate() {
+        let key = (
+            row.model.clone(),
+            row.hardware.clone(),
+            devices(row),
+            runtime(&row.runtime),
+            format(&row.weight_format),
+            format(&row.kv_format),
+            row.equal_lengths,
+        );
+        kinds.entry(key).or_default().push(at);
+    }
+    let mut found: Vec<_> = kinds
+        .into_par_iter()
+        .flat_map_iter(|(key, rows_of_kind)| {
+            let question = question(catalog, &key).map(|(question, traits)| (Arc::new(question), traits));
+            let mut laid = HashMap::new();
+            let of = |at: usize| {
+                let (question, traits) = question.clone().map_err(|error| reason(&error))?;
+                let posed = pose(&question, &rows[at], &mut laid)?;
+                Ok(Ready { question, traits, posed })
+            };
+            rows_of_kind.iter().copied().map(of).zip(rows_of_kind.clone()).collect::<Vec<_>>()
+        })
+        .collect();
+    found.sort_by_key(|(_, at)| *at);
+    found.into_iter().map(|(ready, _)| ready).collect()
+}
+
+fn reason(error: &Error) -> String {
+    format!("{}: {}", error.key, error.found)
+}
+
+/// Devices of the whole deployment: as stated, else what the degrees multiply to.
+fn devices(row: &Measured) -> u64 {
+    let least: u64 =
+        row.pools.iter().map(|pool| pool.workers.unwrap_or(1) * pool.tp * pool.pp * pool.dp).sum();
+    row.devices.unwrap_or(0).max(least).max(1)
+}
+
+fn question(catalog: &Catalog, key: &Key) -> Result<(Question, Traits), Error> {
+    let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths) = key;
+    let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let ask = |hardware: String| {
+        let scenario = Scenario {
+            model: Some(model.clone()),
+            hardware: Some(hardware),
+            runtime: Some(runtime.clone()),
+            weight_format: stated(weight_format),
+            kv_format: stated(kv_format),
+            concurrency: Some(1),
+            ..Scenario::default()
+        };
+        Problem::resolve(catalog, &scenario)
+    };
+    // What is more than a node is nodes of eight, the last one perhaps not full.
+    let mut problem = ask(format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
+        "devices_per_node" => ask(format!("{}x8x{hardware}", devices.div_ceil(8))),
+        _ => Err(fault),
+    })?;
+    problem.workload.equal_lengths = *equal_lengths;
+    Ok((problem.question()?, problem.traits()))
+}
+
+fn plan(graph: &ModelGraph, degrees: &Degrees) -> Result<ParallelPlan, String> {
+    let Degrees { tp, pp, dp, ep, .. } = *degrees;
+    let (ep, whole) = if has_experts(graph) { (ep, tp * dp) } else { (1, tp) };
+    if !whole.is_multiple_of(ep) {
+        return Err(format!("degrees: ep {ep} does not divide tp x dp = {whole}"));
+    }
+    Ok(ParallelPlan { tp, pp, dp, cp: 1, ep, moe_tp: whole / ep, sp: false })
+}
+
+type Laid = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>>;
+
+fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, String> {
+    let devices = devices(row);
+    let mut pools = Vec::new();
+    let mut instances = Vec::new();
+    for (number, degrees) in row.pools.iter().enumerate() {
+        let plan = plan(&question.graph, degrees)?;
+        let (stages, instance) = laid.entry(plan).or_insert_with(|| lay(question, plan)).clone()?;
+        let alone = row.pools.len() == 1;
+        let replicas = match degrees.workers {
+            _ if alone => (devices / plan.devices()).max(1),
+            Some(workers) => workers.max(1),
+            // Of pools whose workers are not counted one of each is taken.
+            None => 1,
+        };
+        let duty = [Duty::Prefill, Duty::Decode][number];
+        let concurrency = row.concurrency.div_ceil(replicas);
+        pools.push(PoolPlan {
+            duty: if alone { Duty::Both } else { duty },
+            plan,
+            stages,
+            replicas,
+            concurrency,
+        });
+        instances.push(instance);
+    }
+    let lengths = Lengths { isl: row.isl + row.depth, osl: row.osl, prefix: row.depth };
+    Ok(Posed { pools, instances, lengths, concurrency: row.concurrency })
+}
+
+fn lay(question: &Question, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
+    // What was measured did run: only what cannot be laid out at all is refused.
+    let limits =
+        crate::plan::legal::Limits { devices: u64::MAX, domain: u64::MAX, block: None, runtime: None };
+    check(&question.graph, &plan, &limits).map_err(|why| format!("plan: {why}"))?;
+    let stages = cuts(question, plan).swap_remove(0);
+    let instance = Instance::new(&question.graph, plan, stages.clone(), question.tiers());
+    Ok((stages, Arc::new(instance)))
+}
+
+/// Predicts every row.
+pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
+    let ready = ready(catalog, &rows);
+    let paired: Vec<_> = rows.into_iter().zip(ready).collect();
+    paired
+        .into_par_iter()
+        .map(|(measured, ready)| {
+            let predicted = ready.map(|ready| {
+                let made = ready.posed.evaluate(ready.question.formats[0].plain(), &mut ());
+                let first = if measured.single_stream { made.prefill.total } else { made.metrics.ttft };
+                let (ttft_ms, tpot_ms) = (first.value() * 1e3, made.metrics.tpot.value() * 1e3);
+                // Intervals stem from aggregated serving.
+                let serving = measured.pools.len() == 1 && !measured.single_stream;
+                let interval = ready.question.formats[0].interval.as_ref().filter(|_| serving);
+                let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
+                Prediction {
+                    ttft_ms,
+                    tpot_ms,
+                    ttft_interval: interval.map(|found| around(ttft_ms, found.ttft)),
+                    tpot_interval: interval.map(|found| around(tpot_ms, found.tpot)),
+                    devices: ready.posed.devices(),
+                }
+            });
+            Held { measured, predicted }
+        })
+        .collect()
+}

@@ -1,0 +1,51 @@
+//! Reads a table of measurements.
+
+use std::path::Path;
+
+use crate::spec::error::Error;
+use crate::store::file;
+use crate::validate::measured::{Measured, Record};
+
+/// The rows of the table at `path`.
+///
+/// # Errors
+/// The file cannot be read, or a row is no measurement: says which.
+pub fn read(path: &Path) -> Result<Vec<Measured>, Error> {
+    let text = file::read(path)?;
+    rows(&text).map_err(|fault| fault.in_file(path.display().to_string()))
+}
+
+fn rows(text: &str) -> Result<Vec<Measured>, Error> {
+    let broken = |fault: csv::Error| {
+        Error::new("", fault.to_string(), "comma-separated rows under a header", "mend that line")
+    };
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().map_err(broken)?.clone();
+    let mut measured = Vec::new();
+    for (number, record) in reader.records().enumerate() {
+        let record = record.map_err(broken)?;
+        let row = Record(header.iter().zip(record.iter()).collect());
+        measured.push(row.measured().map_err(|fault| {
+            let key = format!("row {}: {}", number + 2, fault.key);
+            Error { key, ..fault }
+        })?);
+    }
+    if measured.is_empty() {
+        let fix = "give a file with a header and at least one row";
+        return Err(Error::new("", "no row", "measurements", fix));
+    }
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_faulty_cell_is_told_with_its_row() {
+        let fault = rows("model,hardware,runtime,isl\na,b,c,7\na,b,c,x\n").unwrap_err();
+        assert_eq!((fault.key.as_str(), fault.found.as_str()), ("row 3: isl", "x"));
+        assert_eq!(rows("model,hardware,runtime\n").unwrap_err().found, "no row");
+        assert!(rows("model,hardware,runtime\na,b\n").unwrap_err().found.contains("fields"));
+    }
+}

@@ -1,0 +1,157 @@
+//! Errors and choices as text and rows.
+
+use super::table::table;
+use crate::validate::score::Score;
+use crate::validate::summary::{Group, Held, Validation};
+
+/// Columns of the groups.
+pub const GROUP_HEADER: [&str; 21] = [
+    "group",
+    "n",
+    "unsupported",
+    "tpot_n",
+    "tpot_mdape",
+    "tpot_mape",
+    "tpot_p90",
+    "tpot_bias",
+    "tpot_within_10",
+    "tpot_within_25",
+    "tpot_coverage_80",
+    "ttft_n",
+    "ttft_mdape",
+    "ttft_mape",
+    "ttft_p90",
+    "ttft_bias",
+    "ttft_within_10",
+    "ttft_within_25",
+    "ttft_coverage_80",
+    "slo_met",
+    "regret",
+];
+
+/// Columns of the rows.
+pub const ROW_HEADER: [&str; 14] = [
+    "id",
+    "model",
+    "hardware",
+    "runtime",
+    "mode",
+    "ttft_ms",
+    "ttft_ms_predicted",
+    "ttft_ms_p10",
+    "ttft_ms_p90",
+    "tpot_ms",
+    "tpot_ms_predicted",
+    "tpot_ms_p10",
+    "tpot_ms_p90",
+    "unsupported",
+];
+
+/// A row of [`ROW_HEADER`].
+pub fn row_cells(row: &Held) -> Vec<String> {
+    let number = |value: Option<f64>| value.map(|value| format!("{value:.4}")).unwrap_or_default();
+    let made = row.predicted.as_ref().ok();
+    let measured = &row.measured;
+    let low = |interval: Option<(f64, f64)>| number(interval.map(|(low, _)| low));
+    let high = |interval: Option<(f64, f64)>| number(interval.map(|(_, high)| high));
+    vec![
+        measured.id.clone(),
+        measured.model.clone(),
+        measured.hardware.clone(),
+        measured.runtime.clone(),
+        measured.mode.clone(),
+        number(measured.outcome.ttft_ms),
+        number(made.map(|made| made.ttft_ms)),
+        low(made.and_then(|made| made.ttft_interval)),
+        high(made.and_then(|made| made.ttft_interval)),
+        number(measured.outcome.tpot_ms),
+        number(made.map(|made| made.tpot_ms)),
+        low(made.and_then(|made| made.tpot_interval)),
+        high(made.and_then(|made| made.tpot_interval)),
+        row.predicted.as_ref().err().cloned().unwrap_or_default(),
+    ]
+}
+
+/// Rows of [`GROUP_HEADER`], all rows first.
+pub fn group_rows(found: &Validation) -> Vec<Vec<String>> {
+    let number = |value: f64| format!("{value:.4}");
+    let of = |group: &Group| {
+        let name = if group.name.is_empty() { "all" } else { &group.name };
+        let mut cells = vec![name.to_owned(), group.n.to_string(), group.unsupported.to_string()];
+        for score in [group.tpot, group.ttft] {
+            match score {
+                Some(s) => {
+                    cells.push(s.n.to_string());
+                    cells.extend([s.mdape, s.mape, s.p90, s.bias, s.within_10, s.within_25].map(number));
+                    cells.push(s.coverage_80.map(number).unwrap_or_default());
+                }
+                None => cells.extend(vec![String::new(); 8]),
+            }
+        }
+        cells.push(group.decision.map(|d| number(d.slo_met)).unwrap_or_default());
+        cells.push(group.decision.map(|d| number(d.regret)).unwrap_or_default());
+        cells
+    };
+    all(found).map(of).collect()
+}
+
+fn all(found: &Validation) -> impl Iterator<Item = &Group> {
+    std::iter::once(&found.overall).chain(&found.groups).chain(&found.doubtful)
+}
+
+/// The whole as text.
+pub fn text(found: &Validation) -> String {
+    const HEADER: [&str; 13] = [
+        "rows",
+        "n",
+        "left out",
+        "TPOT",
+        "p90",
+        "bias",
+        "in 80 %",
+        "TTFT",
+        "p90",
+        "bias",
+        "in 80 %",
+        "limit met",
+        "regret",
+    ];
+    let percent = |value: f64| format!("{:.1}", 100.0 * value);
+    let cells = |score: Option<Score>| match score {
+        Some(s) => [
+            percent(s.mdape),
+            percent(s.p90),
+            percent(s.bias),
+            s.coverage_80.map(percent).unwrap_or_default(),
+        ],
+        None => Default::default(),
+    };
+    let rows: Vec<Vec<String>> = all(found)
+        .map(|group| {
+            let name = if group.name.is_empty() { "all without a doubt" } else { &group.name };
+            let mut row = vec![name.to_owned(), group.n.to_string(), group.unsupported.to_string()];
+            row.extend(cells(group.tpot));
+            row.extend(cells(group.ttft));
+            row.push(group.decision.map(|d| percent(d.slo_met)).unwrap_or_default());
+            row.push(group.decision.map(|d| percent(d.regret)).unwrap_or_default());
+            row
+        })
+        .collect();
+    let mut text = String::from(
+        "Median absolute error, error that nine in ten stay below, and median signed error, in %\n\n",
+    );
+    text.push_str(&table(&HEADER, &rows));
+    if let Some(d) = &found.overall.decision {
+        text.push_str(&format!(
+            "\n{} choices under a TPOT limit in {} groups of comparable rows; rank correlation of throughput {:.2}\n",
+            d.choices, d.groups, d.spearman
+        ));
+    }
+    if !found.unsupported.is_empty() {
+        text.push_str("\nLeft out:\n");
+        for one in &found.unsupported {
+            text.push_str(&format!("  {:>5}  {}\n", one.rows, one.reason));
+        }
+    }
+    text
+}

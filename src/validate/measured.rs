@@ -1,0 +1,223 @@
+//! One measured row as a table states it: which deployment, under which load, and what came of it. Knows
+//! no catalogue: names are as published.
+
+use std::collections::BTreeMap;
+
+use crate::spec::error::Error;
+
+/// Degrees of one pool, as stated; what a table leaves empty is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Degrees {
+    /// Instances, where stated.
+    pub workers: Option<u64>,
+    /// Attention tensor parallel.
+    pub tp: u64,
+    /// Pipeline parallel.
+    pub pp: u64,
+    /// Attention data parallel.
+    pub dp: u64,
+    /// Expert parallel.
+    pub ep: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Time to first token, in milliseconds.
+    pub ttft_ms: Option<f64>,
+    /// Time per output token after the first, in milliseconds.
+    pub tpot_ms: Option<f64>,
+    /// Output tokens a second per device, where stated.
+    pub output_tok_s_per_device: Option<f64>,
+}
+
+/// One row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Its name in the table.
+    pub id: String,
+    /// Hugging Face id of the model.
+    pub model: String,
+    /// Device id.
+    pub hardware: String,
+    /// Devices of the whole deployment, where stated.
+    pub devices: Option<u64>,
+    /// Serving runtime.
+    pub runtime: String,
+    /// Its version, where stated.
+    pub version: String,
+    /// Weight format.
+    pub weight_format: String,
+    /// KV format, where stated.
+    pub kv_format: String,
+    /// `agg`, `disagg`, or how a single stream was run.
+    pub mode: String,
+    /// Pools: one, or prefill and decode.
+    pub pools: Vec<Degrees>,
+    /// Whether all requests have the same lengths.
+    pub equal_lengths: bool,
+    /// Mean prompt tokens.
+    pub isl: u64,
+    /// Mean output tokens.
+    pub osl: u64,
+    /// Tokens in the cache before.
+    pub depth: u64,
+    /// Requests in flight over the whole deployment.
+    pub concurrency: u64,
+    /// One request at a time: prompt and answer timed apart.
+    pub single_stream: bool,
+    /// Why the row may not be what it says; empty where nothing is known against it.
+    pub doubt: String,
+    /// What was measured.
+    pub outcome: Outcome,
+}
+
+/// Sources whose prompts and answers are drawn from 80 to 100 % of the nominal length.
+const DRAWN: [&str; 2] = ["InferenceX", "InferenceMAX"];
+/// What the mean of those lengths is.
+const MEAN_OF_DRAWN: f64 = 0.9;
+/// What a run generates where the table does not say.
+const TOKENS: u64 = 128;
+
+/// A record of a table by the names of its columns.
+pub struct Record<'a>(pub BTreeMap<&'a str, &'a str>);
+
+impl Record<'_> {
+    fn text(&self, key: &str) -> &str {
+        self.0.get(key).map_or("", |text| text.trim())
+    }
+
+    fn number(&self, key: &str) -> Result<Option<f64>, Error> {
+        let text = self.text(key);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let found = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        found.map(Some).ok_or_else(|| {
+            Error::new(key, text, "a number of 0 or more, or nothing", "mend the cell, or leave it empty")
+        })
+    }
+
+    fn whole(&self, key: &str) -> Result<Option<u64>, Error> {
+        Ok(self.number(key)?.map(|number| number as u64))
+    }
+
+    fn degrees(&self, pool: &str) -> Result<Degrees, Error> {
+        let one = |name: &str| Ok::<_, Error>(self.whole(&format!("{pool}{name}"))?.unwrap_or(1).max(1));
+        let workers = if pool.is_empty() { None } else { self.whole(&format!("{pool}workers"))? };
+        Ok(Degrees { workers, tp: one("tp")?, pp: one("pp")?, dp: one("dp")?, ep: one("ep")? })
+    }
+
+    /// Reads the row.
+    ///
+    /// # Errors
+    /// A column is missing or a cell is no number.
+    pub fn measured(&self) -> Result<Measured, Error> {
+        let long = self.0.contains_key("metric");
+        for key in ["model", "hardware", "runtime"] {
+            if !self.0.contains_key(key) {
+                let fix = "name the columns as serving.csv or singlestream.csv do";
+                return Err(Error::new(key, "no such column", "a column of that name", fix));
+            }
+        }
+        let mode = self.text("mode");
+        let disaggregated = mode == "disagg";
+        let pools = if disaggregated {
+            vec![self.degrees("prefill_")?, self.degrees("decode_")?]
+        } else {
+            vec![self.degrees("")?]
+        };
+        let drawn = DRAWN.iter().any(|source| self.text("source").contains(source));
+        let mean = |nominal: u64| if drawn { (nominal as f64 * MEAN_OF_DRAWN) as u64 } else { nominal };
+        let (isl, osl) = (self.whole("isl")?, self.whole("osl")?);
+        Ok(Measured {
+            id: self.text("id").into(),
+            model: self.text("model").into(),
+            hardware: self.text("hardware").into(),
+            devices: self.whole("devices")?,
+            runtime: self.text("runtime").into(),
+            version: self.text("runtime_version").into(),
+            weight_format: self.text("weight_format").into(),
+            kv_format: self.text("kv_format").into(),
+            mode: if mode.is_empty() { "agg" } else { mode }.into(),
+            pools,
+            equal_lengths: !drawn && !long,
+            isl: mean(isl.unwrap_or(1)).max(1),
+            osl: mean(osl.unwrap_or(TOKENS)).max(2),
+            depth: if long { depth(self.text("notes")) } else { 0 },
+            concurrency: self.whole("concurrency")?.unwrap_or(1).max(1),
+            single_stream: long && self.whole("concurrency")?.unwrap_or(1) <= 1,
+            doubt: self.text("doubt").into(),
+            outcome: if long { self.one_metric(isl.unwrap_or(1))? } else { self.latencies()? },
+        })
+    }
+
+    fn latencies(&self) -> Result<Outcome, Error> {
+        let above_zero = |key| Ok::<_, Error>(self.number(key)?.filter(|number| *number > 0.0));
+        Ok(Outcome {
+            ttft_ms: above_zero("ttft_ms")?,
+            tpot_ms: above_zero("tpot_ms")?,
+            output_tok_s_per_device: above_zero("output_tok_s_per_device")?,
+        })
+    }
+
+    /// A row that states one metric: rates become times.
+    fn one_metric(&self, isl: u64) -> Result<Outcome, Error> {
+        let value = self.number("value")?.filter(|number| *number > 0.0);
+        let milliseconds = |tokens: f64| value.map(|rate| 1e3 * tokens / rate);
+        let requests = self.number("concurrency")?.unwrap_or(1.0).max(1.0);
+        Ok(match self.text("metric") {
+            "decode_tok_s_per_user" => Outcome { tpot_ms: milliseconds(1.0), ..Outcome::default() },
+            "prefill_tok_s" => Outcome { ttft_ms: milliseconds(isl as f64 * requests), ..Outcome::default() },
+            "output_tok_s_total" => Outcome { tpot_ms: milliseconds(requests), ..Outcome::default() },
+            _ => Outcome::default(),
+        })
+    }
+}
+
+/// Tokens in the cache before the run, as the remarks of llama-bench rows say: `@ d4096`, `at depth 4096`.
+fn depth(notes: &str) -> u64 {
+    let after = ["@ d", "at depth "].iter().find_map(|mark| notes.split_once(mark)).map(|(_, after)| after);
+    let digits: String = after.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record<'a>(cells: &[(&'a str, &'a str)]) -> Record<'a> {
+        let base = [("model", "a/b"), ("hardware", "x"), ("runtime", "vllm")];
+        Record(base.into_iter().chain(cells.iter().copied()).collect())
+    }
+
+    #[test]
+    fn a_serving_row_keeps_its_degrees_and_the_mean_of_drawn_lengths() {
+        let row =
+            record(&[("isl", "1024"), ("osl", "1000"), ("tp", "4"), ("ttft_ms", "12.5"), ("tpot_ms", "")]);
+        let plain = row.measured().unwrap();
+        assert_eq!((plain.isl, plain.osl, plain.pools[0].tp, plain.pools[0].ep), (1024, 1000, 4, 1));
+        assert_eq!((plain.outcome.ttft_ms, plain.outcome.tpot_ms), (Some(12.5), None));
+        let drawn =
+            record(&[("isl", "1000"), ("osl", "1000"), ("source", "SemiAnalysis InferenceX, as shipped")]);
+        assert_eq!(drawn.measured().unwrap().isl, 900);
+    }
+
+    #[test]
+    fn a_rate_is_read_as_a_time() {
+        let decode =
+            record(&[("metric", "decode_tok_s_per_user"), ("value", "40"), ("notes", "tg32 @ d4096, fa=1")]);
+        let row = decode.measured().unwrap();
+        assert_eq!((row.outcome.tpot_ms, row.depth, row.single_stream), (Some(25.0), 4096, true));
+        let prompt = record(&[("metric", "prefill_tok_s"), ("value", "1000"), ("isl", "512.0")]);
+        assert_eq!(prompt.measured().unwrap().outcome.ttft_ms, Some(512.0));
+    }
+
+    #[test]
+    fn a_cell_that_is_no_number_is_named() {
+        let fault = record(&[("concurrency", "many")]).measured().unwrap_err();
+        assert_eq!((fault.key.as_str(), fault.found.as_str()), ("concurrency", "many"));
+        let fault = Record(BTreeMap::from([("model", "a/b")])).measured().unwrap_err();
+        assert_eq!(fault.key, "hardware");
+    }
+}

@@ -1,0 +1,99 @@
+//! How far predictions are from measurements. Knows nothing of what was measured.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A prediction beside its measurement, in the same unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// What was predicted.
+    pub predicted: f64,
+    /// What was measured.
+    pub measured: f64,
+    /// The interval of four in five, where one was given.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// Errors of a set of predictions, as fractions of what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Score {
+    /// How many.
+    pub n: usize,
+    /// Median absolute error.
+    pub mdape: f64,
+    /// Mean absolute error.
+    pub mape: f64,
+    /// Absolute error that nine in ten stay below.
+    pub p90: f64,
+    /// Median of the signed error: above 0 predictions are too slow.
+    pub bias: f64,
+    /// Share that is at most 10 % off.
+    pub within_10: f64,
+    /// Share that is at most 25 % off.
+    pub within_25: f64,
+    /// Share that lies in its interval from p10 to p90; null where no intervals were given.
+    pub coverage_80: Option<f64>,
+}
+
+/// The value that a share `p` of `values` does not exceed.
+pub fn quantile(values: &mut [f64], p: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    values.get(((last as f64) * p).round() as usize).copied().unwrap_or(f64::NAN)
+}
+
+/// The errors of `pairs`; none where there are none.
+pub fn score(pairs: &[Pair]) -> Option<Score> {
+    if pairs.is_empty() {
+        return None;
+    }
+    let n = pairs.len();
+    let share = |hits: usize, of: usize| hits as f64 / of as f64;
+    let mut signed: Vec<f64> = pairs.iter().map(|pair| pair.predicted / pair.measured - 1.0).collect();
+    let mut off: Vec<f64> = signed.iter().map(|error| error.abs()).collect();
+    let within = |most: f64| share(off.iter().filter(|error| **error <= most).count(), n);
+    let (within_10, within_25) = (within(0.10), within(0.25));
+    let given: Vec<_> = pairs.iter().filter_map(|pair| Some((pair.measured, pair.interval?))).collect();
+    let inside = given.iter().filter(|(measured, (low, high))| low <= measured && measured <= high).count();
+    Some(Score {
+        n,
+        mdape: quantile(&mut off, 0.5),
+        mape: off.iter().sum::<f64>() / n as f64,
+        p90: quantile(&mut off, 0.9),
+        bias: quantile(&mut signed, 0.5),
+        within_10,
+        within_25,
+        coverage_80: (!given.is_empty()).then(|| share(inside, given.len())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(predicted: f64, interval: Option<(f64, f64)>) -> Pair {
+        Pair { predicted, measured: 100.0, interval }
+    }
+
+    #[test]
+    fn errors_are_shares_of_what_was_measured() {
+        let pairs =
+            [pair(90.0, None), pair(105.0, None), pair(120.0, None), pair(95.0, None), pair(180.0, None)];
+        let score = score(&pairs).unwrap();
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        near(score.mdape, 0.10);
+        near(score.mape, (0.1 + 0.05 + 0.2 + 0.05 + 0.8) / 5.0);
+        near(score.bias, 0.05);
+        near(score.p90, 0.8);
+        near(score.within_10, 0.6);
+        near(score.within_25, 0.8);
+        assert_eq!((score.n, score.coverage_80), (5, None));
+    }
+
+    #[test]
+    fn coverage_counts_only_what_has_an_interval() {
+        let pairs = [pair(1.0, Some((90.0, 110.0))), pair(1.0, Some((101.0, 110.0))), pair(1.0, None)];
+        assert_eq!(score(&pairs).unwrap().coverage_80, Some(0.5));
+        assert_eq!(score(&[]), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! Everything that a table of measurements says of our predictions, over all rows and by group.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::decision::{Choice, Decision, decision};
+use super::measured::Measured;
+use super::score::{Pair, Score, score};
+
+/// What was predicted for a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Prediction {
+    /// Time to first token, in milliseconds, and its interval from p10 to p90.
+    pub ttft_ms: f64,
+    /// Time per output token, in milliseconds.
+    pub tpot_ms: f64,
+    /// The first one's interval from p10 to p90.
+    pub ttft_interval: Option<(f64, f64)>,
+    /// The second one's.
+    pub tpot_interval: Option<(f64, f64)>,
+    /// Devices that the deployment takes.
+    pub devices: u64,
+}
+
+/// A row, and what was predicted or why nothing was.
+pub struct Held {
+    /// The row.
+    pub measured: Measured,
+    /// What was predicted.
+    pub predicted: Result<Prediction, String>,
+}
+
+/// What rows are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// The model.
+    Model,
+    /// The device.
+    Hardware,
+    /// The runtime.
+    Runtime,
+    /// Aggregated or not.
+    Mode,
+}
+
+impl Key {
+    fn of(self, row: &Measured) -> &str {
+        match self {
+            Key::Model => &row.model,
+            Key::Hardware => &row.hardware,
+            Key::Runtime => &row.runtime,
+            Key::Mode => &row.mode,
+        }
+    }
+}
+
+/// What some rows say.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Group {
+    /// What the rows have in common; empty for all.
+    pub name: String,
+    /// Rows that were predicted.
+    pub n: usize,
+    /// Rows that were not.
+    pub unsupported: usize,
+    /// Time per output token.
+    pub tpot: Option<Score>,
+    /// Time to first token.
+    pub ttft: Option<Score>,
+    /// The choices that predictions lead to.
+    pub decision: Option<Decision>,
+}
+
+/// Rows that could not be predicted, for one reason.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Unsupported {
+    /// The reason.
+    pub reason: String,
+    /// How many.
+    pub rows: usize,
+}
+
+/// What a table says.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Validation {
+    /// All rows that nothing is known against.
+    pub overall: Group,
+    /// The same rows by group.
+    pub groups: Vec<Group>,
+    /// Rows that carry a doubt, beside.
+    pub doubtful: Option<Group>,
+    /// Why rows were not predicted.
+    pub unsupported: Vec<Unsupported>,
+}
+
+/// Sums up `rows`, grouped by all of `keys` together.
+pub fn validation(rows: &[Held], keys: &[Key]) -> Validation {
+    let (sound, doubtful): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.measured.doubt.is_empty());
+    let mut groups = BTreeMap::<String, Vec<&Held>>::new();
+    if !keys.is_empty() {
+        for &row in &sound {
+            let name: Vec<_> = keys.iter().map(|key| key.of(&row.measured)).collect();
+            groups.entry(name.join(" ")).or_default().push(row);
+        }
+    }
+    let mut reasons = BTreeMap::<&str, usize>::new();
+    for reason in sound.iter().filter_map(|row| row.predicted.as_ref().err()) {
+        *reasons.entry(reason).or_default() += 1;
+    }
+    let mut unsupported: Vec<_> =
+        reasons.into_iter().map(|(reason, rows)| Unsupported { reason: reason.into(), rows }).collect();
+    unsupported.sort_by_key(|one| std::cmp::Reverse(one.rows));
+    Validation {
+        overall: group(String::new(), &sound),
+        groups: groups.into_iter().map(|(name, rows)| group(name, &rows)).collect(),
+        doubtful: (!doubtful.is_empty()).then(|| group("doubtful".into(), &doubtful)),
+        unsupported,
+    }
+}
+
+fn group(name: String, rows: &[&Held]) -> Group {
+    let found: Vec<_> =
+        rows.iter().filter_map(|row| Some((&row.measured, row.predicted.as_ref().ok()?))).collect();
+    let tpot: Vec<Pair> = found
+        .iter()
+        .filter_map(|(row, made)| {
+            let measured = row.outcome.tpot_ms?;
+            Some(Pair { predicted: made.tpot_ms, measured, interval: made.tpot_interval })
+        })
+        .collect();
+    let ttft: Vec<Pair> = found
+        .iter()
+        .filter_map(|(row, made)| {
+            let measured = row.outcome.ttft_ms?;
+            Some(Pair { predicted: made.ttft_ms, measured, interval: made.ttft_interval })
+        })
+        .collect();
+    let mut comparable = BTreeMap::<_, Vec<Choice>>::new();
+    for (row, made) in &found {
+        let key = (&row.model, &row.hardware, &row.weight_format, row.isl, row.osl);
+        if let Some(choice) = choice(row, made) {
+            comparable.entry(key).or_default().push(choice);
+        }
+    }
+    Group {
+        name,
+        n: found.len(),
+        unsupported: rows.len() - found.len(),
+        tpot: score(&tpot),
+        ttft: score(&ttft),
+        decision: decision(&comparable.into_values().collect::<Vec<_>>()),
+    }
+}
+
+/// The row as a configuration that could be chosen: throughput as the closed loop has it, on both sides.
+fn choice(row: &Measured, made: &Prediction) -> Option<Choice> {
+    let (ttft, tpot) = (row.outcome.ttft_ms?, row.outcome.tpot_ms?);
+    let per_device = |ttft: f64, tpot: f64| {
+        let request = ttft + (row.osl as f64 - 1.0) * tpot;
+        1e3 * row.concurrency as f64 * row.osl as f64 / request / made.devices as f64
+    };
+    Some(Choice {
+        tpot_ms: (made.tpot_ms, tpot),
+        throughput: (per_device(made.ttft_ms, made.tpot_ms), per_device(ttft, tpot)),
+    })
+}

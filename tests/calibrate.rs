@@ -1,0 +1,128 @@
+//! `validate` and `calibrate` as their users meet them, on tables made from our own predictions.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn run(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+    command.args(args).env("MANTILE_HOME", "/nonexistent").output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const HEADER: &str = "id,model,hardware,devices,runtime,weight_format,mode,isl,osl,concurrency,tp,ttft_ms,tpot_ms";
+
+/// A table of servers under loads that all kinds of work show in; latencies as given.
+fn table(folder: &Path, latencies: impl Fn(usize) -> (f64, f64)) -> PathBuf {
+    let mut text = format!("{HEADER}\n");
+    let mut number = 0;
+    for (model, format) in [("meta-llama/Llama-3.1-8B", "bf16"), ("meta-llama/Llama-3.3-70B-Instruct", "fp8")] {
+        for hardware in ["nvidia-h100-sxm", "nvidia-b200-sxm"] {
+            for (isl, osl) in [(1024, 1024), (8192, 1024), (1024, 8192)] {
+                for concurrency in [1, 4, 16, 64, 128, 256] {
+                    for tp in [2, 4] {
+                        let (ttft, tpot) = latencies(number);
+                        text.push_str(&format!(
+                            "r{number},{model},{hardware},{tp},vllm,{format},agg,{isl},{osl},{concurrency},{tp},{ttft},{tpot}\n"
+                        ));
+                        number += 1;
+                    }
+                }
+            }
+        }
+    }
+    let path = folder.join(format!("{number}.csv"));
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// What we predict for the table's rows.
+fn predicted(folder: &Path) -> Vec<(f64, f64)> {
+    let path = table(folder, |_| (1.0, 1.0));
+    let rows = folder.join("rows.csv");
+    let found = json(&run(&[
+        "validate",
+        path.to_str().unwrap(),
+        "--format",
+        "json",
+        "--rows",
+        rows.to_str().unwrap(),
+    ]));
+    assert_eq!(found["overall"]["unsupported"], 0);
+    let mut reader = csv::Reader::from_path(rows).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let at = |name: &str| header.iter().position(|column| column == name).unwrap();
+    let (ttft, tpot) = (at("ttft_ms_predicted"), at("tpot_ms_predicted"));
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    reader.records().map(Result::unwrap).map(|row| (number(&row[ttft]), number(&row[tpot]))).collect()
+}
+
+#[test]
+fn predictions_held_against_themselves_are_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = predicted(folder.path());
+    let path = table(folder.path(), |row| own[row]);
+    let found = json(&run(&["validate", path.to_str().unwrap(), "--format", "json", "--by", "hardware,model"]));
+    let overall = &found["overall"];
+    for metric in ["tpot", "ttft"] {
+        assert!(overall[metric]["p90"].as_f64().unwrap() < 1e-3, "{}", overall[metric]);
+        assert_eq!(overall[metric]["coverage_80"], 1.0);
+    }
+    assert_eq!(found["groups"].as_array().unwrap().len(), 4);
+    let decision = &overall["decision"];
+    assert_eq!((decision["slo_met"].as_f64(), decision["regret"].as_f64()), (Some(1.0), Some(0.0)));
+}
+
+#[test]
+fn what_differs_evenly_is_found_and_carries_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = predicted(folder.path());
+    let slower = table(folder.path(), |row| (own[row].0 * 1.3, own[row].1 * 1.3));
+    let profile = folder.path().join("vllm.json");
+    let found = json(&run(&[
+        "calibrate",
+        slower.to_str().unwrap(),
+        "--runtime",
+        "vllm",
+        "--format",
+        "json",
+        "--profile",
+        profile.to_str().unwrap(),
+    ]));
+    let mdape = |at: usize| found["errors"][at]["tpot"]["mdape"].as_f64().unwrap();
+    assert!((mdape(0) - 0.3 / 1.3).abs() < 1e-3, "before: {found}");
+    assert!(mdape(1) < 0.05, "after: {found}");
+    assert!(mdape(2) < 0.2 && mdape(3) < 0.2, "left out: {found}");
+    // The profile is one that can be used.
+    let home = folder.path().join("home");
+    fs::create_dir_all(home.join("hardware/runtimes")).unwrap();
+    fs::copy(&profile, home.join("hardware/runtimes/vllm.json")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+    command.args(["validate", slower.to_str().unwrap(), "--format", "json"]).env("MANTILE_HOME", &home);
+    let again = json(&command.output().unwrap());
+    assert!((again["overall"]["tpot"]["mdape"].as_f64().unwrap() - mdape(1)).abs() < 5e-3);
+}
+
+#[test]
+fn too_little_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("one.csv");
+    let row = "r,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,1,50,8";
+    fs::write(&path, format!("{HEADER}\n{row}\n")).unwrap();
+    let output = run(&["calibrate", path.to_str().unwrap(), "--runtime", "vllm"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told.contains("found:    1 rows") && told.contains("fix:"), "{told}");
+    fs::write(&path, format!("{HEADER}\n{}\n", row.replace(",50,8", ",soon,8"))).unwrap();
+    let output = run(&["validate", path.to_str().unwrap()]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("row 2: ttft_ms") && told.contains("soon"), "{told}");
+}
