@@ -5,10 +5,12 @@ pub mod calibrate;
 pub mod catalog;
 pub mod estimate;
 pub mod explain;
+pub mod fleet;
 pub mod inspect;
 pub mod optimize;
 pub mod output;
 pub mod question;
+pub mod recommend;
 pub mod reference;
 pub mod summary;
 pub mod validate;
@@ -59,6 +61,10 @@ pub enum Command {
     Estimate(Box<estimate::Estimate>),
     /// One number, down to the data it comes from
     Explain(Box<explain::Explain>),
+    /// What to buy or rent for a model, over the whole catalogue; or what a machine serves well
+    Recommend(Box<recommend::Recommend>),
+    /// A mix of systems for a mix of traffic, at least cost, with a certificate
+    Fleet(Box<fleet::FleetOf>),
     /// A model laid open: layers, operators, every tensor, KV layout, counts
     Inspect(inspect::Inspect),
     /// Predictions held against a table of measurements
@@ -149,6 +155,8 @@ fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
         Some(Command::Optimize(command)) => command.run(&catalog),
         Some(Command::Estimate(command)) => command.run(&catalog),
         Some(Command::Explain(command)) => command.run(&catalog),
+        Some(Command::Recommend(command)) => command.run(&catalog),
+        Some(Command::Fleet(command)) => command.run(&catalog),
         Some(Command::Inspect(command)) => command.run(&catalog),
         Some(Command::Validate(command)) => command.run(&catalog),
         Some(Command::Calibrate(command)) => command.run(&catalog),

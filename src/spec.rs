@@ -6,6 +6,7 @@ pub mod deployment;
 pub mod device;
 pub mod error;
 pub mod figure;
+pub mod fleet;
 pub mod format;
 pub mod link;
 pub mod model;

@@ -8,6 +8,7 @@ pub mod hardware;
 pub mod host;
 pub mod hub;
 pub mod kind;
+pub mod market;
 pub mod model;
 pub mod pose;
 pub mod problem;

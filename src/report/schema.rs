@@ -2,11 +2,15 @@
 
 use schemars::{Schema, schema_for};
 
+use super::fleet::FleetAnswer;
 use super::inspect::Inspected;
+use super::recommend::Recommendation;
+use super::recommend::models::Served;
 use super::result::{Answer, Estimated};
 use crate::spec::cluster::System;
 use crate::spec::defaults::Defaults;
 use crate::spec::device::Device;
+use crate::spec::fleet::FleetFile;
 use crate::spec::format::Format;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
@@ -32,6 +36,10 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("scenario", || schema_for!(Scenario)),
     ("result", || schema_for!(Answer)),
     ("estimate", || schema_for!(Estimated)),
+    ("recommend", || schema_for!(Recommendation)),
+    ("recommend-hardware", || schema_for!(Served)),
+    ("fleet", || schema_for!(FleetFile)),
+    ("fleet-result", || schema_for!(FleetAnswer)),
     ("validate", || schema_for!(Validation)),
     ("inspect", || schema_for!(Inspected)),
 ];

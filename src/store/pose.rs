@@ -2,6 +2,7 @@
 
 use super::problem::Problem;
 use crate::cost::drive::Drive;
+use crate::quantity::datum::Datum;
 use crate::graph::operator::Operator;
 use crate::graph::reach::Reach;
 use crate::plan::legal::has_experts;
@@ -55,6 +56,23 @@ impl Problem {
         Ok(question)
     }
 
+    /// What renting a device costs, where a rent is known.
+    pub fn rented(&self) -> Option<Bill<Datum>> {
+        self.economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent")))
+    }
+
+    /// What owning a device costs, where a price is known.
+    pub fn owned(&self) -> Option<Bill<Datum>> {
+        let economics = &self.economics;
+        Some(Bill::Owned(Owned {
+            purchase: economics.purchase.as_ref()?.datum("purchase"),
+            amortization: economics.amortization.datum("amortization"),
+            utilization: economics.utilization.datum("utilization"),
+            electricity: economics.electricity.datum("electricity"),
+            pue: economics.pue.datum("pue"),
+        }))
+    }
+
     /// What of the model and its traffic a runtime's fit depends on.
     pub fn traits(&self) -> Traits {
         let operators =
@@ -84,15 +102,6 @@ impl Problem {
     fn stated(&self) -> Stated {
         let device = &self.cluster.device;
         let economics = &self.economics;
-        let owned = |purchase| Owned {
-            purchase,
-            amortization: economics.amortization.datum("amortization"),
-            utilization: economics.utilization.datum("utilization"),
-            electricity: economics.electricity.datum("electricity"),
-            pue: economics.pue.datum("pue"),
-        };
-        let rented = economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent")));
-        let bought = || Some(Bill::Owned(owned(economics.purchase.as_ref()?.datum("purchase"))));
         Stated {
             lengths: Lengths { isl: self.workload.isl, osl: self.workload.osl, prefix: self.workload.prefix },
             draw: device.power.as_ref().map(|power| PowerDraw {
@@ -101,7 +110,7 @@ impl Problem {
                 compute_bound: economics.compute_bound_power.datum("compute_bound_power"),
                 memory_bound: economics.memory_bound_power.datum("memory_bound_power"),
             }),
-            bill: rented.or_else(bought),
+            bill: self.rented().or_else(|| self.owned()),
             host_link: device.host_link.as_ref().map(|link| link.bandwidth.datum("host_bandwidth")),
         }
     }
