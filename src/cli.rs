@@ -7,6 +7,7 @@ pub mod explain;
 pub mod inspect;
 pub mod optimize;
 pub mod output;
+pub mod place;
 pub mod question;
 pub mod reference;
 pub mod summary;
@@ -27,6 +28,7 @@ Examples:
   mantile-opt --model DeepSeek-V3 --hardware gb200-nvl72 --pareto-out front.csv
   mantile-opt estimate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
   mantile-opt explain --model Llama-3.1-8B --hardware 1xh100 --number tpot
+  mantile-opt place --model Llama-3.1-8B --hardware spark-mac-studio --objective request
   mantile-opt inspect hf:Qwen/Qwen3-8B
   mantile-opt catalog devices
 
@@ -55,6 +57,8 @@ pub enum Command {
     Optimize(Box<optimize::Optimize>),
     /// One stated deployment: the same metrics
     Estimate(Box<estimate::Estimate>),
+    /// Unlike devices: which of them hold which layers, in which order, proved
+    Place(Box<place::Place>),
     /// One number, down to the data it comes from
     Explain(Box<explain::Explain>),
     /// A model laid open: layers, operators, every tensor, KV layout, counts
@@ -142,6 +146,7 @@ fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
         }
         Some(Command::Optimize(command)) => command.run(&catalog),
         Some(Command::Estimate(command)) => command.run(&catalog),
+        Some(Command::Place(command)) => command.run(&catalog),
         Some(Command::Explain(command)) => command.run(&catalog),
         Some(Command::Inspect(command)) => command.run(&catalog),
         Some(Command::Catalog(command)) => command.run(&catalog),

@@ -11,6 +11,7 @@ pub mod graph;
 pub mod help;
 pub mod inspect;
 pub mod number;
+pub mod place;
 pub mod plot;
 pub mod result;
 pub mod rows;

@@ -9,6 +9,7 @@ pub mod looks;
 pub mod outcome;
 pub mod packing;
 pub mod pareto;
+pub mod placement;
 pub mod point;
 pub mod prompts;
 pub mod question;

@@ -8,6 +8,8 @@ pub mod hardware;
 pub mod host;
 pub mod hub;
 pub mod kind;
+pub mod launch;
 pub mod model;
 pub mod pose;
 pub mod problem;
+pub mod rig;

@@ -10,6 +10,7 @@ pub mod infeasible;
 pub mod memory;
 pub mod metrics;
 pub mod page;
+pub mod place;
 pub mod time;
 
 use super::result::{Answer, Estimated};

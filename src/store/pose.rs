@@ -2,10 +2,13 @@
 
 use super::problem::Problem;
 use crate::cost::drive::Drive;
+use crate::cost::machine::Machine;
+use crate::quantity::datum::Datum;
 use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
 use crate::serving::terms::{Lengths, Stated};
 use crate::spec::error::Error;
+use crate::spec::precision::Choice;
 use crate::spec::scenario::Offload;
 
 impl Problem {
@@ -17,14 +20,7 @@ impl Problem {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
-                let drive = Drive {
-                    cluster: &self.cluster,
-                    runtime: &self.runtime,
-                    weights: &weights.format,
-                    kv: &kv.format,
-                    native: &self.native.format,
-                };
-                formats.push(Formats::new(&weights.format, &kv.format, drive.machine()?));
+                formats.push(Formats::new(&weights.format, &kv.format, self.machine(weights, kv)?));
             }
         }
         let mut question = Question::new(
@@ -43,6 +39,21 @@ impl Problem {
             Offload::Always => OffloadPolicy::Always,
         };
         Ok(question)
+    }
+
+    /// The machine in two formats.
+    ///
+    /// # Errors
+    /// The runtime states no constants, or the device computes neither format.
+    pub fn machine(&self, weights: &Choice, kv: &Choice) -> Result<Machine<Datum>, Error> {
+        let drive = Drive {
+            cluster: &self.cluster,
+            runtime: &self.runtime,
+            weights: &weights.format,
+            kv: &kv.format,
+            native: &self.native.format,
+        };
+        drive.machine()
     }
 
     fn traffic(&self) -> Traffic {

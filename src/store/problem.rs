@@ -61,8 +61,21 @@ impl Problem {
     /// Whatever is wrong in it, or in a file that it names.
     pub fn resolve(catalog: &Catalog, scenario: &Scenario) -> Result<Problem, Error> {
         let model = catalog.model(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
-        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
         let cluster = catalog.hardware(scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE))?;
+        Problem::on(catalog, scenario, model, cluster)
+    }
+
+    /// Resolves what a scenario says of `model` on `cluster`.
+    ///
+    /// # Errors
+    /// Whatever is wrong in it, or in a file that it names.
+    pub fn on(
+        catalog: &Catalog,
+        scenario: &Scenario,
+        model: ResolvedModel,
+        cluster: Cluster,
+    ) -> Result<Problem, Error> {
+        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
         let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
         let (objective, workload) = catalog.aim(scenario)?;
         let load = |id: &str| catalog.load::<Format>(id);
@@ -102,7 +115,7 @@ impl Problem {
 
 impl Catalog {
     /// The runtime that is named, or the default of the devices' maker.
-    fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
+    pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
         let vendor = &cluster.device.vendor;
         if let Some(name) = name {
             let runtime: Runtime = self.load_or_read(name)?;
