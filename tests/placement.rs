@@ -6,3 +6,9 @@
 mod brute;
 #[path = "placement/chains.rs"]
 mod chains;
+#[path = "placement/change.rs"]
+mod change;
+#[path = "placement/priced.rs"]
+mod priced;
+#[path = "placement/refused.rs"]
+mod refused;

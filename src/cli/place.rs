@@ -2,16 +2,14 @@
 
 use super::output::{Format, Output, csv, json};
 use super::{Fault, Verdict};
-use crate::report::place::{
-    Answer, Asked, COLUMNS, Verdict as Proved, alone, apart_report, certificate, compared, placed, reason,
-    rows,
-};
+use crate::report::place::told::{COLUMNS, alone, apart_report, certificate, compared, placed, reason, rows};
+use crate::report::place::{Answer, Asked, Verdict as Proved};
 use crate::report::text::place::table_of;
 use crate::search::placement::apart::{MOST_MEMBERS, apart};
 use crate::search::placement::price::{Prices, Question};
 use crate::search::placement::solve::{Aim, fits, solve};
 use crate::spec::error::Error;
-use crate::spec::objective::MOST_TOKENS;
+use crate::spec::objective::{MOST_TOKENS, Metric, Objective as Stated};
 use crate::spec::rig::{Post, Rig, Shape, Wire};
 use crate::spec::scenario::{Offload, Scenario, whole};
 use crate::store::catalog::Catalog;
@@ -141,6 +139,48 @@ pub struct Place {
 const BUSY: u64 = 16;
 
 impl Place {
+    /// What `optimize` asks of a rig: the objective's first aim says what is sought.
+    ///
+    /// # Errors
+    /// The objective is not known.
+    pub fn asked_by(catalog: &Catalog, scenario: Scenario, output: Output) -> Result<Place, Error> {
+        let named: Option<Stated> =
+            scenario.objective.as_deref().map(|name| catalog.load_or_read(name)).transpose()?;
+        let first = named.and_then(|objective| objective.optimize.first().map(|aim| aim.metric));
+        let objective = match first {
+            Some(Metric::Ttft | Metric::E2e) => Objective::Request,
+            Some(Metric::Tpot | Metric::OutputTokSPerUser) => Objective::Latency,
+            Some(Metric::MaxContext) => Objective::MaxContext,
+            _ => Objective::Throughput,
+        };
+        let Scenario {
+            model,
+            hardware,
+            isl,
+            osl,
+            concurrency,
+            runtime,
+            weight_format,
+            kv_format,
+            offload,
+            ..
+        } = scenario;
+        Ok(Place {
+            model,
+            hardware,
+            objective,
+            isl,
+            osl,
+            concurrency,
+            runtime,
+            weight_format,
+            kv_format,
+            offload,
+            output,
+            ..Place::default()
+        })
+    }
+
     /// Resolves the question and answers it.
     ///
     /// # Errors
