@@ -12,3 +12,5 @@ mod change;
 mod priced;
 #[path = "placement/refused.rs"]
 mod refused;
+#[path = "placement/rigs.rs"]
+mod rigs;

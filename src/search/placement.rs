@@ -60,8 +60,8 @@ pub enum Refusal {
     },
     /// The memory would suffice, but not in whole layers.
     WholeLayers {
-        /// Layers that can be held at most, from the last one on.
-        held: usize,
+        /// Layers that can be held at most, from the last one on, where they can be counted.
+        held: Option<usize>,
     },
     /// Members that could hold the model together are not joined.
     Disconnected {
@@ -180,5 +180,6 @@ pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
     if parted {
         return Refusal::Disconnected { parts: alone.max(2) };
     }
-    Refusal::WholeLayers { held: Peak::new(chain, groups).held() }
+    let countable = chain.layers <= peak::MOST_LAYERS;
+    Refusal::WholeLayers { held: countable.then(|| Peak::new(chain, groups).held()) }
 }

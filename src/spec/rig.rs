@@ -50,7 +50,7 @@ pub struct Post {
     /// How many there are: members of their own, or where `joined` one group that may share layers.
     #[serde(default = "one")]
     pub count: u64,
-    /// The fast link inside the group: its layers may be shared (tensor parallel) or divided.
+    /// The link between every two of the group: its layers may be shared (tensor parallel) or divided.
     pub joined: Option<Wire>,
     /// Id of the runtime that drives them, where it is not that of all.
     pub runtime: Option<String>,

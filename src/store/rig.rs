@@ -9,12 +9,13 @@ use crate::cost::machine::Link as PricedLink;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::{Limits, caches, check, has_experts};
 use crate::plan::parallel::ParallelPlan;
-use crate::quantity::datum::Datum;
+use crate::quantity::datum::{Datum, Source};
 use crate::search::placement::price::{Hop, Offer, Question};
 use crate::serving::terms::Lengths;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
 use crate::spec::device::{Device, Price};
 use crate::spec::error::Error;
+use crate::spec::figure::Figure;
 use crate::spec::format::Format;
 use crate::spec::link::Link;
 use crate::spec::precision::Choice;
@@ -219,10 +220,22 @@ fn priced(tier: &Tier) -> PricedLink<Datum> {
     }
 }
 
+/// The tier that joins so many devices: in a mesh, each has a link of that rate to every other.
+fn among(tier: &Tier, devices: u64) -> Tier {
+    let links = devices - 1;
+    if tier.topology != Topology::Mesh || links == 1 {
+        return Tier { devices, ..tier.clone() };
+    }
+    let rate = &tier.bandwidth;
+    let text = format!("{links} links, one to every other: {}", rate.source.text);
+    let source = Source { grade: rate.source.grade, text: text.into() };
+    Tier { devices, bandwidth: Figure::new(rate.value * links as f64, source), ..tier.clone() }
+}
+
 impl Seat {
     /// So many of its devices, by themselves.
     fn cluster(&self, rig: &Rig, devices: u64) -> Result<Cluster, Error> {
-        let tier = self.joined.clone().filter(|_| devices > 1);
+        let tier = self.joined.as_ref().filter(|_| devices > 1).map(|tier| among(tier, devices));
         let system = System {
             id: self.device.id.clone(),
             name: self.device.name.clone(),
@@ -230,7 +243,7 @@ impl Seat {
             device: self.device.id.clone(),
             devices_per_node: devices,
             nodes: 1,
-            tiers: tier.map(|tier| Tier { devices, ..tier }).into_iter().collect(),
+            tiers: tier.into_iter().collect(),
             network: None,
             host: self.host.as_ref().and_then(|host| rig.hosts.get(host)).cloned(),
             power: None,

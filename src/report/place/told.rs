@@ -160,10 +160,13 @@ pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
         ),
         Refusal::WholeLayers { held } => (
             "whole_layers",
-            format!(
-                "the memory of all members together would do, but in whole layers they hold {held} of {}",
-                question.graph.layer_block.len()
-            ),
+            match held {
+                Some(held) => format!(
+                    "the memory of all members together would do, but in whole layers they hold {held} of {}",
+                    question.graph.layer_block.len()
+                ),
+                None => "the memory of all members together would do, but not in whole layers".to_owned(),
+            },
             None,
             vec![smaller(), shorter(), more()],
         ),

@@ -45,9 +45,10 @@ fn head(answer: &Answer) -> String {
     let Some(placed) = &answer.placement else {
         return format!("{}\n{asked}", styled(BAD, "INFEASIBLE: no placement holds this"));
     };
+    let split = answer.apart.as_ref().filter(|apart| apart.gain > 1.0005);
     let what = match answer.question.objective.as_str() {
         "throughput" => format!("{} output tok/s", digits(placed.decode_tok_s)),
-        "request" => match answer.apart.as_ref().filter(|apart| apart.gain > 1.0005) {
+        "request" => match split {
             Some(apart) => format!(
                 "a request in {} with prefill and decode apart, {} with both on the same members",
                 time(apart.request_ms),
@@ -59,7 +60,7 @@ fn head(answer: &Answer) -> String {
         _ => format!("a token in {}", time(placed.token_ms)),
     };
     let proof = match answer.status {
-        Verdict::Optimal => "proved best",
+        Verdict::Optimal if split.is_none_or(proved) => "proved best",
         _ => "best found, not proved",
     };
     format!("{}\n{asked}", styled(GOOD, &format!("{what}, {proof}")))
@@ -137,6 +138,11 @@ fn headless(rows: &[Vec<String>]) -> String {
     text.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned())
 }
 
+/// Whether no other split can be better.
+fn proved(apart: &ApartReport) -> bool {
+    apart.request_ms <= apart.lower_bound_ms * (1.0 + 1e-9)
+}
+
 fn layers(shares: &[(String, usize)]) -> String {
     shares.iter().map(|(name, layers)| format!("{name} {layers}")).collect::<Vec<_>>().join(", ")
 }
@@ -180,7 +186,7 @@ fn apart(answer: &Answer) -> String {
         layers(decode),
         time(apart.token_ms)
     )));
-    let proof = if apart.request_ms <= apart.lower_bound_ms * (1.0 + 1e-9) {
+    let proof = if proved(apart) {
         format!("proved best of {} pairs of sets of members", grouped(apart.pairs))
     } else {
         let gap = 1.0 - apart.lower_bound_ms / apart.request_ms;
@@ -191,7 +197,10 @@ fn apart(answer: &Answer) -> String {
         let each = |(name, ms): &(String, f64)| {
             format!("{name} {} ({} times as long)", time(*ms), digits(ms / apart.request_ms))
         };
-        let alone: Vec<String> = answer.alone.iter().map(each).collect();
+        // Like members take as long: one of them is told.
+        let mut unlike: Vec<(String, f64)> = answer.alone.clone();
+        unlike.dedup_by(|a, b| time(a.1) == time(b.1));
+        let alone: Vec<String> = unlike.iter().map(each).collect();
         text.push_str(&paragraph(&format!("each by itself: {}", alone.join(", "))));
     }
     text
@@ -201,13 +210,12 @@ fn proof(answer: &Answer) -> String {
     let Some(proof) = &answer.certificate else { return String::new() };
     let mut text = heading("Proof", "");
     let gap = if proof.gap == 0.0 { "gap 0".to_owned() } else { format!("gap {}", percent(proof.gap)) };
-    let states =
-        if proof.states == 1 { "1 state".to_owned() } else { format!("{} states", grouped(proof.states)) };
     text.push_str(&paragraph(&format!(
-        "{}; lower bound {}, {gap}: {}, {states}, {} unlike members",
+        "{}; lower bound {}, {gap}, by {}; states: {}, kinds of members: {}",
         time(proof.objective_ms),
         time(proof.lower_bound_ms),
         proof.proved_by,
+        grouped(proof.states),
         proof.unlike_members,
     )));
     text.push_str(&paragraph(&format!(

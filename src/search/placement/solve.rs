@@ -76,7 +76,7 @@ pub fn solve(questions: &[Question], aim: Aim) -> Result<Solved, Refusal> {
             }
         }
     }
-    let found = best.ok_or_else(|| first.unwrap_or(Refusal::WholeLayers { held: 0 }))?;
+    let found = best.ok_or_else(|| first.unwrap_or(Refusal::WholeLayers { held: None }))?;
     Ok(Solved { states, bound, cheap_bound: cheap, ..found })
 }
 
