@@ -14,3 +14,5 @@ mod priced;
 mod refused;
 #[path = "placement/rigs.rs"]
 mod rigs;
+#[path = "placement/speed.rs"]
+mod speed;

@@ -92,7 +92,8 @@ impl Listed for Rig {
             count => format!("{count} x {device}"),
         };
         let members: Vec<String> = self.members.iter().map(|post| one(&post.device, post.count)).collect();
-        let mut links: Vec<&str> = self.links.iter().map(|wire| wire.link.as_str()).collect();
+        let joined = self.members.iter().filter_map(|post| post.joined.as_ref());
+        let mut links: Vec<&str> = joined.chain(&self.links).map(|wire| wire.link.as_str()).collect();
         links.dedup();
         line(&self.name, &self.aliases, format!("{}; {}", members.join(" + "), links.join(", ")))
     }

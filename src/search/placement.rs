@@ -137,8 +137,9 @@ pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Result<Option<
 /// Placements that need no search: a bound to begin with.
 fn known(chain: &Chain) -> Vec<Vec<Stage>> {
     let alone = (0..chain.members.len()).map(|member| vec![Stage { member, from: 0, to: chain.layers }]);
-    let rules = [Rule::Proportional, Rule::BackToFront];
-    alone.chain(rules.into_iter().flat_map(|rule| baseline::placements(chain, rule))).collect()
+    let rules = [Rule::Fewest, Rule::BackToFront];
+    let split = rules.into_iter().flat_map(|rule| baseline::placements(chain, rule));
+    alone.chain(split).chain(baseline::fastest_first(chain)).collect()
 }
 
 /// Why nothing fits.

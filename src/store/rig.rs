@@ -113,7 +113,7 @@ impl Rigged {
                         machine: problem.machine(&weights, &kv)?,
                         plan,
                         host_link: offload
-                            .then(|| seat.device.host_link.as_ref())
+                            .then_some(seat.device.host_link.as_ref())
                             .flatten()
                             .map(|link| link.bandwidth.datum("host_bandwidth")),
                         host_memory: host

@@ -104,7 +104,7 @@ proptest! {
     #[test]
     fn splits_by_memory_alone_are_never_better(chain in any(4, 6)) {
         let (sum, slowest) = optima(&chain);
-        for stages in [Rule::Proportional, Rule::BackToFront].map(|rule| placements(&chain, rule)).concat() {
+        for stages in [Rule::Fewest, Rule::All, Rule::BackToFront].map(|rule| placements(&chain, rule)).concat() {
             if let Ok(ticks) = chain.sum(&stages) {
                 prop_assert!(sum.is_some_and(|least| least <= ticks));
                 let other = chain.slowest(&stages).unwrap();

@@ -66,6 +66,6 @@ fn no_number_of_stages_beyond_members_or_layers_is_tried() {
         Err(Refusal::TooDeep { layers: 200 })
     );
     assert!(least_sum(&chain(200, &[3000], Some(1))).is_ok(), "sums know no such limit");
-    let deep = least_sum(&chain(200, &[403, 404], Some(1)));
+    let deep = least_sum(&chain(201, &[204; 4], Some(1)));
     assert_eq!(deep.unwrap_err(), Refusal::WholeLayers { held: None });
 }

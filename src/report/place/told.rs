@@ -11,7 +11,8 @@ use crate::search::placement::solve::{Aim, Solved, stage_seconds};
 
 fn who(rule: Rule) -> &'static str {
     match rule {
-        Rule::Proportional => "in proportion to memory (exo, llama.cpp --tensor-split)",
+        Rule::Fewest => "in proportion to memory, on the fewest members (exo)",
+        Rule::All => "in proportion to memory, on all (llama.cpp --tensor-split)",
         Rule::BackToFront => "filled back to front (llama.cpp --fit)",
     }
 }

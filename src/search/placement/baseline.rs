@@ -7,10 +7,13 @@ use super::chain::{Chain, Stage};
 /// A rule that splits layers without a model of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Layers in proportion to free memory, largest remainders first, one at least: exo, on the fewest
-    /// members whose memory suffices; `--tensor-split` of llama.cpp by default, on all.
-    Proportional,
-    /// Members filled one after another from the last to the first: `--fit` of llama.cpp.
+    /// Layers in proportion to free memory, largest remainders first, one at least, on the fewest members
+    /// whose memory suffices: exo (`placement_utils.py`, <https://github.com/exo-explore/exo>).
+    Fewest,
+    /// The same on all members: `--tensor-split` of llama.cpp as it is by default.
+    All,
+    /// Members filled one after another from the last to the first: `--fit` of llama.cpp
+    /// (`common/fit.cpp`, <https://github.com/ggml-org/llama.cpp>).
     BackToFront,
 }
 
@@ -55,7 +58,8 @@ fn stages(order: &[usize], counts: &[usize]) -> Vec<Stage> {
 pub fn placements(chain: &Chain, rule: Rule) -> Vec<Vec<Stage>> {
     let all: Vec<usize> = (0..chain.members.len()).collect();
     match rule {
-        Rule::Proportional => {
+        Rule::All => proportional(chain, &all).map(|counts| stages(&all, &counts)).into_iter().collect(),
+        Rule::Fewest => {
             let mut largest = all.clone();
             largest.sort_by_key(|&member| (std::cmp::Reverse(free(chain, member)), member));
             let some = (1..=all.len()).map(|count| {
@@ -78,6 +82,27 @@ pub fn placements(chain: &Chain, rule: Rule) -> Vec<Vec<Stage>> {
             if to == 0 { vec![stages(&all, &counts)] } else { vec![] }
         }
     }
+}
+
+/// Members filled one after another, the fastest first: no rule of others', but a bound that is soon known.
+pub fn fastest_first(chain: &Chain) -> Option<Vec<Stage>> {
+    let mut order: Vec<usize> = (0..chain.members.len()).collect();
+    order.sort_by_key(|&member| {
+        (chain.members[member].layers.iter().map(|layer| layer.ticks).sum::<u64>(), member)
+    });
+    let (mut from, mut stages) = (0, Vec::new());
+    for member in order {
+        let held = &chain.members[member];
+        let fits = |to: &usize| held.pages(chain.layers, from, *to).0 <= held.usable;
+        if let Some(to) = (from + 1..=chain.layers).rev().find(fits) {
+            stages.push(Stage { member, from, to });
+            from = to;
+        }
+        if from == chain.layers {
+            return Some(stages);
+        }
+    }
+    None
 }
 
 /// The split of `rule` that holds on the fewest members, and what it costs by `cost`.

@@ -19,28 +19,33 @@ fn room(chain: &Chain, member: usize, most: u64) -> usize {
     longest
 }
 
+/// Ticks that the first so many layers take at least, with the embedding and the preparation of the step.
+pub fn before(chain: &Chain) -> Vec<u64> {
+    let members = &chain.members;
+    let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
+    let cheapest =
+        |member: usize| members[member].layers.iter().map(|layer| layer.ticks).min().unwrap_or_default();
+    let mut fastest: Vec<(u64, usize)> =
+        (0..members.len()).map(|member| (cheapest(member), room(chain, member, u64::MAX))).collect();
+    fastest.sort_unstable();
+    let mut slots = fastest.into_iter().flat_map(|(ticks, room)| std::iter::repeat_n(ticks, room));
+    let begun = least(&|k| members[k].first.ticks + members[k].host);
+    let (mut handed, mut each) = (begun, begun);
+    // What begins with the first layer has its embedding in it already.
+    let mut before = vec![0];
+    for layer in 0..chain.layers {
+        // Whoever is fastest has no room for all; and layers are unlike, each on whoever is fastest at it.
+        handed += slots.next().unwrap_or_default();
+        each += least(&|k| members[k].layers[layer].ticks);
+        before.push(handed.max(each));
+    }
+    before
+}
+
 /// Ticks that no placement's sum is below.
 pub fn sum(chain: &Chain) -> u64 {
-    let least = |of: &dyn Fn(usize) -> u64| (0..chain.members.len()).map(of).min().unwrap_or_default();
-    let cheapest = |member: usize| {
-        chain.members[member].layers.iter().map(|layer| layer.ticks).min().unwrap_or_default()
-    };
-    let mut fastest: Vec<(u64, usize)> =
-        (0..chain.members.len()).map(|member| (cheapest(member), room(chain, member, u64::MAX))).collect();
-    fastest.sort_unstable();
-    let mut left = chain.layers;
-    let mut handed = 0;
-    for (ticks, room) in fastest {
-        let layers = left.min(room);
-        handed += ticks * layers as u64;
-        left -= layers;
-    }
-    // Layers are unlike: each on whoever is fastest at it is a bound too.
-    let each: u64 =
-        (0..chain.layers).map(|layer| least(&|member| chain.members[member].layers[layer].ticks)).sum();
-    let ends = least(&|k| chain.members[k].first.ticks + chain.members[k].host)
-        + least(&|k| chain.members[k].last.ticks);
-    handed.max(each) + ends
+    let least = chain.members.iter().map(|member| member.last.ticks).min();
+    before(chain)[chain.layers] + least.unwrap_or_default()
 }
 
 /// Ticks that no placement's slowest stage is below: under less, all members together hold too few layers.

@@ -15,6 +15,8 @@ pub struct Groups {
     pub states: usize,
     /// Where each state's rows begin: it has one for each kind that it counts at least one of.
     rows: Vec<u32>,
+    /// The kind of each row: division for every state would take longer than the programmes.
+    kind_of: Vec<u8>,
 }
 
 impl Groups {
@@ -42,16 +44,18 @@ impl Groups {
             strides.push(states);
             states = states.checked_mul(kind.len() + 1).filter(|states| *states <= most)?;
         }
-        let mut groups = Groups { members, strides, states, rows: vec![] };
-        let mut rows = Vec::with_capacity(states + 1);
-        let mut row: u32 = 0;
+        let mut groups = Groups { members, strides, states, rows: vec![], kind_of: vec![] };
         for state in 0..states {
-            rows.push(row);
-            row += groups.kinds().filter(|&kind| groups.count(state, kind) > 0).count() as u32;
+            groups.rows.push(groups.kind_of.len() as u32);
+            let present = groups.kinds().filter(|&kind| groups.count(state, kind) > 0);
+            let present: Vec<u8> = present.map(|kind| kind as u8).collect();
+            groups.kind_of.extend(present);
+            if groups.kind_of.len() > most {
+                return None;
+            }
         }
-        rows.push(row);
-        groups.rows = rows;
-        (row as usize <= most).then_some(groups)
+        groups.rows.push(groups.kind_of.len() as u32);
+        Some(groups)
     }
 
     /// Indices of the kinds.
@@ -84,8 +88,8 @@ impl Groups {
     /// The kinds that `state` counts, each with its row.
     #[inline(always)]
     pub fn present(&self, state: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let present = self.kinds().filter(move |&kind| self.count(state, kind) > 0);
-        present.zip(self.rows[state] as usize..)
+        let rows = self.rows[state] as usize..self.rows[state + 1] as usize;
+        rows.map(|row| (usize::from(self.kind_of[row]), row))
     }
 
     /// One member of each kind stands for it.

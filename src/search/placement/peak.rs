@@ -4,6 +4,7 @@
 //! bits. (One number, the front-most, would not do: layers are unlike, and nobody may hold none.) Knows nothing of
 //! what a tick is.
 
+use super::bound;
 use super::chain::{Chain, Hosts, Stage};
 use super::groups::Groups;
 
@@ -90,10 +91,15 @@ impl<'a> Peak<'a> {
         if stages == 0 || stages > self.chain.layers || stages > self.chain.members.len() {
             return None;
         }
-        let mut best = self.within(below.checked_sub(1)?, Some(stages))?;
+        let floor = bound::slowest(self.chain);
+        if below <= floor {
+            return None;
+        }
+        let mut best = self.within(below - 1, Some(stages))?;
         let mut most = self.chain.slowest(&best).ok()?;
         let values = self.values(most);
-        let (mut low, mut high) = (0, values.partition_point(|value| *value < most));
+        let mut low = values.partition_point(|value| *value < floor);
+        let mut high = values.partition_point(|value| *value < most);
         while low < high {
             let middle = low + (high - low) / 2;
             match self.within(values[middle], Some(stages)) {

@@ -51,7 +51,7 @@ impl Solved {
 }
 
 /// Rules that an optimum is compared with.
-const RULES: [Rule; 2] = [Rule::Proportional, Rule::BackToFront];
+const RULES: [Rule; 3] = [Rule::Fewest, Rule::All, Rule::BackToFront];
 
 /// The best placement over all `questions`, which differ in how members are put together.
 ///
@@ -189,7 +189,7 @@ fn cycle(prices: &Prices<'_>) -> Result<Solved, Refusal> {
         return Err(refusal(&priced.chain, &groups(&priced.chain)?));
     };
     let others = RULES.map(|rule| {
-        let held = other.iter().filter(|(of, ..)| *of == rule).min_by(|a, b| a.1.total_cmp(&b.1));
+        let held = other.iter().find(|(of, ..)| *of == rule);
         (rule, held.map(|(_, seconds, stages)| (*seconds, stages.clone())))
     });
     let bound = bound.min(best.seconds);

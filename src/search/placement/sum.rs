@@ -3,6 +3,7 @@
 //! From the last layer to the first: `best[state][kind][from]` is the least time of the layers from `from` on, held
 //! by `state` with `kind` in front. Knows nothing of what a tick is.
 
+use super::bound;
 use super::chain::{Chain, Hosts, Stage};
 use super::groups::Groups;
 
@@ -12,6 +13,8 @@ const NEVER: f64 = f64::INFINITY;
 /// Segment times of one kind, `[to][from]`.
 struct Times {
     ticks: Vec<f64>,
+    /// The first layer, but for the very first, that a segment can begin with; those after it can too.
+    begin: Vec<usize>,
     side: usize,
 }
 
@@ -19,11 +22,15 @@ impl Times {
     fn new(chain: &Chain, member: usize) -> Times {
         let side = chain.layers + 1;
         let mut ticks = vec![NEVER; side * side];
+        let mut begin: Vec<usize> = (0..side).collect();
         for to in 1..side {
             // A segment that does not fit does not fit with a layer more in front of it.
             for from in (1..to).rev() {
                 match chain.members[member].ticks(chain.layers, from, to, Hosts::Once) {
-                    Some(time) => ticks[to * side + from] = time as f64,
+                    Some(time) => {
+                        ticks[to * side + from] = time as f64;
+                        begin[to] = from;
+                    }
                     None => break,
                 }
             }
@@ -31,7 +38,7 @@ impl Times {
                 ticks[to * side] = time as f64;
             }
         }
-        Times { ticks, side }
+        Times { ticks, begin, side }
     }
 
     fn to(&self, to: usize) -> &[f64] {
@@ -67,7 +74,7 @@ impl<'a> Sum<'a> {
 
     fn fill(&mut self, bound: f64) {
         let side = self.chain.layers + 1;
-        let front = self.before();
+        let front: Vec<f64> = bound::before(self.chain).into_iter().map(|ticks| ticks as f64).collect();
         let (mut ahead, mut out) = (vec![NEVER; side], vec![NEVER; side]);
         for state in 1..self.groups.states {
             let rows: Vec<(usize, usize)> = self.groups.present(state).collect();
@@ -83,8 +90,9 @@ impl<'a> Sum<'a> {
                         if ahead[to] + front[to] > bound {
                             continue;
                         }
-                        let onward = ahead[to];
-                        for (out, time) in out.iter_mut().zip(times.to(to)) {
+                        let (onward, column, begin) = (ahead[to], times.to(to), times.begin[to]);
+                        out[0] = out[0].min(column[0] + onward);
+                        for (out, time) in out[begin..to].iter_mut().zip(&column[begin..]) {
                             let through = time + onward;
                             *out = if through < *out { through } else { *out };
                         }
@@ -100,19 +108,6 @@ impl<'a> Sum<'a> {
                 }
             }
         }
-    }
-
-    /// The least that the layers before each can take, on whichever member is fastest at each.
-    fn before(&self) -> Vec<f64> {
-        let members = &self.chain.members;
-        let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default() as f64;
-        let mut sum = least(&|k| members[k].first.ticks + members[k].host);
-        let mut before = vec![0.0];
-        for layer in 0..self.chain.layers {
-            sum += least(&|k| members[k].layers[layer].ticks);
-            before.push(sum);
-        }
-        before
     }
 
     /// `ahead[to]`: the least time from a member of `kind` whose segment ends at `to`, on through `rest`.
