@@ -12,6 +12,7 @@ pub mod graph;
 pub mod help;
 pub mod inspect;
 pub mod number;
+pub mod place;
 pub mod plot;
 pub mod recommend;
 pub mod result;

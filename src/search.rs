@@ -11,6 +11,7 @@ pub mod offers;
 pub mod outcome;
 pub mod packing;
 pub mod pareto;
+pub mod placement;
 pub mod point;
 pub mod programme;
 pub mod prompts;

@@ -13,6 +13,7 @@ pub mod model;
 pub mod objective;
 pub mod plausible;
 pub mod precision;
+pub mod rig;
 pub mod runtime;
 pub mod scenario;
 pub mod text;

@@ -15,6 +15,7 @@ use crate::spec::format::Format;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
+use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 use crate::validate::summary::Validation;
@@ -27,6 +28,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("model", || schema_for!(ModelFile)),
     ("device", || schema_for!(Device)),
     ("system", || schema_for!(System)),
+    ("rig", || schema_for!(Rig)),
     ("link", || schema_for!(Link)),
     ("format", || schema_for!(Format)),
     ("runtime", || schema_for!(Runtime)),
@@ -42,6 +44,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("fleet-result", || schema_for!(FleetAnswer)),
     ("validate", || schema_for!(Validation)),
     ("inspect", || schema_for!(Inspected)),
+    ("placement", || schema_for!(super::place::Answer)),
 ];
 
 /// The schema called `name`.

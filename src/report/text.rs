@@ -12,6 +12,7 @@ pub mod memory;
 pub mod metrics;
 pub mod models;
 pub mod page;
+pub mod place;
 pub mod recommend;
 pub mod time;
 

@@ -2,14 +2,16 @@
 
 use super::problem::Problem;
 use crate::cost::drive::Drive;
-use crate::quantity::datum::Datum;
+use crate::cost::machine::Machine;
 use crate::graph::operator::Operator;
 use crate::graph::reach::Reach;
 use crate::plan::legal::has_experts;
+use crate::quantity::datum::Datum;
 use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
 use crate::serving::terms::{Lengths, Stated};
 use crate::spec::error::Error;
+use crate::spec::precision::Choice;
 use crate::spec::runtime::{AttentionKind, Traits};
 use crate::spec::scenario::Offload;
 
@@ -22,19 +24,11 @@ impl Problem {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
-                let drive = Drive {
-                    cluster: &self.cluster,
-                    runtime: &self.runtime,
-                    weights: &weights.format,
-                    kv: &kv.format,
-                    native: &self.native.format,
-                    traits: self.traits(),
-                };
-                let mut pair = Formats::new(&weights.format, &kv.format, drive.machine()?);
+                let mut pair = Formats::new(&weights.format, &kv.format, self.machine(weights, kv)?);
                 let fit = self.runtime.serving_fit.as_ref();
                 let device = &self.cluster.device;
                 pair.interval =
-                    fit.and_then(|fit| fit.interval(device, &weights.format.id, &drive.traits)).cloned();
+                    fit.and_then(|fit| fit.interval(device, &weights.format.id, &self.traits())).cloned();
                 formats.push(pair);
             }
         }
@@ -89,6 +83,22 @@ impl Problem {
             experts: has_experts(&self.graph),
             equal_lengths: self.workload.equal_lengths,
         }
+    }
+
+    /// The machine in two formats.
+    ///
+    /// # Errors
+    /// The runtime states no constants, or the device computes neither format.
+    pub fn machine(&self, weights: &Choice, kv: &Choice) -> Result<Machine<Datum>, Error> {
+        let drive = Drive {
+            cluster: &self.cluster,
+            runtime: &self.runtime,
+            weights: &weights.format,
+            kv: &kv.format,
+            native: &self.native.format,
+            traits: self.traits(),
+        };
+        drive.machine()
     }
 
     fn traffic(&self) -> Traffic {

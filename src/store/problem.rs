@@ -61,8 +61,8 @@ impl Problem {
     /// Whatever is wrong in it, or in a file that it names.
     pub fn resolve(catalog: &Catalog, scenario: &Scenario) -> Result<Problem, Error> {
         let model = catalog.model(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
-        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
         let cluster = catalog.hardware(scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE))?;
+        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
         Problem::placed(catalog, scenario, (model, graph), cluster)
     }
 
@@ -115,7 +115,7 @@ impl Problem {
 
 impl Catalog {
     /// The runtime that is named, or the default of the devices' maker.
-    fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
+    pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
         let vendor = &cluster.device.vendor;
         if let Some(name) = name {
             let runtime: Runtime = self.load_or_read(name)?;
