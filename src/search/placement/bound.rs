@@ -3,7 +3,7 @@
 use super::chain::{Chain, Hosts};
 
 /// Most layers that a member can hold with no segment above `most` ticks.
-fn room(chain: &Chain, member: usize, most: u64) -> usize {
+pub fn room(chain: &Chain, member: usize, most: u64) -> usize {
     let holds = |from: usize, to: usize| {
         let ticks = chain.members[member].ticks(chain.layers, from, to, Hosts::Each);
         ticks.is_some_and(|ticks| ticks <= most)

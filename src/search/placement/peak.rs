@@ -203,6 +203,15 @@ impl<'a> Peak<'a> {
     fn within(&mut self, bound: u64, stages: Option<usize>) -> Option<Vec<Stage>> {
         let reach = self.reach(bound);
         let groups = self.groups;
+        let room = |kind| bound::room(self.chain, groups.face(kind), bound);
+        let room: Vec<usize> = groups.kinds().map(room).collect();
+        let largest = room.iter().copied().max().unwrap_or_default();
+        let left = groups.left(&room);
+        // What comes before must fit on whoever is left.
+        let most = |state: usize, placed: usize| {
+            let more = stages.map_or(usize::MAX, |stages| (stages - placed) * largest);
+            left[state].min(more).min(MOST_LAYERS) as u32
+        };
         let mut begins = vec![0; groups.rows()];
         for state in 1..groups.states {
             let placed = usize::from(self.sizes[state]);
@@ -216,7 +225,8 @@ impl<'a> Peak<'a> {
                     return Some(self.trace(state, kind, &begins, &reach));
                 }
                 if stages != Some(placed) {
-                    begins[row] = self.begins(&reach, state, kind, &begins);
+                    let most = most(state, placed);
+                    begins[row] = self.begins(&reach, state, kind, &begins) & span(0, most + 1);
                 }
             }
         }
