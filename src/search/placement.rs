@@ -128,7 +128,7 @@ pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Result<Option<
         stages,
         ticks,
         bound: ticks,
-        cheap_bound: bound::slowest(chain),
+        cheap_bound: bound::slowest(chain, None),
         states,
         kinds: groups.kinds().len(),
     }))

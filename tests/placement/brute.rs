@@ -48,7 +48,7 @@ fn check(chain: &Chain) -> Result<(), TestCaseError> {
         prop_assert_eq!(found.as_ref().map(|found| found.ticks), slowest, "{} stages", count);
         if let Some(found) = found {
             prop_assert_eq!(chain.slowest(&found.stages), Ok(found.ticks));
-            prop_assert!(bound::slowest(chain) <= found.ticks);
+            prop_assert!(bound::slowest(chain, Some(count)) <= found.ticks);
             prop_assert_eq!(found.stages.len(), count);
             let none = least_slowest(chain, count, found.ticks).unwrap();
             prop_assert!(none.is_none(), "nothing is below the least");

@@ -10,6 +10,7 @@ use super::price::{Hop, Priced, Prices, Work};
 use super::sum::Sum;
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
+use crate::quantity::unit::SECOND;
 use crate::serving::metrics::e2e;
 use crate::serving::residency::cache_per_sequence;
 use crate::serving::streamed::{arrival, hop};
@@ -115,7 +116,7 @@ impl Halves<'_> {
                 before += computing;
             }
         }
-        let arrived = arrival(Qty::<f64>::from(0.0), layers).value();
+        let arrived = arrival(Qty::<f64>::literal(0.0 * SECOND), layers).value();
         let token = self.token.seconds(self.token.chain.sum(&back).ok()?);
         let osl = Qty::<f64>::from(question.lengths.osl as f64);
         let request = e2e(Qty::from(arrived), Qty::from(token), osl).value();

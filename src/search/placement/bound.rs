@@ -3,7 +3,7 @@
 use super::chain::{Chain, Hosts};
 
 /// Most layers that a member can hold with no segment above `most` ticks.
-fn room(chain: &Chain, member: usize, most: u64) -> usize {
+pub fn room(chain: &Chain, member: usize, most: u64) -> usize {
     let holds = |from: usize, to: usize| {
         let ticks = chain.members[member].ticks(chain.layers, from, to, Hosts::Each);
         ticks.is_some_and(|ticks| ticks <= most)
@@ -48,11 +48,14 @@ pub fn sum(chain: &Chain) -> u64 {
     before(chain)[chain.layers] + least.unwrap_or_default()
 }
 
-/// Ticks that no placement's slowest stage is below: under less, all members together hold too few layers.
-pub fn slowest(chain: &Chain) -> u64 {
+/// Ticks that the slowest stage of no placement on `stages` members, or on any, is below: under less, they hold
+/// too few layers however they are chosen.
+pub fn slowest(chain: &Chain, stages: Option<usize>) -> u64 {
     let holds = |most: u64| {
-        let all: usize = (0..chain.members.len()).map(|member| room(chain, member, most)).sum();
-        all >= chain.layers
+        let mut rooms: Vec<usize> =
+            (0..chain.members.len()).map(|member| room(chain, member, most)).collect();
+        rooms.sort_unstable_by(|a, b| b.cmp(a));
+        rooms.into_iter().take(stages.unwrap_or(usize::MAX)).sum::<usize>() >= chain.layers
     };
     let one = |member: usize| {
         let held = &chain.members[member];

@@ -74,6 +74,17 @@ impl Groups {
         self.kinds().map(|kind| self.count(state, kind)).sum()
     }
 
+    /// For every state, what the members that it does not count come to, `each` for one of a kind.
+    pub fn left(&self, each: &[usize]) -> Vec<usize> {
+        let all: usize = self.kinds().map(|kind| each[kind] * self.members[kind].len()).sum();
+        let mut left = vec![all; self.states];
+        for state in 1..self.states {
+            let kind = usize::from(self.kind_of[self.rows[state] as usize]);
+            left[state] = left[self.without(state, kind)] - each[kind];
+        }
+        left
+    }
+
     /// `state` without one of `kind`.
     #[inline(always)]
     pub fn without(&self, state: usize, kind: usize) -> usize {

@@ -91,15 +91,27 @@ impl<'a> Peak<'a> {
         if stages == 0 || stages > self.chain.layers || stages > self.chain.members.len() {
             return None;
         }
-        let floor = bound::slowest(self.chain);
-        if below <= floor {
+        // From a bound upward: what is out of reach is soon told, what is far within it is not.
+        let mut low = bound::slowest(self.chain, Some(stages));
+        let last = below.checked_sub(1)?.min(self.longest());
+        let (mut tried, mut stride) = (low, low / 64 + 1);
+        if low > last {
             return None;
         }
-        let mut best = self.within(below - 1, Some(stages))?;
+        let mut best = loop {
+            match self.within(tried, Some(stages)) {
+                Some(found) => break found,
+                None if tried == last => return None,
+                None => {
+                    low = tried + 1;
+                    tried = tried.saturating_add(stride).min(last);
+                    stride = stride.saturating_mul(2);
+                }
+            }
+        };
         let mut most = self.chain.slowest(&best).ok()?;
-        let values = self.values(most);
-        let mut low = values.partition_point(|value| *value < floor);
-        let mut high = values.partition_point(|value| *value < most);
+        let values = self.values(low, most);
+        let (mut low, mut high) = (0, values.partition_point(|value| *value < most));
         while low < high {
             let middle = low + (high - low) / 2;
             match self.within(values[middle], Some(stages)) {
@@ -132,8 +144,15 @@ impl<'a> Peak<'a> {
         furthest.map_or(0, |from| self.chain.layers - from as usize)
     }
 
-    /// Every time that a stage can take, up to `most`.
-    fn values(&self, most: u64) -> Vec<u64> {
+    /// The longest that any stage can take.
+    fn longest(&self) -> u64 {
+        let time = self.times.iter().flatten().flatten().filter(|time| **time < u64::MAX).max();
+        let link = self.links.iter().flatten().flatten().max();
+        time.map_or(0, |time| time.saturating_add(link.copied().unwrap_or_default()))
+    }
+
+    /// Every time that a stage can take, from `least` to `most`.
+    fn values(&self, least: u64, most: u64) -> Vec<u64> {
         let mut values = Vec::new();
         for kind in self.groups.kinds() {
             let mut onward: Vec<u64> = self.links[kind].iter().flatten().copied().collect();
@@ -141,7 +160,8 @@ impl<'a> Peak<'a> {
             onward.sort_unstable();
             onward.dedup();
             for time in self.times[kind].iter().flatten().filter(|time| **time <= most) {
-                values.extend(onward.iter().map(|link| time + link).filter(|value| *value <= most));
+                let all = onward.iter().map(|link| time + link);
+                values.extend(all.filter(|value| (least..=most).contains(value)));
             }
         }
         values.sort_unstable();
@@ -203,6 +223,15 @@ impl<'a> Peak<'a> {
     fn within(&mut self, bound: u64, stages: Option<usize>) -> Option<Vec<Stage>> {
         let reach = self.reach(bound);
         let groups = self.groups;
+        let room = |kind| bound::room(self.chain, groups.face(kind), bound);
+        let room: Vec<usize> = groups.kinds().map(room).collect();
+        let largest = room.iter().copied().max().unwrap_or_default();
+        let left = groups.left(&room);
+        // What comes before must fit on whoever is left.
+        let most = |state: usize, placed: usize| {
+            let more = stages.map_or(usize::MAX, |stages| (stages - placed) * largest);
+            left[state].min(more).min(MOST_LAYERS) as u32
+        };
         let mut begins = vec![0; groups.rows()];
         for state in 1..groups.states {
             let placed = usize::from(self.sizes[state]);
@@ -216,7 +245,8 @@ impl<'a> Peak<'a> {
                     return Some(self.trace(state, kind, &begins, &reach));
                 }
                 if stages != Some(placed) {
-                    begins[row] = self.begins(&reach, state, kind, &begins);
+                    let most = most(state, placed);
+                    begins[row] = self.begins(&reach, state, kind, &begins) & span(0, most + 1);
                 }
             }
         }

@@ -143,7 +143,7 @@ fn cycle(prices: &Prices<'_>) -> Result<Solved, Refusal> {
             let of_size = placed.into_iter().filter(move |placed| placed.len() == stages);
             of_size.filter_map(move |placed| Some((rule, cycle_of(priced, &placed, flying)?, placed)))
         }));
-        cheap = cheap.min(priced.seconds(super::bound::slowest(&priced.chain)) * flying as f64);
+        cheap = cheap.min(priced.seconds(super::bound::slowest(&priced.chain, Some(stages))) * flying as f64);
         let short = flying < stages as u64;
         let below = match (&best, short) {
             (Some(best), false) => (best.seconds / priced.tick / flying as f64).ceil() as u64,

@@ -3,6 +3,8 @@
 //! From the last layer to the first: `best[state][kind][from]` is the least time of the layers from `from` on, held
 //! by `state` with `kind` in front. Knows nothing of what a tick is.
 
+use std::ops::Range;
+
 use super::bound;
 use super::chain::{Chain, Hosts, Stage};
 use super::groups::Groups;
@@ -76,23 +78,37 @@ impl<'a> Sum<'a> {
         let side = self.chain.layers + 1;
         let front: Vec<f64> = bound::before(self.chain).into_iter().map(|ticks| ticks as f64).collect();
         let (mut ahead, mut out) = (vec![NEVER; side], vec![NEVER; side]);
+        let room = |kind| bound::room(self.chain, self.groups.face(kind), u64::MAX);
+        let room: Vec<usize> = self.groups.kinds().map(room).collect();
+        let left = self.groups.left(&room);
+        // What a state holds begins no sooner than it has room for, and what comes before fits on whoever is left.
+        let layers = self.chain.layers;
+        let window = |state: usize| {
+            let holds = left[0] - left[state];
+            (layers.saturating_sub(holds), left[state].min(layers - 1) + 1)
+        };
         for state in 1..self.groups.states {
+            let (_, most) = window(state);
             let rows: Vec<(usize, usize)> = self.groups.present(state).collect();
             for (kind, row) in rows {
                 let rest = self.groups.without(state, kind);
                 out.fill(NEVER);
+                let (low, high) = window(rest);
                 if rest == 0 {
-                    let layers = self.chain.layers;
                     out[..layers].copy_from_slice(self.times[kind].to(layers));
-                } else if self.onward(rest, kind, &mut ahead) {
+                } else if low < high && self.onward(rest, kind, low..high, &mut ahead) {
                     let times = &self.times[kind];
-                    for to in 1..side - 1 {
+                    for to in low.max(1)..high {
                         if ahead[to] + front[to] > bound {
                             continue;
                         }
-                        let (onward, column, begin) = (ahead[to], times.to(to), times.begin[to]);
+                        let (onward, column) = (ahead[to], times.to(to));
                         out[0] = out[0].min(column[0] + onward);
-                        for (out, time) in out[begin..to].iter_mut().zip(&column[begin..]) {
+                        let (begin, end) = (times.begin[to], to.min(most));
+                        if begin >= end {
+                            continue;
+                        }
+                        for (out, time) in out[begin..end].iter_mut().zip(&column[begin..end]) {
                             let through = time + onward;
                             *out = if through < *out { through } else { *out };
                         }
@@ -111,9 +127,10 @@ impl<'a> Sum<'a> {
     }
 
     /// `ahead[to]`: the least time from a member of `kind` whose segment ends at `to`, on through `rest`.
-    fn onward(&self, rest: usize, kind: usize, ahead: &mut [f64]) -> bool {
+    fn onward(&self, rest: usize, kind: usize, window: Range<usize>, ahead: &mut [f64]) -> bool {
         let side = self.chain.layers + 1;
         ahead.fill(NEVER);
+        let ahead = &mut ahead[window.clone()];
         let mut any = false;
         for (next, row) in self.groups.present(rest) {
             let link = self.links[kind][next];
@@ -121,7 +138,8 @@ impl<'a> Sum<'a> {
                 continue;
             }
             any = true;
-            for (ahead, best) in ahead.iter_mut().zip(&self.best[row * side..(row + 1) * side]) {
+            let best = &self.best[row * side..(row + 1) * side];
+            for (ahead, best) in ahead.iter_mut().zip(&best[window.clone()]) {
                 let through = best + link;
                 *ahead = if through < *ahead { through } else { *ahead };
             }
