@@ -18,13 +18,15 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-const HEADER: &str = "id,model,hardware,devices,runtime,weight_format,mode,isl,osl,concurrency,tp,ttft_ms,tpot_ms";
+const HEADER: &str =
+    "id,model,hardware,devices,runtime,weight_format,mode,isl,osl,concurrency,tp,ttft_ms,tpot_ms";
 
 /// A table of servers under loads that all kinds of work show in; latencies as given.
 fn table(folder: &Path, latencies: impl Fn(usize) -> (f64, f64)) -> PathBuf {
     let mut text = format!("{HEADER}\n");
     let mut number = 0;
-    for (model, format) in [("meta-llama/Llama-3.1-8B", "bf16"), ("meta-llama/Llama-3.3-70B-Instruct", "fp8")] {
+    for (model, format) in [("meta-llama/Llama-3.1-8B", "bf16"), ("meta-llama/Llama-3.3-70B-Instruct", "fp8")]
+    {
         for hardware in ["nvidia-h100-sxm", "nvidia-b200-sxm"] {
             for (isl, osl) in [(1024, 1024), (8192, 1024), (1024, 8192)] {
                 for concurrency in [1, 4, 16, 64, 128, 256] {
@@ -70,7 +72,8 @@ fn predictions_held_against_themselves_are_right() {
     let folder = tempfile::tempdir().unwrap();
     let own = predicted(folder.path());
     let path = table(folder.path(), |row| own[row]);
-    let found = json(&run(&["validate", path.to_str().unwrap(), "--format", "json", "--by", "hardware,model"]));
+    let found =
+        json(&run(&["validate", path.to_str().unwrap(), "--format", "json", "--by", "hardware,model"]));
     let overall = &found["overall"];
     for metric in ["tpot", "ttft"] {
         assert!(overall[metric]["p90"].as_f64().unwrap() < 1e-3, "{}", overall[metric]);

@@ -107,8 +107,9 @@ fn share<R: Read>(
     let devices = replicas * read.count(Count::plan("devices_per_replica", instance.plan.devices()));
     let stages = read.count(Count::plan("pp", instance.plan.pp));
     let prompts = round.slots / terms.osl;
-    let work =
-        |steps: Qty<R::N>, prompt: Qty<R::N>| busy(round.flying * steps + prompts * prompt, stages, whole / terms.osl);
+    let work = |steps: Qty<R::N>, prompt: Qty<R::N>| {
+        busy(round.flying * steps + prompts * prompt, stages, whole / terms.osl)
+    };
     let computing = work(round.step.computing, prompt.computing);
     let moving = work(round.step.moving, prompt.moving);
     let drawn = terms.draw.as_ref().map(|draw| watts(devices, computing, moving, draw));

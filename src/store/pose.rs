@@ -2,10 +2,10 @@
 
 use super::problem::Problem;
 use crate::cost::drive::Drive;
-use crate::quantity::datum::Datum;
 use crate::graph::operator::Operator;
 use crate::graph::reach::Reach;
 use crate::plan::legal::has_experts;
+use crate::quantity::datum::Datum;
 use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
 use crate::serving::terms::{Lengths, Stated};
