@@ -1,4 +1,8 @@
-//! Constants from measurements. Knows deployments that were laid out, not where their measurements lie.
+//! Runtime profiles fitted to measured deployments.
 
+pub mod cross;
 pub mod fit;
+pub mod levels;
 pub mod posed;
+pub mod profile;
+pub mod sample;

@@ -97,13 +97,13 @@ fn what_differs_evenly_is_found_and_carries_over() {
         "vllm",
         "--format",
         "json",
-        "--profile",
+        "--out",
         profile.to_str().unwrap(),
     ]));
     let mdape = |at: usize| found["errors"][at]["tpot"]["mdape"].as_f64().unwrap();
     assert!((mdape(0) - 0.3 / 1.3).abs() < 1e-3, "before: {found}");
     assert!(mdape(1) < 0.05, "after: {found}");
-    assert!(mdape(2) < 0.2 && mdape(3) < 0.2, "left out: {found}");
+    assert!(mdape(2) < 0.12 && mdape(3) < 0.12, "left out: {found}");
     // The profile is one that can be used.
     let home = folder.path().join("home");
     fs::create_dir_all(home.join("hardware/runtimes")).unwrap();

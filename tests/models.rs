@@ -29,6 +29,8 @@ mod plans;
 mod states;
 #[path = "models/totals.rs"]
 mod totals;
+#[path = "models/trap_list.rs"]
+mod trap_list;
 #[path = "models/traps.rs"]
 mod traps;
 

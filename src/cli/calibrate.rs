@@ -1,28 +1,33 @@
-//! `calibrate`: a runtime's factors refitted to measurements.
+//! `calibrate`: runtimes' profiles refitted to measurements.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::output::{Format, Output, csv, json as pretty};
-use super::validate::predict::{Ready, ready, runtime};
+use super::validate::predict::{Fit, Ready, ready, runtime};
 use super::validate::table;
 use super::{Fault, Verdict};
-use crate::calibrate::fit::{Fit, Sample, Times};
+use crate::calibrate::cross::{Out, left_out};
+use crate::calibrate::fit::{Found, told};
+use crate::calibrate::levels::unknowns;
+use crate::calibrate::profile::{Around, BEGINNINGS, Whole, adjust, written};
+use crate::calibrate::sample::{ORDER, Sample, Times, set};
 use crate::report::table::table as lines;
 use crate::spec::error::Error;
-use crate::spec::runtime::{Factor, Runtime};
+use crate::spec::runtime::{Fitted, Near};
 use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::kind::Kind;
-use crate::validate::measured::Measured;
-use crate::validate::score::{Pair, Score, score};
+use crate::validate::score::{Pair, Score, quantile, score};
 
 const EXAMPLES: &str = "\
 Examples:
-  mantile-opt calibrate serving.csv --runtime vllm --profile vllm.json
-  MANTILE_HOME=my mantile-opt validate serving.csv    with the profile as my/hardware/runtimes/vllm.json";
+  mantile-opt calibrate mine.csv --out vllm.json                     the profile of one runtime, adjusted to my servers
+  MANTILE_HOME=my mantile-opt validate mine.csv                      with that profile as my/hardware/runtimes/vllm.json
+  mantile-opt calibrate serving.csv --whole --out hardware/runtimes  how the profiles of this version were made";
 
 /// The flags of `calibrate`.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,15 +36,18 @@ pub struct Calibrate {
     /// Tables of measurements, as for validate; aggregated rows without a doubt count
     #[arg(required = true, value_name = "FILE.csv")]
     pub files: Vec<PathBuf>,
-    /// The runtime whose profile is refitted
+    /// Take only rows of this runtime
     #[arg(long, value_name = "R")]
-    pub runtime: String,
-    /// Write the refitted profile to a file
-    #[arg(long, value_name = "FILE.json")]
-    pub profile: Option<PathBuf>,
-    /// Where the report goes.
-    #[command(flatten)]
-    pub output: Output,
+    pub runtime: Option<String>,
+    /// Fit all runtimes of the tables together, from nothing but what kernels measured alone tell, and the intervals too
+    #[arg(long)]
+    pub whole: bool,
+    /// Write the profile to a file; with --whole, every runtime's into a folder
+    #[arg(long, value_name = "FILE.json|FOLDER")]
+    pub out: Option<PathBuf>,
+    /// How to write the report
+    #[arg(long, value_enum, default_value_t, value_name = "table|json|csv", hide_possible_values = true)]
+    pub format: Format,
 }
 
 /// Errors of both latencies.
@@ -53,134 +61,253 @@ pub struct Errors {
     pub ttft: Option<Score>,
 }
 
-/// Fewer measurements than this for each factor that they tell about do not fix it.
-const MEASUREMENTS_PER_FACTOR: usize = 2;
+/// Fewer measurements than this for each constant that they tell about do not fix it.
+const ROWS_PER_CONSTANT: usize = 2;
+
+/// What is written is found to four digits.
+const GAIN: f64 = 1e-4;
+
+/// How near a question is to what was left out, by what was left out.
+const NEARNESS: [(Near, Out); 5] = [
+    (Near::Measured, Out::Fifth),
+    (Near::HardwareAndRuntime, Out::Combination),
+    (Near::Hardware, Out::DeviceAndRuntime),
+    (Near::Vendor, Out::Device),
+    (Near::Nothing, Out::Maker),
+];
 
 impl Calibrate {
-    /// Refits, tells what it gained, and writes the profile.
+    /// Refits, tells what it gained, and writes the profiles.
     ///
     /// # Errors
     /// The tables do not tell enough, or something cannot be read or written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
-        let file = catalog.find(Kind::Runtimes, &self.runtime).map_err(Error::from)?;
-        let profile: Runtime = catalog.load(&self.runtime)?;
-        let factors = profile.serving_fit.as_ref().map(|fit| fit.factors.clone()).unwrap_or_default();
+        let found = self.samples(catalog)?;
+        let samples: Vec<&Sample> = found.iter().collect();
+        let mut runtimes: Vec<String> = found.iter().map(|sample| sample.runtime.clone()).collect();
+        runtimes.sort();
+        runtimes.dedup();
+        if !self.whole && runtimes.len() > 1 {
+            return Err(Error::new(
+                "runtime",
+                format!("rows of {}", runtimes.join(", ")),
+                "rows of one runtime",
+                "choose one with --runtime, or fit all with --whole",
+            )
+            .into());
+        }
+        let told = told(&samples);
+        let constants = told.iter().filter(|told| **told).count();
+        if constants == 0 || samples.len() < ROWS_PER_CONSTANT * constants {
+            return Err(Error::new(
+                "calibrate",
+                format!("{} rows, which bear on {constants} constants", samples.len()),
+                format!("{ROWS_PER_CONSTANT} rows at least for each constant"),
+                "give more measurements, or keep the shipped profile",
+            )
+            .into());
+        }
+        let order: Vec<Fitted> =
+            ORDER.into_iter().zip(told).filter(|(_, told)| *told).map(|(of, _)| of).collect();
+        let nothing = Found::nothing(unknowns(found.iter(), &order));
+        let before = errors("before", &samples, &nothing.predict(&samples));
+        let fit = nothing.solve(&samples, GAIN);
+        let after = errors("after, on the rows themselves", &samples, &fit.predict(&samples));
+        let outs: &[Out] = match self.whole {
+            true => {
+                &[Out::Fifth, Out::Combination, Out::Model, Out::Device, Out::DeviceAndRuntime, Out::Maker]
+            }
+            false => &[Out::Fifth, Out::Model, Out::Device],
+        };
+        let apart: Vec<(Out, Vec<Times>)> =
+            outs.iter().map(|out| (*out, left_out(&samples, &fit, *out))).collect();
+        let mut all = vec![before, after];
+        for (out, made) in &apart {
+            all.push(errors(out.name(), &samples, made));
+            if matches!(out, Out::Model | Out::Device) {
+                all.extend(each(*out, &samples, made));
+            }
+        }
+        if let Some(path) = &self.out {
+            for name in &runtimes {
+                let own: Vec<&Sample> = found.iter().filter(|sample| sample.runtime == *name).collect();
+                let source = source(name, &own, samples.len(), &errors("", &own, &fit.predict(&own)));
+                let text = catalog.find(Kind::Runtimes, name).map_err(Error::from)?.text()?.to_owned();
+                let mut profile: Value = serde_json::from_str(&text).expect("a profile that was loaded");
+                if self.whole {
+                    let whole = Whole {
+                        found: &fit,
+                        measured_anywhere: devices(&samples),
+                        intervals: intervals(&samples, &apart),
+                    };
+                    whole.replace(&mut profile, &devices(&own), &source);
+                    file::write(&path.join(format!("{name}.json")), &written(&profile))?;
+                } else {
+                    adjust(&mut profile, &fit, &source);
+                    file::write(path, &written(&profile))?;
+                }
+            }
+        }
+        let untold: Vec<String> =
+            ORDER.iter().zip(told).filter(|(_, told)| !told).map(|(of, _)| spell(*of)).collect();
+        let output = Output { format: self.format, out: None };
+        output.found(&match self.format {
+            Format::Table => report(&samples, &runtimes, &fit, &untold, &all),
+            Format::Json => pretty(&json!({
+                "runtimes": runtimes, "rows": samples.len(), "unknowns": fit.unknowns.len(),
+                "constants_told": constants, "constants_not_told": untold, "errors": all,
+            })),
+            Format::Csv => csv(&HEADER, all.iter().map(cells))?,
+        })
+    }
+
+    fn samples(&self, catalog: &Catalog) -> Result<Vec<Sample>, Fault> {
         let mut rows = Vec::new();
         for path in &self.files {
             rows.extend(table::read(path)?);
         }
+        let wanted = self.runtime.as_deref().map(runtime);
         rows.retain(|row| {
-            row.pools.len() == 1
-                && row.doubt.is_empty()
-                && !row.single_stream
-                && runtime(&row.runtime) == profile.id
+            let asked = wanted.as_ref().is_none_or(|wanted| runtime(&row.runtime) == *wanted);
+            row.pools.len() == 1 && row.doubt.is_empty() && !row.single_stream && asked
         });
-        let ready = ready(catalog, &rows);
-        let found: Vec<(Measured, Sample)> = rows
-            .into_iter()
-            .zip(ready)
-            .filter_map(|(row, ready)| Some((row.clone(), sample(&row, ready.ok()?))))
-            .collect();
-        let samples: Vec<&Sample> = found.iter().map(|(_, sample)| sample).collect();
-        let fit = Fit::new(samples.clone(), &factors);
-        let told = fit.told();
-        let identified = told.iter().filter(|told| **told).count();
-        if identified == 0 || 2 * samples.len() < MEASUREMENTS_PER_FACTOR * identified {
-            let fault = Error::new(
-                "calibrate",
-                format!("{} rows of {}, which bear on {identified} factors", samples.len(), profile.name),
-                format!("a row at least for each of {} factors", factors.len()),
-                "give more measurements of this runtime, or keep the shipped profile",
-            );
-            return Err(fault.into());
-        }
-        let before = errors("before", &found, &fit.predictions());
-        let fit = fit.solve();
-        let after = errors("after", &found, &fit.predictions());
-        let told_apart = vec![
-            errors("models left out", &found, &left_out(&found, &factors, |row| &row.model)),
-            errors("hardware left out", &found, &left_out(&found, &factors, |row| &row.hardware)),
-        ];
-        let all: Vec<Errors> = [before, after].into_iter().chain(told_apart).collect();
-        if let Some(path) = &self.profile {
-            file::write(path, &written(&file.text()?, &fit.found(), &told, &all, found.len())?)?;
-        }
-        let percent =
-            |score: Option<Score>| score.map(|s| format!("{:.1}", 100.0 * s.mdape)).unwrap_or_default();
-        let cells = |e: &Errors| vec![e.name.clone(), percent(e.tpot), percent(e.ttft)];
-        let header = ["predictions", "TPOT", "TTFT"];
-        self.output.found(&match self.output.format {
-            Format::Table => format!(
-                "{} rows of {}; {identified} of {} factors are told by them, the others stay\n\n{}\nMedian absolute errors in %\n",
-                found.len(),
-                profile.name,
-                factors.len(),
-                lines(&header, &all.iter().map(cells).collect::<Vec<_>>())
-            ),
-            Format::Json => pretty(&json!({
-                "runtime": profile.id, "rows": found.len(), "factors": factors.len(), "identified": identified,
-                "errors": all,
-            })),
-            Format::Csv => csv(&header, all.iter().map(cells))?,
-        })
+        let fit = if self.whole { Fit::Without } else { Fit::Shipped };
+        let ready = ready(catalog, &rows, fit);
+        let made = rows.iter().zip(ready).filter_map(|(row, ready)| {
+            let mut sample = sample(&runtime(&row.runtime), &row.hardware, ready.ok()?);
+            sample.ttft = row.outcome.ttft_ms.map(|value| value / 1e3);
+            sample.tpot = row.outcome.tpot_ms.map(|value| value / 1e3);
+            if self.whole {
+                BEGINNINGS.iter().for_each(|known| set(&mut sample.machine, known.of, known.value));
+            }
+            Some(sample)
+        });
+        Ok(made.collect())
     }
 }
 
-fn sample(row: &Measured, ready: Ready) -> Sample {
+fn sample(runtime: &str, hardware: &str, ready: Ready) -> Sample {
     let formats = &ready.question.formats[0];
-    let seconds = |milliseconds: Option<f64>| milliseconds.map(|value| value / 1e3);
+    let graph = &ready.question.graph;
     Sample {
+        runtime: runtime.to_owned(),
+        model: format!("{} {}", graph.model_type, graph.parameters().unique),
+        hardware: hardware.to_owned(),
         machine: formats.plain().clone(),
         family: ready.question.cluster.device.family.clone(),
         weight_format: formats.weights.clone(),
         traits: ready.traits,
         posed: ready.posed,
-        ttft: seconds(row.outcome.ttft_ms),
-        tpot: seconds(row.outcome.tpot_ms),
+        ttft: None,
+        tpot: None,
     }
 }
 
-fn errors(name: &str, rows: &[(Measured, Sample)], made: &[Times]) -> Errors {
-    let pairs = |pick: fn(&Sample) -> Option<f64>, made_of: fn(&Times) -> f64| {
-        let paired = rows.iter().zip(made).filter_map(|((_, sample), times)| {
-            Some(Pair { predicted: made_of(times), measured: pick(sample)?, interval: None })
+fn spell(of: Fitted) -> String {
+    json!(of).as_str().unwrap_or_default().to_owned()
+}
+
+fn devices(samples: &[&Sample]) -> Vec<String> {
+    let mut found: Vec<String> = samples.iter().map(|sample| sample.hardware.clone()).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn errors(name: &str, samples: &[&Sample], made: &[Times]) -> Errors {
+    let pairs = |pick: fn(&Sample) -> Option<f64>, of: fn(&Times) -> f64| {
+        let paired = samples.iter().zip(made).filter_map(|(sample, times)| {
+            Some(Pair { predicted: of(times), measured: pick(sample)?, interval: None })
         });
         score(&paired.collect::<Vec<_>>())
     };
     Errors { name: name.into(), tpot: pairs(|s| s.tpot, |t| t.tpot), ttft: pairs(|s| s.ttft, |t| t.ttft) }
 }
 
-/// Predictions of each row from a fit without the rows that share its `key`.
-fn left_out(rows: &[(Measured, Sample)], factors: &[Factor], key: fn(&Measured) -> &String) -> Vec<Times> {
-    let mut made = vec![Times { ttft: f64::NAN, tpot: f64::NAN }; rows.len()];
-    let mut keys: Vec<&String> = rows.iter().map(|(row, _)| key(row)).collect();
-    keys.sort();
-    keys.dedup();
-    for out in keys {
-        let of = |outside: bool| rows.iter().filter(move |(row, _)| (key(row) == out) == outside);
-        let fit = Fit::new(of(false).map(|(_, sample)| sample).collect(), factors).solve();
-        let there = fit.carried_over(of(true).map(|(_, sample)| sample).collect(), factors);
-        let places = rows.iter().enumerate().filter(|(_, (row, _))| key(row) == out).map(|(at, _)| at);
-        places.zip(there).for_each(|(at, times)| made[at] = times);
+/// Errors of each that was left out.
+fn each(out: Out, samples: &[&Sample], made: &[Times]) -> Vec<Errors> {
+    let mut groups = BTreeMap::<String, (Vec<&Sample>, Vec<Times>)>::new();
+    for (at, (sample, times)) in samples.iter().zip(made).enumerate() {
+        let group = groups.entry(out.key(at, sample)).or_default();
+        group.0.push(sample);
+        group.1.push(*times);
     }
-    made
+    groups.iter().map(|(key, (samples, made))| errors(&format!("  without {key}"), samples, made)).collect()
 }
 
-/// The profile with its factors as found.
-fn written(text: &str, times: &[f64], told: &[bool], all: &[Errors], rows: usize) -> Result<String, Error> {
-    let broken = |why: &str| Error::new("serving_fit", why, "a runtime's profile", "mend the file");
-    let mut profile: Value = serde_json::from_str(text).map_err(|fault| broken(&fault.to_string()))?;
-    let fit = profile.get_mut("serving_fit").ok_or_else(|| broken("none"))?;
-    let factors = fit.get_mut("factors").and_then(Value::as_array_mut).ok_or_else(|| broken("no factors"))?;
-    for ((factor, times), _) in factors.iter_mut().zip(times).zip(told).filter(|(_, told)| **told) {
-        let was = factor["times"].as_f64().unwrap_or(1.0);
-        factor["times"] = json!((was * times * 1e4).round() / 1e4);
-    }
-    let tell = |e: &Errors| {
-        let percent = |score: Option<Score>| score.map_or(f64::NAN, |s| 100.0 * s.mdape);
-        format!("{} {:.1} % on TPOT, {:.1} % on TTFT", e.name, percent(e.tpot), percent(e.ttft))
+fn percent(score: Option<Score>) -> String {
+    score.map(|score| format!("{:.1}", 100.0 * score.mdape)).unwrap_or_default()
+}
+
+fn source(name: &str, own: &[&Sample], all: usize, errors: &Errors) -> String {
+    format!(
+        "hierarchical robust least squares (mantile-opt calibrate) on {all} published aggregated serving points, {} of \
+         them of {name}; median error on these of TPOT {} %, of TTFT {} %",
+        own.len(),
+        percent(errors.tpot),
+        percent(errors.ttft)
+    )
+}
+
+/// Quantiles of measured over predicted where the like was left out.
+fn intervals(samples: &[&Sample], apart: &[(Out, Vec<Times>)]) -> Vec<Around> {
+    let of = |(near, out): (Near, Out)| {
+        let (_, made) = apart.iter().find(|(known, _)| *known == out)?;
+        let quantiles = |ratio: &dyn Fn(&Sample, &Times) -> Option<f64>| {
+            let mut ratios: Vec<f64> =
+                samples.iter().zip(made).filter_map(|(sample, times)| ratio(sample, times)).collect();
+            [0.1, 0.5, 0.9].map(|p| quantile(&mut ratios, p))
+        };
+        let osl = |sample: &Sample| sample.posed.lengths.osl as f64;
+        let whole = |ttft: f64, tpot: f64, osl: f64| ttft + (osl - 1.0) * tpot;
+        let errors = errors("", samples, made);
+        Some(Around {
+            near,
+            quantiles: [
+                quantiles(&|sample, times| Some(sample.ttft? / times.ttft)),
+                quantiles(&|sample, times| Some(sample.tpot? / times.tpot)),
+                quantiles(&|sample, times| {
+                    let osl = osl(sample);
+                    Some(whole(times.ttft, times.tpot, osl) / whole(sample.ttft?, sample.tpot?, osl))
+                }),
+            ],
+            source: format!(
+                "quantiles of measured over predicted on {} published aggregated serving points, each predicted from \
+                 {}: median error of TPOT {} %, of TTFT {} %",
+                samples.len(),
+                out.name(),
+                percent(errors.tpot),
+                percent(errors.ttft)
+            ),
+        })
     };
-    let told: Vec<String> = all.iter().map(tell).collect();
-    fit["source"] = json!(format!("calibrated on {rows} rows; median errors: {}", told.join("; ")));
-    Ok(pretty(&profile))
+    NEARNESS.into_iter().filter_map(of).collect()
+}
+
+const HEADER: [&str; 5] = ["predictions", "TPOT", "TPOT p90", "TTFT", "TTFT p90"];
+
+fn cells(errors: &Errors) -> Vec<String> {
+    let p90 =
+        |score: Option<Score>| score.map(|score| format!("{:.1}", 100.0 * score.p90)).unwrap_or_default();
+    vec![errors.name.clone(), percent(errors.tpot), p90(errors.tpot), percent(errors.ttft), p90(errors.ttft)]
+}
+
+fn report(
+    samples: &[&Sample],
+    runtimes: &[String],
+    fit: &Found,
+    untold: &[String],
+    all: &[Errors],
+) -> String {
+    let kept = match untold {
+        [] => String::new(),
+        untold => format!("Not told by these rows, kept as they were: {}\n", untold.join(", ")),
+    };
+    format!(
+        "{} rows of {}; {} unknowns\n{kept}\n{}\nAbsolute errors in %: the median, and what nine in ten stay below\n",
+        samples.len(),
+        runtimes.join(", "),
+        fit.unknowns.len(),
+        lines(&HEADER, &all.iter().map(cells).collect::<Vec<_>>()),
+    )
 }

@@ -123,6 +123,9 @@ pub struct Drive<'a> {
     pub traits: Traits,
 }
 
+/// Share of its time that a prefill pool is planned to work: a judgement, as queues have no largest sensible load.
+const PREFILL_UTILIZATION: f64 = 0.85;
+
 /// `datum` as the runtime's fit changes it.
 fn fitted(drive: &Drive, of: Fitted, mut datum: Datum) -> Datum {
     let Some(fit) = &drive.runtime.serving_fit else { return datum };
@@ -217,7 +220,17 @@ impl Drive<'_> {
                 self.runtime.scheduler.request_overhead.datum("request_overhead"),
             ),
             prompt_queue: fit(Fitted::PromptQueue, self.runtime.scheduler.prompt_queue.datum("prompt_queue")),
+            prompt_burst: match &self.runtime.serving_fit {
+                Some(found) => fit(Fitted::PromptBurst, found.prompt_burst.datum("prompt_burst")),
+                None => stated("prompt_burst", 0.0, COUNT, none),
+            },
             step_wait: fit(Fitted::StepWait, self.runtime.scheduler.step_wait.datum("step_wait")),
+            prefill_utilization: stated(
+                "prefill_utilization",
+                PREFILL_UTILIZATION,
+                COUNT,
+                "assumed: a pool busier than this waits more than three prompts long for the next (Pollaczek and Khinchine)",
+            ),
             capacity: device.capacity()?.datum("memory_capacity"),
             utilization: reserve.utilization.datum("memory_utilization"),
             buffers: reserve.buffers.datum("runtime_buffers"),

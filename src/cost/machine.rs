@@ -63,8 +63,12 @@ figures! {
         request_overhead,
         /// Prompts ahead of a new one, per square root of the requests of a rank.
         prompt_queue,
+        /// Prompts ahead of a new one, per request of a rank.
+        prompt_burst,
         /// Decode steps that a new request waits for.
         step_wait,
+        /// Share of its time that a prefill pool is planned to work.
+        prefill_utilization,
         /// What software sees of its memory.
         capacity,
         /// Fraction of it that the runtime uses.

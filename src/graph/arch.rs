@@ -3,6 +3,7 @@
 //! Adding an architecture: a file in `arch/` and its line in `ARCHITECTURES`.
 
 pub mod bloom;
+pub mod class_defaults;
 pub mod cohere;
 pub mod deepseek;
 pub mod deepseek_sparse;
@@ -14,12 +15,14 @@ pub mod gemma4;
 pub mod glm;
 pub mod gpt;
 pub mod gpt_oss;
+pub mod internvl;
 pub mod jamba;
 pub mod kimi_linear;
 pub mod lfm2;
 pub mod llama;
 pub mod llama4;
 pub mod llama_kin;
+pub mod llava;
 pub mod mamba;
 pub mod mamba_hybrid;
 pub mod mimo_v2;
@@ -43,6 +46,7 @@ pub mod qwen_moe;
 pub mod qwen_next;
 pub mod recurrent_gemma;
 pub mod starcoder2;
+pub mod switches;
 pub mod vision;
 pub mod vision_language;
 pub mod wrapper;
@@ -77,6 +81,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("codegen", "CodeGenForCausalLM", gpt::build_codegen),
     of("cohere", "CohereForCausalLM", cohere::build),
     of("cohere2", "Cohere2ForCausalLM", cohere::build_cohere2),
+    of("cwm", "CwmForCausalLM", llama::build_cwm),
     with_aliases(of("dbrx", "DbrxForCausalLM", moe_kin::build_dbrx), &["DBRXForCausalLM"]),
     of("deepseek", "DeepseekForCausalLM", deepseek::build_v1),
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
@@ -91,6 +96,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("falcon", "FalconForCausalLM", bloom::build_falcon),
     of("falcon_h1", "FalconH1ForCausalLM", mamba_hybrid::build_falcon_h1),
     of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
+    of("flex_olmo", "FlexOlmoForCausalLM", olmo::build_flex),
     of("gemma", "GemmaForCausalLM", gemma::build),
     of("gemma2", "Gemma2ForCausalLM", gemma::build_gemma2),
     of("gemma3", "Gemma3ForConditionalGeneration", vision_language::build_gemma3),
@@ -104,6 +110,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("glm4_moe", "Glm4MoeForCausalLM", deepseek::build_glm4),
     of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek::build_v3),
     of("glm4v", "Glm4vForConditionalGeneration", vision_language::build_glm4v),
+    of("glm4v_moe", "Glm4vMoeForConditionalGeneration", vision_language::build_glm4v_moe),
     of("glm_moe_dsa", "GlmMoeDsaForCausalLM", deepseek_sparse::build_glm),
     of("gpt2", "GPT2LMHeadModel", gpt::build_gpt2),
     of("gpt_bigcode", "GPTBigCodeForCausalLM", gpt::build_bigcode),
@@ -121,6 +128,9 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("internlm", "InternLMForCausalLM", llama_kin::build_internlm),
     of("internlm2", "InternLM2ForCausalLM", llama_kin::build_internlm2),
     of("internlm3", "InternLM3ForCausalLM", llama_kin::build_internlm3),
+    of("internvl", "InternVLForConditionalGeneration", internvl::build),
+    of("internvl_chat", "InternVLChatModel", internvl::build_chat),
+    of("jais2", "Jais2ForCausalLM", nemotron::build_jais2),
     of("jamba", "JambaForCausalLM", jamba::build),
     of("kimi_k2", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("kimi_k25", "KimiK25ForConditionalGeneration", vision_language::build_kimi_k25),
@@ -130,7 +140,9 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("llama", "LlamaForCausalLM", llama::build),
     of("llama4", "Llama4ForConditionalGeneration", llama4::build),
     of("llama4_text", "Llama4ForCausalLM", llama4::build_text),
-    of("llava", "LlavaForConditionalGeneration", vision_language::build_llava),
+    of("llava", "LlavaForConditionalGeneration", llava::build),
+    of("llava_next", "LlavaNextForConditionalGeneration", llava::build_next),
+    of("llava_onevision", "LlavaOnevisionForConditionalGeneration", llava::build_onevision),
     of("mamba", "MambaForCausalLM", mamba::build),
     of("mamba2", "Mamba2ForCausalLM", mamba::build_second),
     of("mimo", "MiMoForCausalLM", qwen::build_mimo),
@@ -140,6 +152,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("minimax", "MiniMaxForCausalLM", minimax_text::build),
     of("minimax_m2", "MiniMaxM2ForCausalLM", minimax_m2::build),
     of("minimax_m3_vl", "MiniMaxM3SparseForConditionalGeneration", minimax_m3::build),
+    of("ministral", "MinistralForCausalLM", llama::build_ministral),
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
     of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
@@ -156,6 +169,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("openelm", "OpenELMForCausalLM", openelm::build),
     of("opt", "OPTForCausalLM", opt::build),
     of("orion", "OrionForCausalLM", llama_kin::build_orion),
+    of("paligemma", "PaliGemmaForConditionalGeneration", llava::build_paligemma),
     of("persimmon", "PersimmonForCausalLM", nemotron::build_persimmon),
     of("phi", "PhiForCausalLM", phi::build),
     of("phi3", "Phi3ForCausalLM", phi3::build),
@@ -177,8 +191,10 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
     of("seed_oss", "SeedOssForCausalLM", llama_kin::build_seed_oss),
     of("smollm3", "SmolLM3ForCausalLM", llama_kin::build_smollm3),
+    of("solar_open", "SolarOpenForCausalLM", deepseek::build_solar),
     with_aliases(of("stablelm", "StableLmForCausalLM", phi::build_stablelm), &["StableLMEpochForCausalLM"]),
     of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
+    of("vaultgemma", "VaultGemmaForCausalLM", gemma::build_vault),
     of("xverse", "XverseForCausalLM", llama_kin::build_xverse),
 ];
 
@@ -201,7 +217,8 @@ impl ModelGraph {
     /// The graph of a configuration, or what in the configuration is not understood.
     pub fn build(config: &ModelConfig) -> Result<ModelGraph, Error> {
         let architecture = find(config)?;
-        let keys = config.keys();
+        let keys = config.keys().with_defaults(class_defaults::of_file(architecture.model_type));
+        switches::set_aside(&keys, architecture.model_type);
         let graph = (architecture.build)(&keys)?;
         keys.all_read()?;
         let elements = graph.stored_elements();

@@ -78,14 +78,15 @@ impl<'q> Fronts<'q> {
 
 fn front<'q>(question: &'q Question, laid: Laid<'q>, index: usize) -> Front<'q> {
     let (shape, prompt) = (laid.shape, &laid.prompt);
-    let rate = prefill_rate(&Plain, &laid.instance, prompt).value();
     let machine = question.formats[shape.formats].plain();
+    let rate = prefill_rate(&Plain, &laid.instance, machine, prompt).value();
     let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, question.terms().isl, machine);
     let drawn = |utilised: f64| {
         let devices = Qty::from(shape.plan.devices() as f64);
         let draw = question.terms().draw.as_ref();
         draw.map_or(0.0, |draw| {
-            prefill_drawn(&Plain, (&laid.instance, prompt), Qty::from(utilised), devices, draw).value()
+            prefill_drawn(&Plain, (&laid.instance, machine, prompt), Qty::from(utilised), devices, draw)
+                .value()
         })
     };
     // Power is concave in the share of time at work: above the chord from idle to busy, below the

@@ -113,10 +113,10 @@ impl<'q> Bench<'q> {
 
     /// `fronts` prompt instances and `backs` answering ones, through the one door.
     pub fn at(&self, front: &Front, fronts: u64, answer: &Answer, backs: u64) -> Point {
+        let demand = self.question.traffic.demand(&Plain);
         let machine = self.question.formats[answer.formats].plain();
         let prompts = front.laid.pool(fronts, front.laid.shape.plan.dp);
         let answers = self.get(answer.shape).pool(backs, answer.concurrency);
-        let demand = self.question.traffic.demand(&Plain);
         let terms = self.question.terms();
         point(&split(&Plain, &prompts, &answers, machine, terms, &demand, &mut ()).metrics)
     }

@@ -15,7 +15,7 @@ use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
-use crate::quantity::unit::{COUNT, SECOND};
+use crate::quantity::unit::{COUNT, SECOND, TOKEN};
 
 /// Instances that answer prompts prefilled elsewhere, under a load.
 pub struct Answering<T> {
@@ -73,20 +73,34 @@ fn decode_rate<N: Num>(in_flight: Qty<N>, osl: Qty<N>, tpot: Qty<N>) -> Qty<N> {
     (in_flight / ((osl - 1.0) * tpot)).is(&DECODE_RATE)
 }
 
-/// Prompts per second of one prefill instance.
-pub fn prefill_rate<R: Read>(read: &R, instance: &Instance, prompt: &StepTime<Qty<R::N>>) -> Qty<R::N> {
-    (read.count(Count::plan("dp", instance.plan.dp)) / prompt.slowest).is(&PREFILL_RATE)
+/// Prompts per second of one prefill instance, with the rest that it is planned to have.
+pub fn prefill_rate<R: Read>(
+    read: &R,
+    instance: &Instance,
+    machine: &Machine<Qty<R::N>>,
+    prompt: &StepTime<Qty<R::N>>,
+) -> Qty<R::N> {
+    let ranks = read.count(Count::plan("dp", instance.plan.dp));
+    (machine.chip.prefill_utilization * ranks / prompt.slowest).is(&PREFILL_RATE)
 }
 
-/// Power of `devices` of prefill instances that work for this share of the time.
+/// Time to first token of `requests` in flight where `output` tokens a second come out, each request's `tpot` apart:
+/// `ttft` at least.
+pub fn crowded<N: Num>(requests: Qty<N>, output: Qty<N>, osl: Qty<N>, tpot: Qty<N>, ttft: Qty<N>) -> Qty<N> {
+    let whole = requests * osl * Qty::literal(1.0 * TOKEN) / output;
+    ttft.max((whole - (osl - 1.0) * tpot).is(&LEFT)).is(&TTFT_CLOSED)
+}
+
+/// Power of `devices` of prefill instances that carry this share of what they are planned to.
 pub fn prefill_drawn<R: Read>(
     read: &R,
-    (instance, prompt): (&Instance, &StepTime<Qty<R::N>>),
+    (instance, machine, prompt): (&Instance, &Machine<Qty<R::N>>, &StepTime<Qty<R::N>>),
     utilised: Qty<R::N>,
     devices: Qty<R::N>,
     draw: &PowerDraw<Qty<R::N>>,
 ) -> Qty<R::N> {
     let stages = read.count(Count::plan("pp", instance.plan.pp));
+    let utilised = utilised * machine.chip.prefill_utilization;
     let work = |time: Qty<R::N>| busy(utilised * time, stages, prompt.slowest);
     watts(devices, work(prompt.computing), work(prompt.moving), draw)
 }
@@ -107,7 +121,7 @@ pub fn split<R: Read>(
     let tpot = answers.tpot;
     let fronts = read.count(Count::plan("prefill_replicas", front.replicas));
     let backs = read.count(Count::plan("decode_replicas", back.replicas));
-    let able = fronts * prefill_rate(read, front.instance, &prompt);
+    let able = fronts * prefill_rate(read, front.instance, machine, &prompt);
     let rate = match demand {
         Demand::Rate(rate) => *rate,
         Demand::InFlight(requests) => decode_rate(*requests, terms.osl, tpot).min(able).is(&FLOW),
@@ -119,14 +133,16 @@ pub fn split<R: Read>(
     let link = machine.links.last().expect("two pools are joined by a link");
     let travel = sent.max(received) / (link.bandwidth * machine.chip.collective_bandwidth);
     let transfer = (link.latency + travel).is(&TRANSFER).at(format_args!("kv_transfer"));
-    let waiting = machine.chip.request_overhead + prompt.slowest / 2.0;
+    let load = machine.chip.prefill_utilization;
+    let queue = (prompt.slowest * load / (2.0 * (Qty::from(1.0) - load))).is(&QUEUE);
+    let waiting = machine.chip.request_overhead + queue;
     let ttft = (waiting + prompt.total + transfer).is(&TTFT_SPLIT).at(format_args!("ttft"));
     let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
     let size =
         |pool: &Pool<Qty<R::N>>| read.count(Count::plan("devices_per_replica", pool.instance.plan.devices()));
     let (front_devices, back_devices) = (fronts * size(front), backs * size(back));
     let drawn = terms.draw.as_ref().map(|draw| {
-        prefill_drawn(read, (front.instance, &prompt), utilised, front_devices, draw)
+        prefill_drawn(read, (front.instance, machine, &prompt), utilised, front_devices, draw)
             + answers.drawn(read, back.instance, back_devices, draw)
     });
     let metrics = judge(
@@ -148,7 +164,7 @@ crate::formulas! {
     PREFILL_RATE {
         symbol: "prefill_rate",
         unit: COUNT.per(SECOND),
-        why: "a prompt per attention rank each time the slowest stage is through",
+        why: "a prompt per attention rank each time the slowest stage is through, for the share of time that it is planned to work",
         cite: "utilisation law",
     }
     TPOT_ALONE {
@@ -172,7 +188,7 @@ crate::formulas! {
     UTILISED {
         symbol: "prefill_utilisation",
         unit: COUNT,
-        why: "share of the time that the prefill pool works",
+        why: "share that is asked of what the prefill pool is planned to carry",
         cite: "utilisation law",
     }
     TRANSFER {
@@ -184,7 +200,25 @@ crate::formulas! {
     TTFT_SPLIT {
         symbol: "ttft_split",
         unit: SECOND,
-        why: "what the server takes, half a running prefill (a pool sized to its load is nearly always busy), the prompt, and its cache's way to the decode pool",
-        cite: "mean residual life; Zhong et al. 2024 (DistServe)",
+        why: "what the server takes, the queue for the prefill pool, the prompt, and its cache's way to the decode pool",
+        cite: "Zhong et al. 2024 (DistServe)",
+    }
+    QUEUE {
+        symbol: "prefill_queue",
+        unit: SECOND,
+        why: "prompts that come at random and take the same time wait load / (2 (1 - load)) of it for a pool so loaded",
+        cite: "Pollaczek 1930, Khinchine 1932: M/D/1",
+    }
+    LEFT {
+        symbol: "time_not_answering",
+        unit: SECOND,
+        why: "of so many requests in flight, those that are not being answered wait for their first token",
+        cite: "Little 1961",
+    }
+    TTFT_CLOSED {
+        symbol: "ttft_split_in_flight",
+        unit: SECOND,
+        why: "with more in flight than both pools can hold moving, the wait for the prefill pool takes the rest",
+        cite: "asymptotic bounds of closed networks: Denning and Buzen 1978",
     }
 }

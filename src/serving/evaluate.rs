@@ -89,7 +89,8 @@ fn share<R: Read>(
     let turns = (machine.chip.prefill_interference * (round.slots - 1.0) / terms.osl).is(&TURNS);
     let tpot = (round.cycle + turns * prompt.slowest).is(&TPOT).at(format_args!("tpot"));
     let chip = &machine.chip;
-    let ahead = (chip.prompt_queue * round.slots.pow(Qty::from(0.5))).is(&AHEAD);
+    let ahead = chip.prompt_queue * round.slots.pow(Qty::from(0.5)) + chip.prompt_burst * round.slots;
+    let ahead = ahead.is(&AHEAD);
     let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));
     let waiting = chip.request_overhead + chip.step_wait * round.cycle + flying * chip.request_work;
     let ttft = (waiting + prompt.total + ahead * prompt.slowest).is(&TTFT).at(format_args!("ttft"));
@@ -237,7 +238,7 @@ crate::formulas! {
     AHEAD {
         symbol: "prompts_ahead",
         unit: COUNT,
-        why: "prompts found waiting grow with the square root of the requests in flight: their arrivals scatter like that",
+        why: "of prompts found waiting some grow with the square root of the requests in flight, as their arrivals scatter, and some with their number, as answers end in the same step",
         cite: "fitted on published serving measurements, per runtime",
     }
     TTFT {

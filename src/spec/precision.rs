@@ -151,12 +151,14 @@ impl Precision<'_> {
         }
     }
 
-    /// Refuses to guess where a checkpoint's layers are in several formats.
+    /// Refuses to guess where a checkpoint's layers are in several formats, or in one that is not in the table.
     fn mixed(&self) -> Error {
         let method = self.config.quantization.as_ref().map_or("", |mixed| mixed.method.as_str());
         Error::new(
             "weight-format",
-            format!("nothing, and a checkpoint ({method}) whose layers are in several formats"),
+            format!(
+                "nothing, and a checkpoint ({method}) in several formats, or in one that has no figures here"
+            ),
             "one format for the whole checkpoint",
             "state it with --weight-format; the larger of those in the checkpoint is on the safe side",
         )

@@ -65,6 +65,8 @@ pub struct ServingFit {
     pub host_per_sequence: Figure<Seconds>,
     /// What each request in flight adds to the wait for a first token.
     pub request_work: Figure<Seconds>,
+    /// Prompts ahead of a new one, per request of a rank.
+    pub prompt_burst: Figure<Ratio>,
     /// Devices of the data of this runtime.
     pub measured_on: Vec<String>,
     /// Devices of the data of any runtime.
@@ -108,18 +110,22 @@ pub struct Interval {
 }
 
 /// A factor on the time that one constant stands for, where its conditions hold.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
     /// The constant.
     pub of: Fitted,
     /// The generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
     /// The weight format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_format: Option<String>,
     /// The kind of attention.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<AttentionKind>,
     /// Whether all requests have the same lengths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equal_lengths: Option<bool>,
     /// How many times as long it takes.
     pub times: f64,
@@ -147,6 +153,7 @@ pub enum Fitted {
     PrefillInterference,
     RequestOverhead,
     PromptQueue,
+    PromptBurst,
     StepWait,
     RequestWork,
 }
@@ -175,6 +182,11 @@ pub struct Traits {
 }
 
 impl Factor {
+    /// None, whatever the conditions.
+    pub fn of(of: Fitted) -> Factor {
+        Factor { of, family: None, weight_format: None, attention: None, equal_lengths: None, times: 1.0 }
+    }
+
     /// Whether its conditions hold.
     pub fn holds(&self, family: &str, weight_format: &str, traits: &Traits) -> bool {
         let is = |stated: &Option<String>, name: &str| stated.as_deref().is_none_or(|s| s == name);

@@ -250,7 +250,7 @@ const CLASS_DEFAULTS: &[(&str, &[&str])] = &[
     ("falcon", &["new_decoder_architecture", "num_kv_heads"]),
     ("falcon_h1", &["head_dim", "mamba_d_ssm", "mamba_rms_norm"]),
     ("falcon_mamba", &["tie_word_embeddings"]),
-    ("gemma2", &["head_dim"]),
+    ("gemma2", &["head_dim", "num_key_value_heads"]),
     (
         "gemma3_text",
         &["hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "vocab_size"],
@@ -281,10 +281,10 @@ const CLASS_DEFAULTS: &[(&str, &[&str])] = &[
     ("olmo2", &["num_key_value_heads"]),
     ("phi3", &["num_key_value_heads", "tie_word_embeddings"]),
     ("phimoe", &["attention_bias", "lm_head_bias"]),
-    ("qwen2", &["tie_word_embeddings"]),
-    ("qwen3", &["tie_word_embeddings"]),
+    ("qwen2", &["num_key_value_heads", "tie_word_embeddings"]),
+    ("qwen3", &["num_key_value_heads", "tie_word_embeddings"]),
     ("stablelm", &["use_qkv_bias"]),
-    ("starcoder2", &["tie_word_embeddings"]),
+    ("starcoder2", &["num_key_value_heads", "tie_word_embeddings"]),
 ];
 
 #[test]

@@ -7,7 +7,7 @@ fn graph(text: &str) -> ModelGraph {
     ModelGraph::build(&config).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-const WIDTHS: &str =
+pub const WIDTHS: &str =
     r#""vocab_size": 64, "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 4"#;
 
 /// Elements of the tensor that `text` with [`WIDTHS`] has under `name`; nothing: there is none.
@@ -54,7 +54,11 @@ fn a_missing_count_of_key_heads_means_what_the_class_means() {
         let growing = graph(&format!("{family}, {WIDTHS}")).kv_elements_per_token().growing;
         assert_eq!(growing, 4 * 2 * kv_heads * 4, "{family}");
     }
-    let silent = format!(r#"{{"model_type": "glm4", "intermediate_size": 32, {WIDTHS}}}"#);
+    // GLM-4's class has 2 heads of 128.
+    let silent = graph(&format!(r#""model_type": "glm4", "intermediate_size": 32, {WIDTHS}"#));
+    assert_eq!(silent.kv_elements_per_token().growing, 4 * 2 * 2 * 128);
+    let silent =
+        format!(r#"{{"model_type": "internlm2", "intermediate_size": 32, "bias": false, {WIDTHS}}}"#);
     let error = ModelGraph::build(&ModelConfig::parse(&silent).unwrap()).unwrap_err();
     assert_eq!(error.key, "num_key_value_heads");
 }

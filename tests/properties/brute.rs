@@ -182,7 +182,7 @@ impl Pair<'_, '_> {
         let load = self.back.pool(self.backs, self.load).load;
         let terms = self.question.terms();
         let each = answering(&Plain, &self.back.instance, machine, terms, &load, &mut ()).rate;
-        let prompts = prefill_rate(&Plain, &self.front.instance, &self.front.prompt);
+        let prompts = prefill_rate(&Plain, &self.front.instance, machine, &self.front.prompt);
         (prompts.value(), each.value() * self.backs as f64)
     }
 

@@ -86,8 +86,17 @@ pub struct Ready {
     pub posed: Posed,
 }
 
+/// Which fit of the runtime's profile holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// The one that it states.
+    Shipped,
+    /// None: the constants as kernels alone have them.
+    Without,
+}
+
 /// Makes every row ready, or says why it cannot be.
-pub fn ready(catalog: &Catalog, rows: &[Measured]) -> Vec<Result<Ready, String>> {
+pub fn ready(catalog: &Catalog, rows: &[Measured], fit: Fit) -> Vec<Result<Ready, String>> {
     let mut kinds = HashMap::<Key, Vec<usize>>::new();
     for (at, row) in rows.iter().enumerate() {
         let key = (
@@ -104,7 +113,8 @@ pub fn ready(catalog: &Catalog, rows: &[Measured]) -> Vec<Result<Ready, String>>
     let mut found: Vec<_> = kinds
         .into_par_iter()
         .flat_map_iter(|(key, rows_of_kind)| {
-            let question = question(catalog, &key).map(|(question, traits)| (Arc::new(question), traits));
+            let question =
+                question(catalog, &key, fit).map(|(question, traits)| (Arc::new(question), traits));
             let mut laid = HashMap::new();
             let of = |at: usize| {
                 let (question, traits) = question.clone().map_err(|error| reason(&error))?;
@@ -129,7 +139,7 @@ fn devices(row: &Measured) -> u64 {
     row.devices.unwrap_or(0).max(least).max(1)
 }
 
-fn question(catalog: &Catalog, key: &Key) -> Result<(Question, Traits), Error> {
+fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, Traits), Error> {
     let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths) = key;
     let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
     let ask = |hardware: String| {
@@ -149,6 +159,9 @@ fn question(catalog: &Catalog, key: &Key) -> Result<(Question, Traits), Error> {
         "devices_per_node" => ask(format!("{}x8x{hardware}", devices.div_ceil(8))),
         _ => Err(fault),
     })?;
+    if fit == Fit::Without {
+        problem.runtime.serving_fit = None;
+    }
     problem.workload.equal_lengths = *equal_lengths;
     Ok((problem.question()?, problem.traits()))
 }
@@ -175,8 +188,7 @@ fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, S
         let replicas = match degrees.workers {
             _ if alone => (devices / plan.devices()).max(1),
             Some(workers) => workers.max(1),
-            // Of pools whose workers are not counted one of each is taken.
-            None => 1,
+            None => return Err("workers: not stated, so nobody knows the load of one".into()),
         };
         let duty = [Duty::Prefill, Duty::Decode][number];
         let concurrency = row.concurrency.div_ceil(replicas);
@@ -205,7 +217,7 @@ fn lay(question: &Question, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instanc
 
 /// Predicts every row.
 pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
-    let ready = ready(catalog, &rows);
+    let ready = ready(catalog, &rows, Fit::Shipped);
     let paired: Vec<_> = rows.into_iter().zip(ready).collect();
     paired
         .into_par_iter()

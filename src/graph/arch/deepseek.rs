@@ -61,14 +61,34 @@ pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `glm4_moe`: GLM-4.5 to 4.7: biases on Q, K and V, norms on their heads if `use_qk_norm`.
 pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    glm4(keys, false)
+}
+
+/// The same; `bias`, the class's default of `attention_bias`, which GLM-4.5V's language model has otherwise.
+pub fn glm4(keys: &Keys<'_>, bias: bool) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let attention = Attention {
-        qkv_bias: keys.flag("attention_bias", false)?,
+        qkv_bias: keys.flag("attention_bias", bias)?,
         qk_norm: if keys.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::Absent },
         ..Attention::read_stated(keys, whole.hidden)?
     };
     let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
     layers(keys, whole, same, None, V3)
+}
+
+/// `solar_open`: GLM-4.5's experts in every layer, without its norms.
+pub fn build_solar(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // The class has neither dense layers nor a rotary share, whatever the keys of older ones say.
+    keys.set_aside(&["first_k_dense_replace", "intermediate_size"]);
+    let whole = Whole::read(keys, false)?;
+    let attention = Attention {
+        qkv_bias: keys.flag("attention_bias", false)?,
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
+    let (hidden, correction_bias) = (whole.hidden, V3.correction_bias);
+    let moe = Moe { correction_bias, shared: shared(keys, hidden)?, ..routed(keys, hidden)? };
+    let layer = Layer::of(hidden, Mixer::Attention(attention), Network::Moe(Box::new(moe)));
+    Ok(whole.uniform(layer))
 }
 
 /// `dots1`: a norm on each head of Q and K; layers from `max_window_layers` on slide, where there is a window.

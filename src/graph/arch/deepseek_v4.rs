@@ -35,6 +35,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     ]);
     keys.only("num_key_value_heads", &json!(1))?;
     keys.only("attention_bias", &json!(false))?;
+    keys.only("n_shared_experts", &json!(1))?;
     let streams = keys.count("hc_mult")?;
     let whole = Whole { streams: Some(streams), ..Whole::read(keys, false)? };
     let hidden = whole.hidden;

@@ -4,6 +4,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::names::Names;
 use crate::graph::part::whole::Whole;
 use crate::graph::part::window::patterned_windows;
 use crate::spec::error::Error;
@@ -22,6 +23,15 @@ pub fn build_gemma2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["sliding_window_size"]);
     let whole = Whole::read(keys, true)?;
     let layer = Layer { arrangement: Arrangement::Sandwich, ..layer(keys, &whole)? };
+    let windows = patterned_windows(keys, whole.layers, 4096, 2)?;
+    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+}
+
+/// `vaultgemma`: Gemma-2 without the norms after attention and network.
+pub fn build_vault(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let table = &[("post_attention_layernorm", "pre_feedforward_layernorm")];
+    let whole = Whole { names: Names { table, transposed: false }, ..Whole::read(keys, true)? };
+    let layer = layer(keys, &whole)?;
     let windows = patterned_windows(keys, whole.layers, 4096, 2)?;
     Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
 }

@@ -27,10 +27,10 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "eoa_token_id",
         "vision_soft_tokens_per_image",
     ]);
-    let inside = text(keys)?;
+    let inside = text(keys, "gemma3n_text")?;
     let graph = tied(build_text(&inside)?, keys, &inside)?;
     let optional = |key| match keys.section_or_none(key)? {
-        Some(_) => wrapper::encoder(keys, key).map(Some),
+        Some(_) => wrapper::encoder(keys, key, "").map(Some),
         None => Ok(None),
     };
     let (vision, audio) = (optional("vision_config")?, optional("audio_config")?);

@@ -34,14 +34,14 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "eoa_token_index",
         "vision_soft_tokens_per_image",
     ]);
-    let inside = text(keys)?;
+    let inside = text(keys, "gemma4_text")?;
     let graph = tied(build_text(&inside)?, keys, &inside)?;
     let mut towers = vec![];
     if keys.section_or_none("vision_config")?.is_some() {
-        towers.push(tower::vision(&wrapper::vision(keys)?, graph.hidden)?);
+        towers.push(tower::vision(&wrapper::vision(keys, "gemma4_vision")?, graph.hidden)?);
     }
     if keys.section_or_none("audio_config")?.is_some() {
-        towers.push(tower::audio(&wrapper::encoder(keys, "audio_config")?, graph.hidden)?);
+        towers.push(tower::audio(&wrapper::encoder(keys, "audio_config", "gemma4_audio")?, graph.hidden)?);
     }
     Ok(wrap(graph, INSIDE_MODEL, towers))
 }

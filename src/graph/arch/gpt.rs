@@ -31,6 +31,8 @@ pub fn build_bigcode(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "validate_runner_input",
     ]);
     let multi_query = keys.flag("multi_query", true)?;
+    // Worked out from `multi_query`, whatever the file says.
+    keys.set_aside(&["num_key_value_heads"]);
     gpt2(keys, BIGCODE_NAMES, multi_query)
 }
 
@@ -93,7 +95,7 @@ pub fn build_neo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let hidden = keys.count("hidden_size")?;
     let layers = keys.count(keys.spelling(&["num_layers", "num_hidden_layers"])?)?;
     let heads = keys.count(keys.spelling(&["num_heads", "num_attention_heads"])?)?;
-    let positions = keys.count("max_position_embeddings")?;
+    let positions = keys.count_or("max_position_embeddings", 2048)?;
     let whole = Whole {
         norm,
         names: NEO_NAMES,

@@ -29,7 +29,12 @@ const NAMES: Names = Names {
 
 /// `jamba`: which layers attend and which have experts follows from a period and an offset each.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    keys.set_aside(&["use_mamba_kernels", "num_logits_to_keep", "calc_logits_for_entire_prompt"]);
+    keys.set_aside(&[
+        "use_associative_scan",
+        "use_mamba_kernels",
+        "num_logits_to_keep",
+        "calc_logits_for_entire_prompt",
+    ]);
     keys.only("mamba_inner_layernorms", &json!(true))?;
     keys.only("sliding_window", &Value::Null)?;
     let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };

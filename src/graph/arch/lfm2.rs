@@ -2,6 +2,8 @@
 //!
 //! Defaults of missing keys: `Lfm2Config` and `Lfm2MoeConfig` of transformers.
 
+use serde_json::json;
+
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
@@ -114,6 +116,9 @@ pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 fn whole(keys: &Keys<'_>) -> Result<Whole, Error> {
     keys.set_aside(ASIDE);
     let tied = keys.flag("tie_embedding", true)?;
+    if keys.has("tie_embedding") {
+        keys.only("tie_word_embeddings", &json!(tied))?;
+    }
     Ok(Whole { names: NAMES, ..Whole::read(keys, tied)? })
 }
 

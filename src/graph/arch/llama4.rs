@@ -20,14 +20,16 @@ use crate::spec::model::keys::Keys;
 const NAMES: Names = Names { table: &[("mlp", "feed_forward")], transposed: false };
 
 const PLACE: wrapper::Place =
-    wrapper::Place { model: "language_model.model", head: "language_model.lm_head" };
+    wrapper::Place { model: "language_model.model", head: "language_model.lm_head", others: "" };
 
 /// `llama4`: the language model and its tower.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    let text = wrapper::text(keys)?;
-    let graph = wrapper::tied(build_text(&text)?, keys, &text)?;
-    let tower = vision::llama4::tower(&wrapper::vision(keys)?, graph.hidden)?;
+    let text = wrapper::text(keys, "llama4_text")?;
+    // The wrapper's class ties nothing, whatever its own key says; older versions do.
+    keys.only("tie_word_embeddings", &json!(false))?;
+    let graph = build_text(&text)?;
+    let tower = vision::llama4::tower(&wrapper::vision(keys, "llama4_vision_model")?, graph.hidden)?;
     Ok(wrapper::wrap(graph, PLACE, vec![tower]))
 }
 

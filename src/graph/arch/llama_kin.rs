@@ -23,18 +23,22 @@ pub fn build_smollm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("use_sliding_window", &json!(false))?;
     let whole = Whole::read(keys, true)?;
     keys.only("layer_types", &json!(vec!["full_attention"; whole.layers.value as usize]))?;
-    keys.stated("num_key_value_heads")?;
     with_biases(keys, whole, None)
 }
 
-/// `helium`: biases on Q, K and V only; heads of 128.
+/// `helium`: biases on Q, K and V only; the output is square, so heads share the stream between them.
 pub fn build_helium(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
-    keys.count("head_dim")?;
+    let head_dim = keys.count("head_dim")?.value;
     let attention = Attention {
         qkv_bias: keys.flag("attention_bias", false)?,
         ..Attention::read_stated(keys, whole.hidden)?
     };
+    if attention.heads.value * head_dim != whole.hidden.value {
+        let expected = format!("hidden_size {} / num_attention_heads", whole.hidden.value);
+        let fix = "copy all three from the model's config.json";
+        return Err(Error::new("head_dim", head_dim.to_string(), expected, fix));
+    }
     let network = FeedForward {
         bias: keys.flag("mlp_bias", false)?,
         ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)

@@ -79,6 +79,8 @@ fn build_first(keys: &Keys<'_>, norms: Option<Affine>) -> Result<ModelGraph, Err
 /// `mamba2`.
 pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
+    // Left of the first Mamba: no matrix has this width here.
+    keys.set_aside(&["time_step_rank"]);
     let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
     let bias = keys.flag("use_bias", false)?;
     let ssd = Ssd {
@@ -109,13 +111,13 @@ pub(super) fn inner(
     keys: &Keys<'_>,
     hidden: Count,
     expand: &'static str,
-    repeated: Option<&'static str>,
+    stated: Option<&'static str>,
 ) -> Result<Count, Error> {
     let inner = keys.count_or(expand, 2)?.value * hidden.value;
-    if let Some(key) = repeated
-        && let Some(stated) = keys.count_or_none(key)?.filter(|stated| stated.value != inner)
+    if let Some(key) = stated
+        && let Some(stated) = keys.count_or_none(key)?
     {
-        return Err(disagree(key, stated.value, inner));
+        return Ok(stated);
     }
     Ok(Count::derived("d_inner", inner, "expand × hidden_size"))
 }

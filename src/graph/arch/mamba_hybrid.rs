@@ -23,11 +23,13 @@ use crate::spec::model::keys::Keys;
 /// Keys of the Mamba side that shape nothing.
 const ASIDE: &[&str] = &[
     "mamba_norm_before_gate",
+    "attn_rotary_emb",
     "num_logits_to_keep",
     "time_step_floor",
     "time_step_limit",
     "time_step_max",
     "time_step_min",
+    "time_step_rank",
     "use_mamba_kernels",
     "z_loss_coefficient",
 ];

@@ -29,6 +29,20 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     let slides = pattern(keys, "hybrid_layer_pattern", whole.layers)?;
     let sparse = pattern(keys, "moe_layer_freq", whole.layers)?;
+    // The checkpoint's own code reads these for sliding layers, transformers those of the full ones.
+    for (sliding, full) in [
+        ("swa_num_attention_heads", "num_attention_heads"),
+        ("swa_head_dim", "head_dim"),
+        ("swa_v_head_dim", "v_head_dim"),
+    ] {
+        keys.only(sliding, &json!(keys.count(full)?.value))?;
+    }
+    // What transformers works out from the two lists.
+    let named = |list: &[bool], [yes, no]: [&str; 2]| {
+        json!(list.iter().map(|on| if *on { yes } else { no }).collect::<Vec<_>>())
+    };
+    keys.only("layer_types", &named(&slides, ["sliding_attention", "full_attention"]))?;
+    keys.only("mlp_layer_types", &named(&sparse, ["sparse", "dense"]))?;
     let bias = keys.flag("attention_bias", false)?;
     let attention = |names: [&'static str; 4], sinks, reach| {
         let [heads, kv_heads, head_dim, v_head_dim] = names;

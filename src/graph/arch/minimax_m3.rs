@@ -39,10 +39,11 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "num_reward_heads",
     ]);
     keys.only("multimodal_projector_bias", &json!(true))?;
-    let text = wrapper::text(keys)?;
+    let text = wrapper::text(keys, "minimax_m3_vl_text")?;
     let graph = wrapper::tied(build_text(&text)?, keys, &text)?;
     let projector = keys.count_or("projector_hidden_size", 6144)?;
-    let tower = vision::minimax::tower(&wrapper::vision(keys)?, graph.hidden, projector)?;
+    let tower =
+        vision::minimax::tower(&wrapper::vision(keys, "minimax_m3_vl_vision")?, graph.hidden, projector)?;
     Ok(wrapper::wrap(graph, wrapper::INSIDE_MODEL, vec![tower]))
 }
 

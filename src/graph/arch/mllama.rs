@@ -13,20 +13,26 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
+/// Layers that attend to the image where a file lists none.
+const CROSSING: [u64; 8] = [3, 8, 13, 18, 23, 28, 33, 38];
+
 /// Rows of the embedding that the head has none for: the image token and its padding.
 const EXTRA_ROWS: u64 = 8;
 
 /// `mllama`: a sequence attends to one image of all its tiles.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    let text = wrapper::text(keys)?;
+    let text = wrapper::text(keys, "mllama_text_model")?;
     text.set_aside(&["cross_attention_hidden_size", "dropout"]);
     let whole = Whole::read(&text, false)?;
-    let (tower, positions) = vision::mllama::tower(&wrapper::vision(keys)?, whole.hidden)?;
+    let (tower, positions) =
+        vision::mllama::tower(&wrapper::vision(keys, "mllama_vision_model")?, whole.hidden)?;
     let attention = Attention::read_stated(&text, whole.hidden)?;
     let network = Network::Dense(FeedForward::gated(whole.hidden, text.count("intermediate_size")?));
-    let crossing =
-        text.stated("cross_attention_layers")?.numbers("cross_attention_layers")?.unwrap_or_default();
+    let crossing = match text.has("cross_attention_layers") {
+        true => text.numbers("cross_attention_layers")?.unwrap_or_default(),
+        false => CROSSING.to_vec(),
+    };
     let gates = &["cross_attn_attn_gate", "cross_attn_mlp_gate"];
     let layer = |index| match crossing.contains(&index) {
         true => {

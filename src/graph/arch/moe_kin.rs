@@ -86,7 +86,9 @@ pub fn build_dbrx(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             ffn.count("ffn_hidden_size")?,
         )?
     };
-    let attention = Attention::of(hidden, heads, attention.count("kv_n_heads")?, None)?;
+    let kv_heads = attention.count("kv_n_heads")?;
+    keys.only("num_key_value_heads", &json!(kv_heads.value))?;
+    let attention = Attention::of(hidden, heads, kv_heads, None)?;
     Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
 }
 

@@ -20,6 +20,16 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(layer))
 }
 
+/// `jais2`: LayerNorm with shift, and biases unless switched off.
+pub fn build_jais2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let norm = Affine::ScaleAndShift;
+    let whole = Whole { norm, ..Whole::read(keys, false)? };
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", true)?);
+    let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", true)?);
+    let network = Network::Dense(FeedForward::plain(whole.hidden, width, bias));
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, network) }))
+}
+
 /// `arcee`: RMSNorm.
 pub fn build_arcee(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
@@ -58,7 +68,7 @@ pub fn build_persimmon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 fn plain(keys: &Keys<'_>, whole: &Whole) -> Result<Layer, Error> {
-    let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", false)?);
     Ok(Layer::new(attention, Network::Dense(FeedForward::plain(whole.hidden, width, bias))))
 }

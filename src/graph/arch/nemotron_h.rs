@@ -59,6 +59,10 @@ const WORDS: &[(&str, Kind)] = &[
 
 /// `nemotron_h`: the pattern says what there is; keys of what it does not name are idle.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // The class passes over both, the checkpoints' own code does not.
+    for key in ["attention_bias", "tie_word_embeddings"] {
+        keys.only(key, &json!(false))?;
+    }
     keys.set_aside(&[
         "expand",
         "mamba_hidden_act",
@@ -66,6 +70,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "moe_shared_expert_overlap",
         "norm_eps",
         "num_logits_to_keep",
+        "num_query_groups",
         "rescale_prenorm_residual",
         "residual_in_fp32",
         "time_step_floor",

@@ -37,16 +37,27 @@ pub fn build_olmo3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `olmoe`: norms as OLMo-2 has them on Q and K, pre-norm layers, experts in every one.
 pub fn build_olmoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    with_experts(keys, [64, 8], Arrangement::PreNorm)
+}
+
+/// `flex_olmo`: OLMo-2's layers with experts.
+pub fn build_flex(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    with_experts(keys, [7, 5], Arrangement::PostNorm)
+}
+
+/// `default`: experts and how many of them a token passes, where the file does not say.
+fn with_experts(keys: &Keys<'_>, default: [u64; 2], arrangement: Arrangement) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let experts = keys.spelling(&["num_experts", "num_local_experts"])?;
     let moe = Moe::routed(
         whole.hidden,
-        keys.count_or(experts, 64)?,
-        keys.count_or("num_experts_per_tok", 8)?,
+        keys.count_or(experts, default[0])?,
+        keys.count_or("num_experts_per_tok", default[1])?,
         keys.count("intermediate_size")?,
     )?;
     let attention = attention(keys, &whole, QkNorm::WholeProjection)?;
-    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+    let layer = Layer::new(attention, Network::Moe(Box::new(moe)));
+    Ok(whole.uniform(Layer { arrangement, ..layer }))
 }
 
 fn attention(keys: &Keys<'_>, whole: &Whole, qk_norm: QkNorm) -> Result<Attention, Error> {

@@ -1,7 +1,5 @@
 //! Phi-3 and Phi-4-mini: Llama's layers with Q, K, V stored as one matrix, and gate and up as another.
 
-use serde_json::json;
-
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::feed_forward::FeedForward;
@@ -15,9 +13,6 @@ use crate::spec::model::keys::Keys;
 /// `phi3`: no biases, whatever the file says of them would be another model.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
-    for key in ["attention_bias", "mlp_bias", "lm_head_bias"] {
-        keys.only(key, &json!(false))?;
-    }
     let window = uniform_window(keys, None)?;
     let attention = Attention { reach: window.into(), ..Attention::read_grouped(keys, whole.hidden)? };
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);

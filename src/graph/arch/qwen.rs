@@ -17,8 +17,8 @@ use crate::spec::model::keys::Keys;
 
 /// `qwen2`: Q, K and V carry biases by class, without a key; the output projection does not.
 pub fn build_qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // `use_mrope` and `is_causal` choose position encoding and mask.
-    keys.set_aside(&["use_mrope", "is_causal"]);
+    // `use_mrope` and `is_causal` choose position encoding and mask; chunks are for contexts beyond the trained one.
+    keys.set_aside(&["use_mrope", "is_causal", "dual_chunk_attention_config"]);
     let whole = Whole::read(keys, false)?;
     let attention = Attention { qkv_bias: true, ..Attention::read_stated(keys, whole.hidden)? };
     dense(keys, whole, attention)

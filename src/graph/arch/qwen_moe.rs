@@ -37,7 +37,10 @@ pub fn build_qwen3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 fn routed(keys: &Keys<'_>, whole: &Whole) -> Result<Moe, Error> {
-    let (experts, top_k) = (keys.count("num_experts")?, keys.count("num_experts_per_tok")?);
+    let (experts, top_k) = (
+        keys.count(keys.spelling(&["num_experts", "num_local_experts"])?)?,
+        keys.count("num_experts_per_tok")?,
+    );
     Moe::routed(whole.hidden, experts, top_k, keys.count("moe_intermediate_size")?)
 }
 

@@ -61,12 +61,12 @@ pub fn build_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `qwen3_5`, the language model inside the wrapper.
 pub fn build_5(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapped(keys, build_5_text)
+    wrapped(keys, "qwen3_5_text", build_5_text)
 }
 
 /// `qwen3_5_moe`, likewise.
 pub fn build_5_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapped(keys, build_5_moe_text)
+    wrapped(keys, "qwen3_5_moe_text", build_5_moe_text)
 }
 
 /// `qwen3_5_text`: a dense network in every layer.
@@ -89,11 +89,15 @@ pub fn build_5_moe_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     five(keys, whole, networks)
 }
 
-fn wrapped(keys: &Keys<'_>, build: fn(&Keys<'_>) -> Result<ModelGraph, Error>) -> Result<ModelGraph, Error> {
+fn wrapped(
+    keys: &Keys<'_>,
+    class: &str,
+    build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
+) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    let inside = text(keys)?;
+    let inside = text(keys, class)?;
     let graph = tied(build(&inside)?, keys, &inside)?;
-    Ok(wrap(graph, INSIDE_MODEL, vec![tower::qwen3_5(&vision(keys)?)?]))
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower::qwen3_5(&vision(keys, "qwen3_5_vision")?)?]))
 }
 
 fn five(keys: &Keys<'_>, whole: Whole, networks: Vec<Network>) -> Result<ModelGraph, Error> {

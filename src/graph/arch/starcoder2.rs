@@ -15,6 +15,13 @@ use crate::spec::model::keys::Keys;
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
     let whole = Whole { norm, names: NAMES, ..Whole::read(keys, true)? };
+    // Left of the first StarCoder; the class does not read them.
+    keys.set_aside(&[
+        "attention_softmax_in_fp32",
+        "mlp_type",
+        "norm_type",
+        "scale_attention_softmax_in_fp32",
+    ]);
     let bias = keys.flag("use_bias", true)?;
     let window = uniform_window(keys, None)?;
     let attention = Attention {

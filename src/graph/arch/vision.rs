@@ -5,6 +5,7 @@ pub mod conformer;
 pub mod gemma3n;
 pub mod gemma4;
 pub mod glm;
+pub mod intern;
 pub mod llama4;
 pub mod minimax;
 pub mod mllama;

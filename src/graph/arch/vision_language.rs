@@ -1,108 +1,57 @@
-//! Wrappers around language models that are families of their own: LLaVA, Mistral-3, Gemma-3, Qwen-VL, Kimi-K2.5.
+//! Wrappers around language models that are families of their own: Mistral-3, Gemma-3, Qwen-VL, Kimi-K2.5, GLM-V.
 
 use serde_json::json;
 
 use super::vision::{clip, glm as glm_tower, moonvit, pixtral, qwen as qwen_tower};
-use super::wrapper::{self, INSIDE_MODEL, text, tied, vision, wrap};
-use super::{ARCHITECTURES, deepseek, glm, qwen, qwen_moe};
+use super::wrapper::{self, INSIDE_MODEL, language, text, tied, vision, wrap};
+use super::{deepseek, glm, qwen, qwen_moe};
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `LlamaConfig` of transformers, for files that leave out what they share with it.
-const LLAMA: &[(&str, u64)] = &[
-    ("vocab_size", 32000),
-    ("hidden_size", 4096),
-    ("intermediate_size", 11008),
-    ("num_hidden_layers", 32),
-    ("num_attention_heads", 32),
-];
-
-/// `MistralConfig` of transformers.
-const MISTRAL: &[(&str, u64)] = &[
-    ("vocab_size", 32000),
-    ("hidden_size", 4096),
-    ("intermediate_size", 14336),
-    ("num_hidden_layers", 32),
-    ("num_attention_heads", 32),
-    ("num_key_value_heads", 8),
-];
-
-/// The language model that `model_type` of the section names; `defaults` of its class, where they are known.
-fn language(keys: &Keys<'_>, allowed: &[&str]) -> Result<ModelGraph, Error> {
-    let stated = keys.text("model_type")?.unwrap_or_default();
-    let known = ARCHITECTURES.iter().find(|known| known.model_type == stated);
-    match known.filter(|_| allowed.contains(&stated.as_str())) {
-        Some(known) => (known.build)(keys),
-        None => Err(Error::new(
-            "text_config.model_type",
-            stated,
-            format!("one of {}", allowed.join(", ")),
-            "report the model: this combination needs its own builder",
-        )),
-    }
-}
-
-/// `llava`: CLIP or Pixtral before a Llama, Mistral or Qwen2.
-pub fn build_llava(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    wrapper::set_prompt_aside(keys);
-    // A copy of the language model's, which the class does not read.
-    keys.set_aside(&["vocab_size"]);
-    let inside = text(keys)?;
-    let inside = match inside.text("model_type")?.as_deref() {
-        Some("llama") => inside.with_defaults(LLAMA),
-        Some("mistral") => inside.with_defaults(MISTRAL),
-        _ => inside,
-    };
-    let graph = tied(language(&inside, &["llama", "mistral", "qwen2"])?, keys, &inside)?;
-    let bias = keys.flag("multimodal_projector_bias", true)?;
-    let tower = clip::llava(&vision(keys)?, graph.hidden, bias)?;
-    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
-}
-
 /// `mistral3`: Pixtral's encoder before Mistral or Ministral.
 pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    let inside = text(keys)?;
+    let inside = text(keys, "mistral")?;
     let graph = tied(language(&inside, &["mistral", "ministral3"])?, keys, &inside)?;
     let projector = pixtral::Projector {
         text: graph.hidden,
-        merge: keys.count_or("spatial_merge_size", 2)?,
+        merge: Some(keys.count_or("spatial_merge_size", 2)?),
         bias: keys.flag("multimodal_projector_bias", false)?,
     };
-    let tower = pixtral::tower(&vision(keys)?, &projector)?;
+    let tower = pixtral::tower(&vision(keys, "pixtral")?, &projector)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
 /// `gemma3`: SigLIP before Gemma-3.
 pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    let inside = text(keys)?;
+    let inside = text(keys, "gemma3_text")?;
     let graph = tied(language(&inside, &["gemma3_text"])?, keys, &inside)?;
     let tokens = keys.count_or("mm_tokens_per_image", 256)?;
-    let tower = clip::gemma3(&vision(keys)?, graph.hidden, tokens)?;
+    let tower = clip::gemma3(&vision(keys, "siglip_vision_model")?, graph.hidden, tokens)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
 /// `qwen2_vl`: the language model's keys lie beside `vision_config`, in newer files in `text_config`.
 pub fn build_qwen2_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let graph = qwen2(keys)?;
-    Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen2(&vision(keys)?)?]))
+    let graph = qwen2(keys, "qwen2_vl_text")?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen2(&vision(keys, "qwen2_vl_vision")?)?]))
 }
 
 /// `qwen2_5_vl`: likewise.
 pub fn build_qwen2_5_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let graph = qwen2(keys)?;
-    Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen2_5(&vision(keys)?)?]))
+    let graph = qwen2(keys, "qwen2_5_vl_text")?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen2_5(&vision(keys, "qwen2_5_vl_vision")?)?]))
 }
 
-fn qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+fn qwen2(keys: &Keys<'_>, class: &str) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     match keys.section_or_none("text_config")? {
         Some(_) => {
-            let inside = text(keys)?;
+            let inside = text(keys, class)?;
             // Newer versions of transformers leave copies of these beside.
-            keys.set_aside(QWEN2_COPIES);
+            keys.set_aside(COPIES);
             tied(qwen::build_qwen2(&inside)?, keys, &inside)
         }
         None => qwen::build_qwen2(keys),
@@ -110,7 +59,7 @@ fn qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 /// Keys of the language model that files repeat outside `text_config`, where nothing reads them.
-const QWEN2_COPIES: &[&str] = &[
+const COPIES: &[&str] = &[
     "hidden_size",
     "intermediate_size",
     "num_attention_heads",
@@ -120,36 +69,41 @@ const QWEN2_COPIES: &[&str] = &[
     "sliding_window",
     "max_window_layers",
     "layer_types",
+    "attention_bias",
 ];
 
 /// `qwen3_vl`.
 pub fn build_qwen3_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    qwen3(keys, qwen::build_qwen3)
+    qwen3(keys, "qwen3_vl_text", qwen::build_qwen3)
 }
 
 /// `qwen3_vl_moe`.
 pub fn build_qwen3_vl_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    qwen3(keys, qwen_moe::build_qwen3)
+    qwen3(keys, "qwen3_vl_moe_text", qwen_moe::build_qwen3)
 }
 
-fn qwen3(keys: &Keys<'_>, build: fn(&Keys<'_>) -> Result<ModelGraph, Error>) -> Result<ModelGraph, Error> {
+fn qwen3(
+    keys: &Keys<'_>,
+    class: &str,
+    build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
+) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    let inside = text(keys)?;
+    let inside = text(keys, class)?;
     let graph = tied(build(&inside)?, keys, &inside)?;
-    Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen3(&vision(keys)?)?]))
+    Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen3(&vision(keys, "qwen3_vl_vision")?)?]))
 }
 
 /// `kimi_k25`: MoonViT before Kimi-K2.
 pub fn build_kimi_k25(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     keys.set_aside(&["media_placeholder_token_id", "video_placeholder", "use_unified_vision_chunk"]);
-    let inside = text(keys)?;
+    let inside = text(keys, "")?;
     inside.set_aside(&["cross_attention_hidden_size"]);
     inside
         .only("model_type", &json!("deepseek_v3"))
         .or_else(|_| inside.only("model_type", &json!("kimi_k2")))?;
     let graph = tied(deepseek::build_v3(&inside)?, keys, &inside)?;
-    let tower = moonvit::tower(&vision(keys)?, graph.hidden)?;
+    let tower = moonvit::tower(&vision(keys, "")?, graph.hidden)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
@@ -158,10 +112,19 @@ pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let graph = match keys.section_or_none("text_config")? {
         Some(_) => {
-            let inside = text(keys)?;
+            let inside = text(keys, "glm4v_text")?;
+            keys.set_aside(COPIES);
             tied(glm::build_glm4v(&inside)?, keys, &inside)?
         }
         None => glm::build_glm4v(keys)?,
     };
-    Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys)?)?]))
+    Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_vision")?)?]))
+}
+
+/// `glm4v_moe`: GLM-4.5's layers; `text_config` always.
+pub fn build_glm4v_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    let inside = text(keys, "glm4v_moe_text")?;
+    let graph = tied(deepseek::glm4(&inside, true)?, keys, &inside)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_moe_vision")?)?]))
 }

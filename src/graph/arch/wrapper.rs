@@ -4,6 +4,7 @@
 
 use petgraph::graph::NodeIndex;
 
+use super::{ARCHITECTURES, class_defaults, switches};
 use crate::graph::assembly::weight;
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
@@ -12,36 +13,11 @@ use crate::graph::tower::Tower;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Keys that older transformers wrote into every configuration; none of them shapes a model.
-const WRITTEN_BY_OLD_VERSIONS: &[&str] = &[
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "chunk_size_feed_forward",
-    "diversity_penalty",
-    "early_stopping",
-    "encoder_no_repeat_ngram_size",
-    "for_llm_compressor",
-    "init_std",
-    "length_penalty",
-    "min_length",
-    "no_repeat_ngram_size",
-    "num_beam_groups",
-    "num_beams",
-    "num_return_sequences",
-    "output_attentions",
-    "output_hidden_states",
-    "problem_type",
-    "pruned_heads",
-    "remove_invalid_values",
-    "repetition_penalty",
-    "return_dict",
-    "return_dict_in_generate",
-    "top_k",
-    "typical_p",
-];
-
 /// Keys of wrappers that say how images enter the prompt.
 const PROMPT: &[&str] = &[
+    "image_grid_pinpoints",
+    "use_image_newline_parameter",
+    "vision_aspect_ratio",
     "image_token_id",
     "image_token_index",
     "image_start_token_id",
@@ -69,25 +45,47 @@ pub fn set_prompt_aside(keys: &Keys<'_>) {
     keys.set_aside(PROMPT);
 }
 
-/// The keys of the language model.
-pub fn text<'c>(keys: &Keys<'c>) -> Result<Keys<'c>, Error> {
-    let text = keys.section("text_config")?;
-    text.set_aside(WRITTEN_BY_OLD_VERSIONS);
-    Ok(text)
+/// The keys of the language model, a `class` unless its `model_type` names another one.
+pub fn text<'c>(keys: &Keys<'c>, class: &str) -> Result<Keys<'c>, Error> {
+    part(keys, "text_config", class)
 }
 
 /// The keys of the encoder. Without them the class's defaults would make another model: it is refused.
-pub fn vision<'c>(keys: &Keys<'c>) -> Result<Keys<'c>, Error> {
-    encoder(keys, "vision_config")
+pub fn vision<'c>(keys: &Keys<'c>, class: &str) -> Result<Keys<'c>, Error> {
+    encoder(keys, "vision_config", class)
+}
+
+fn part<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Keys<'c>, Error> {
+    let part = keys.section(key)?;
+    let stated = part.text("model_type")?.map_or(&[][..], |stated| class_defaults::of_part(&stated));
+    let defaults = if stated.is_empty() { class_defaults::of_part(class) } else { stated };
+    Ok(part.with_defaults(defaults))
 }
 
 /// The keys of an encoder under `key`.
-pub fn encoder<'c>(keys: &Keys<'c>, key: &'static str) -> Result<Keys<'c>, Error> {
-    let vision = keys.section(key)?;
-    vision.set_aside(WRITTEN_BY_OLD_VERSIONS);
+pub fn encoder<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Keys<'c>, Error> {
+    let vision = part(keys, key, class)?;
     // An encoder has no vocabulary to tie.
     vision.set_aside(&["tie_word_embeddings"]);
     Ok(vision)
+}
+
+/// The language model that `model_type` of the section names; `defaults` of its class, where they are known.
+pub fn language(keys: &Keys<'_>, allowed: &[&str]) -> Result<ModelGraph, Error> {
+    let stated = keys.text("model_type")?.unwrap_or_default();
+    let known = ARCHITECTURES.iter().find(|known| known.model_type == stated);
+    match known.filter(|_| allowed.contains(&stated.as_str())) {
+        Some(known) => {
+            switches::set_aside(keys, known.model_type);
+            (known.build)(keys)
+        }
+        None => Err(Error::new(
+            "text_config.model_type",
+            stated,
+            format!("one of {}", allowed.join(", ")),
+            "report the model: this combination needs its own builder",
+        )),
+    }
 }
 
 /// Where a wrapper keeps its language model.
@@ -97,17 +95,19 @@ pub struct Place {
     pub model: &'static str,
     /// What its `lm_head` is called.
     pub head: &'static str,
+    /// What stands before names of other forms.
+    pub others: &'static str,
 }
 
 /// As transformers 5 names most wrappers.
-pub const INSIDE_MODEL: Place = Place { model: "model.language_model", head: "lm_head" };
+pub const INSIDE_MODEL: Place = Place { model: "model.language_model", head: "lm_head", others: "" };
 
 /// The language model under its name inside the wrapper, with its towers.
 pub fn wrap(mut graph: ModelGraph, place: Place, towers: Vec<Tower>) -> ModelGraph {
     let renamed = |name: &str| match (name.strip_prefix("model."), name.strip_prefix("lm_head.")) {
         (Some(rest), _) => format!("{}.{rest}", place.model),
         (_, Some(rest)) => format!("{}.{rest}", place.head),
-        _ => name.to_owned(),
+        _ => format!("{}{name}", place.others),
     };
     let whole = |block: &mut Block| {
         for node in block.graph.node_weights_mut() {
@@ -122,23 +122,35 @@ pub fn wrap(mut graph: ModelGraph, place: Place, towers: Vec<Tower>) -> ModelGra
     graph
 }
 
-/// The language model with its head tied or not as the wrapper says, which overrules the language model's own key.
+/// Wrappers whose head is tied where either they or their language model say so.
+const EITHER: &[&str] =
+    &["glm4v", "glm4v_moe", "llava", "llava_onevision", "minimax_m3_vl", "mllama", "qwen2_5_vl", "qwen2_vl"];
+
+/// Of the other wrappers, whose own word counts, those that tie the head where the file leaves it to the class.
+const TYING: &[&str] = &["gemma3", "gemma3n", "gemma4", "internvl", "kimi_k25", "mistral3", "paligemma"];
+
+/// The language model with its head tied or not as the wrapper's class decides.
 ///
 /// # Errors
-/// Both say, and not the same.
+/// Wrapper and language model contradict each other, stated or by class: versions of transformers then disagree.
 pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<ModelGraph, Error> {
-    if !keys.has("tie_word_embeddings") {
-        return Ok(graph);
-    }
-    let tied = keys.flag("tie_word_embeddings", graph.tied)?;
-    if text.has("tie_word_embeddings") && text.flag("tie_word_embeddings", tied)? != tied {
+    let (key, inside) = ("tie_word_embeddings", graph.tied);
+    // A file without model_type is loaded by no class that could decide.
+    let class = keys.text("model_type")?;
+    let among = |classes: &[&str]| class.as_deref().is_none_or(|class| classes.contains(&class));
+    let either = among(EITHER);
+    let default = if either { inside } else { among(TYING) };
+    let outside = keys.flag(key, default)?;
+    let both_say = text.has(key) || !keys.has(key);
+    if inside != outside && both_say && (outside || !either) {
         return Err(Error::new(
-            "tie_word_embeddings",
-            format!("{tied}, and {} in text_config", !tied),
+            key,
+            format!("{outside}, and {inside} in text_config, stated or by class"),
             "the same in both places",
-            "copy both from the model's config.json",
+            "state in both whether lm_head is the embedding (true) or stored apart (false)",
         ));
     }
+    let tied = outside || (either && inside);
     let vocabulary = |node: &NodeIndex| match graph.head.graph[*node].operator {
         Operator::Linear { input, output, .. } if graph.head.graph[*node].name == "lm_head" => {
             Some((*node, vec![output.value, input.value]))

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::neutral::is_neutral;
-use super::value::{COPY, fraction, shown, whole};
+use super::value::{COPY, fraction, says_nothing, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -252,15 +252,13 @@ impl<'c> Keys<'c> {
     /// Refuses what nobody has read, here and in the objects opened: a key that changes the model must not be
     /// passed over.
     ///
-    /// Keys that are `null` or `false` switch nothing on and are let through.
+    /// Keys that say nothing (`null`, `false`, 0, an empty list) switch nothing on and are let through.
     pub fn all_read(&self) -> Result<(), Error> {
         let sections = self.sections.borrow();
         let mut strange: Vec<String> = vec![];
         for (path, section) in sections.iter() {
             let matters = |(key, value): &(&String, &Value)| {
-                !matches!(value, Value::Null | Value::Bool(false))
-                    && !is_neutral(key)
-                    && !section.read.contains(key.as_str())
+                !says_nothing(value) && !is_neutral(key) && !section.read.contains(key.as_str())
             };
             strange.extend(section.map.iter().filter(matters).map(|(key, _)| format!("{path}{key}")));
         }

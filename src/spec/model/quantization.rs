@@ -13,7 +13,8 @@ use crate::spec::error::Error;
 pub struct Quantization {
     /// `quant_method` (or `quant_algo`) as written, e.g. `fp8`, `awq`, `NVFP4`.
     pub method: String,
-    /// The weight format that it amounts to, e.g. `fp8-block`; none where layers differ (`MIXED_PRECISION`).
+    /// The weight format that it amounts to, e.g. `fp8-block`; none where layers differ (`MIXED_PRECISION`) or the
+    /// method's format is not in the table of formats.
     pub weight_format: Option<&'static str>,
     /// Rows and columns that share a scale, where scales are per block.
     pub weight_block_size: Option<[u64; 2]>,
@@ -32,7 +33,31 @@ const KEY: &str = "quantization_config";
 pub(super) const KEYS: [&str; 2] = [KEY, "compression_config"];
 const FIX: &str = "state the weight format yourself, or use a checkpoint in one of these";
 const KNOWN: &str =
-    "fp8, fbgemm_fp8, mxfp4, awq, gptq, compressed-tensors or modelopt with one uniform weight format";
+    "fp8, fbgemm_fp8, mxfp4, awq, gptq, compressed-tensors, modelopt, or another method of transformers";
+
+/// Methods that leave shapes as they are and whose formats nobody states here: `quant_method` of transformers' own
+/// quantizers, <https://huggingface.co/docs/transformers/quantization/overview>, and `exl2`, `exl3` of ExLlama.
+const WITHOUT_FORMAT: &[&str] = &[
+    "aqlm",
+    "auto-round",
+    "autoround",
+    "bitnet",
+    "bitnet_b158",
+    "bitsandbytes",
+    "eetq",
+    "exl2",
+    "exl3",
+    "finegrained_fp8",
+    "fp_quant",
+    "higgs",
+    "hqq",
+    "intel/auto-round",
+    "quanto",
+    "quark",
+    "spqr",
+    "torchao",
+    "vptq",
+];
 
 /// ModelOpt's word for layers in formats of their own.
 const MIXED: &str = "MIXED_PRECISION";
@@ -106,6 +131,7 @@ impl Quantization {
                 ("awq", Some(4)) => Some("int4-awq"),
                 ("gptq", Some(4)) => Some("int4-gptq"),
                 ("gptq", Some(8)) => Some("int8"),
+                (_, Some(1..=8)) => None,
                 (_, bits) => return Err(refuse(format!("{method} of {bits:?} bits"))),
             },
             (None, Some("compressed-tensors")) => match group {
@@ -114,7 +140,10 @@ impl Quantization {
                 }
                 None => return Err(refuse("compressed-tensors without config_groups".to_owned())),
             },
+            (None, Some(other)) if WITHOUT_FORMAT.contains(&other) => None,
             (None, Some(other)) => return Err(refuse(format!("quant_method {other}"))),
+            // MLX writes bits and group size alone.
+            (None, None) if number("bits").is_some() && group_size.is_some() => None,
             (None, None) => return Err(refuse("neither quant_method nor quant_algo".to_owned())),
         };
         let modules_to_not_convert = ["modules_to_not_convert", "ignore", "exclude_modules"]
@@ -247,14 +276,25 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused_by_name() {
         for text in [
-            r#"{"quant_method": "hqq"}"#,
-            r#"{"quant_method": "awq", "bits": 3}"#,
+            r#"{"quant_method": "own"}"#,
+            r#"{"quant_method": "awq", "bits": 30}"#,
             r#"{"quant_method": "fp8", "weight_block_size": [128]}"#,
             r#"{}"#,
         ] {
             assert!(of(text).is_err(), "{text}");
         }
-        assert_eq!(of(r#"{"quant_algo": "MIXED_PRECISION"}"#).unwrap().weight_format, None);
+    }
+
+    #[test]
+    fn a_method_without_a_format_of_the_table_names_none() {
+        for text in [
+            r#"{"quant_algo": "MIXED_PRECISION"}"#,
+            r#"{"quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf4"}"#,
+            r#"{"quant_method": "awq", "bits": 3}"#,
+            r#"{"bits": 4, "group_size": 64}"#,
+        ] {
+            assert_eq!(of(text).unwrap().weight_format, None, "{text}");
+        }
     }
 
     #[test]

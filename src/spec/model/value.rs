@@ -64,6 +64,18 @@ pub(crate) fn fraction(key: &str, value: &Value) -> Result<[u64; 2], Error> {
     }
 }
 
+/// Whether a value switches nothing on.
+pub(crate) fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
 /// A value as an error shows it: kind and, where short, content.
 pub(crate) fn shown(value: &Value) -> String {
     match value {

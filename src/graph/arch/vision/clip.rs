@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{side, two_layers};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
 use crate::graph::tensor::Role;
 use crate::graph::tower::{Tower, TowerPart};
 use crate::quantity::count::Count;
@@ -31,7 +31,17 @@ struct Vit {
 
 /// `clip` has a class token and a norm before its layers; SigLIP has neither but a bias on its patches.
 fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
-    keys.set_aside(&["projection_dim", "vocab_size", "initializer_factor", "vision_use_head"]);
+    keys.set_aside(&["projection_dim", "vocab_size", "initializer_factor"]);
+    if clip {
+        keys.set_aside(&["vision_use_head"]);
+    } else if keys.flag("vision_use_head", true)? {
+        return Err(Error::new(
+            "vision_use_head",
+            "true, as it is where the key is missing",
+            "false: a language model reads no pooled image",
+            "state it as the model's config.json does",
+        ));
+    }
     keys.only("num_channels", &json!(3))?;
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
     let patch = keys.count("patch_size")?;
@@ -75,17 +85,62 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
     Ok(Vit { hidden, positions, parts: vec![stem, layers, last] })
 }
 
-/// LLaVA: CLIP, then two matrices into the language model's width.
-pub fn llava(keys: &Keys<'_>, text: Count, bias: bool) -> Result<Tower, Error> {
-    keys.only("model_type", &json!("clip_vision_model"))?;
-    let Vit { hidden, positions, mut parts } = vit(keys, true)?;
+/// What leads from the encoder into a language model of width `text`.
+pub enum Projector {
+    /// Two matrices; `newline`: a learned token at the end of each row, of images in as many tiles as they fill.
+    Two {
+        /// The language model's width.
+        text: Count,
+        /// Biases of both.
+        bias: bool,
+        /// Whether there is such a token.
+        newline: bool,
+    },
+    /// One matrix with a bias.
+    One {
+        /// The language model's width.
+        text: Count,
+    },
+}
+
+/// CLIP or SigLIP, `class` unless the keys say which, and a projector.
+pub fn tower(keys: &Keys<'_>, class: &str, projector: &Projector) -> Result<Tower, Error> {
+    let stated = keys.text("model_type")?;
+    let clip = match stated.as_deref().unwrap_or(class) {
+        "clip_vision_model" => true,
+        "siglip_vision_model" => false,
+        other => {
+            let fix = "report the model: this encoder needs its own builder";
+            return Err(Error::new("model_type", other, "clip_vision_model or siglip_vision_model", fix));
+        }
+    };
+    let Vit { hidden, positions, mut parts } = vit(keys, clip)?;
+    let tokens = positions.value - u64::from(clip);
+    let tokens = Count::derived("image_tokens", tokens, "(image_size / patch_size)²");
     let mut block = Assembly::default();
     let stream = block.input(hidden);
-    let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
-    let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
-    two_layers(&mut block, stream, up, down);
-    let tokens = Count::derived("image_tokens", positions.value - 1, "(image_size / patch_size)²");
-    parts.push(once(block, "projector", "model.multi_modal_projector", Some(tokens)));
+    let prefix = "model.multi_modal_projector";
+    match *projector {
+        Projector::Two { text, bias, newline } => {
+            let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
+            let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
+            two_layers(&mut block, stream, up, down);
+            parts.push(once(block, "projector", prefix, Some(tokens).filter(|_| !newline)));
+            if newline {
+                let mut block = Assembly::default();
+                let stream = block.input(text);
+                let token = weight("image_newline", vec![text.value], Role::Tower);
+                block.node("image_newline", Operator::Add { width: text }, vec![token], &[stream]);
+                parts.push(once(block, "image_newline", "model", None));
+            }
+        }
+        Projector::One { text } => {
+            let matrix =
+                Projection { name: "linear", tensor: "linear", input: hidden, output: text, bias: true };
+            linear(&mut block, stream, matrix, Split::Replicate);
+            parts.push(once(block, "projector", prefix, Some(tokens)));
+        }
+    }
     Ok(Tower { name: "vision", parts })
 }
 

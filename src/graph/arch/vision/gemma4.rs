@@ -60,10 +60,10 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let stem = once(block, "patches", "model.vision_tower.patch_embedder", None);
     let heads = keys.count_or("num_attention_heads", 12)?;
     let kv_heads = keys.count_or("num_key_value_heads", 12)?;
-    let bias = keys.flag("attention_bias", false)?;
+    // The class has none, whatever the key says.
+    keys.set_aside(&["attention_bias"]);
     let attention = Attention::of(hidden, heads, kv_heads, Some(keys.count_or("head_dim", 64)?))?;
-    let attention =
-        Attention { qk_norm: QkNorm::PerHead, v_norm: true, reach: Reach::Both, ..attention.biased(bias) };
+    let attention = Attention { qk_norm: QkNorm::PerHead, v_norm: true, reach: Reach::Both, ..attention };
     let network = Network::Dense(FeedForward::gated(hidden, keys.count_or("intermediate_size", 3072)?));
     let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
     let count = keys.count_or("num_hidden_layers", 16)?.value as u32;

@@ -88,6 +88,8 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     };
     two_layers(&mut block, stream, up, down);
     let adapter = once(block, "adapter", prefix, tokens);
+    // The class's second matrix leads from the output's width, not from the first one's.
+    keys.only("projector_input_dim", &json!(out.value))?;
     let width = keys.count("vision_output_dim")?;
     let mut block = Assembly::default();
     let stream = block.input(width);

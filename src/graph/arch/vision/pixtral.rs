@@ -24,8 +24,8 @@ const NAMES: EncoderNames = EncoderNames {
 pub struct Projector {
     /// Width of the language model.
     pub text: Count,
-    /// Neighbours per side that become one token.
-    pub merge: Count,
+    /// Neighbours per side that become one token, behind a norm; `None`: each stays one (LLaVA).
+    pub merge: Option<Count>,
     /// Biases of its two matrices.
     pub bias: bool,
 }
@@ -62,10 +62,20 @@ pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
     };
     let layers = keys.count("num_hidden_layers")?;
     let layers = encoder.layers(&format!("{prefix}.transformer.layers"), layers, positions, &[])?;
+    let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
+    let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
+    let prefix = "model.multi_modal_projector";
+    let mut parts = vec![stem, layers];
     let mut block = Assembly::default();
+    let Some(merge) = merge else {
+        let stream = block.input(hidden);
+        two_layers(&mut block, stream, up, down);
+        parts.push(once(block, "projector", prefix, positions));
+        return Ok(Tower { name: "vision", parts });
+    };
     let stream = block.input(hidden);
     norm(&mut block, stream, "projector_norm", "norm", hidden, false);
-    let normed = once(block, "projector_norm", "model.multi_modal_projector", positions);
+    parts.push(once(block, "projector_norm", prefix, positions));
     let mut block = Assembly::default();
     let wide = merged_width(hidden, merge);
     let stream = block.input(wide);
@@ -77,9 +87,7 @@ pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
         bias: false,
     };
     let stream = linear(&mut block, stream, merging, Split::Replicate);
-    let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
-    let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
     two_layers(&mut block, stream, up, down);
-    let projector = once(block, "projector", "model.multi_modal_projector", merged(positions, merge));
-    Ok(Tower { name: "vision", parts: vec![stem, layers, normed, projector] })
+    parts.push(once(block, "projector", prefix, merged(positions, merge)));
+    Ok(Tower { name: "vision", parts })
 }

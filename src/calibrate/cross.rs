@@ -1,0 +1,77 @@
+//! Predictions of rows from fits that did not see them.
+
+use rayon::prelude::*;
+
+use super::fit::Found;
+use super::sample::{Sample, Times};
+
+/// What is left out together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Out {
+    /// A fifth of all rows.
+    Fifth,
+    /// A combination of model, device and runtime.
+    Combination,
+    /// A device under one runtime.
+    DeviceAndRuntime,
+    /// A model.
+    Model,
+    /// A device.
+    Device,
+    /// A maker's devices.
+    Maker,
+}
+
+impl Out {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Out::Fifth => "other settings of the same (five folds)",
+            Out::Combination => "other combinations of model, hardware and runtime",
+            Out::DeviceAndRuntime => "the same hardware under other runtimes",
+            Out::Model => "other models",
+            Out::Device => "other hardware",
+            Out::Maker => "another maker's hardware",
+        }
+    }
+
+    /// What the sample number `at` has in common with others that are left out with it.
+    pub fn key(self, at: usize, sample: &Sample) -> String {
+        match self {
+            Out::Fifth => (at % 5).to_string(),
+            Out::Combination => format!("{} {} {}", sample.model, sample.hardware, sample.runtime),
+            Out::DeviceAndRuntime => format!("{} {}", sample.hardware, sample.runtime),
+            Out::Model => sample.model.clone(),
+            Out::Device => sample.hardware.clone(),
+            Out::Maker => sample.hardware.split('-').next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// Steps that gain less of the squared error than this no longer matter to an error's median.
+const GAIN: f64 = 2e-3;
+/// Part of what all rows show that a fit without some of them begins from: near enough to be quick, not at it.
+const HEAD_START: f64 = 0.3;
+
+/// Every sample as the fit without its like predicts it.
+pub fn left_out(samples: &[&Sample], all: &Found, out: Out) -> Vec<Times> {
+    let keys: Vec<String> = samples.iter().enumerate().map(|(at, sample)| out.key(at, sample)).collect();
+    let mut different = keys.clone();
+    different.sort();
+    different.dedup();
+    let made: Vec<(usize, Times)> = different
+        .into_par_iter()
+        .flat_map_iter(|key| {
+            let there: Vec<usize> = (0..samples.len()).filter(|at| keys[*at] == key).collect();
+            let pick = |inside: bool| -> Vec<&Sample> {
+                samples.iter().zip(&keys).filter(|(_, k)| (**k == key) == inside).map(|(s, _)| *s).collect()
+            };
+            let start = Found { x: &all.x * HEAD_START, unknowns: all.unknowns.clone() };
+            let predicted = start.solve(&pick(false), GAIN).predict(&pick(true));
+            there.into_iter().zip(predicted).collect::<Vec<_>>()
+        })
+        .collect();
+    let mut times = vec![Times { ttft: f64::NAN, tpot: f64::NAN }; samples.len()];
+    made.into_iter().for_each(|(at, one)| times[at] = one);
+    times
+}

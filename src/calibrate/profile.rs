@@ -1,0 +1,240 @@
+//! What was found, as a runtime's profile states it.
+//!
+//! Knows nothing of files: it makes and changes JSON values.
+
+use serde_json::{Map, Value, json};
+
+use super::fit::Found;
+use super::sample::ORDER;
+use crate::spec::runtime::{Factor, Fitted, Near};
+
+/// Where fits of whole profiles begin: the constants that kernels measured alone do not tell.
+pub const BEGINNINGS: [Beginning; 9] = [
+    beginning(Fitted::KernelLaunch, "serving_fit", "kernel_launch", 1e-6, ("us", 1e6)),
+    beginning(Fitted::QuantisedLaunch, "serving_fit", "quantised_launch", 1e-6, ("us", 1e6)),
+    beginning(Fitted::ExpertsLaunch, "serving_fit", "experts_launch", 5e-6, ("us", 1e6)),
+    beginning(Fitted::HostPerSequence, "serving_fit", "host_per_sequence", 1e-5, ("us", 1e6)),
+    beginning(Fitted::RequestWork, "serving_fit", "request_work", 1e-4, ("us", 1e6)),
+    beginning(Fitted::PromptBurst, "serving_fit", "prompt_burst", 0.05, ("", 1.0)),
+    beginning(Fitted::RequestOverhead, "scheduler", "request_overhead", 1e-2, ("ms", 1e3)),
+    beginning(Fitted::PromptQueue, "scheduler", "prompt_queue", 0.3, ("", 1.0)),
+    beginning(Fitted::StepWait, "scheduler", "step_wait", 1.0, ("", 1.0)),
+];
+
+/// A constant that a profile states by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning {
+    /// The constant.
+    pub of: Fitted,
+    /// The object of the profile that holds it.
+    pub inside: &'static str,
+    /// Its key there.
+    pub key: &'static str,
+    /// The value that a fit begins from, in seconds or as a number: of the order that servers show.
+    pub value: f64,
+    /// The unit that it is written in, and how many of it a second has.
+    pub unit: (&'static str, f64),
+}
+
+const fn beginning(
+    of: Fitted,
+    inside: &'static str,
+    key: &'static str,
+    value: f64,
+    unit: (&'static str, f64),
+) -> Beginning {
+    Beginning { of, inside, key, value, unit }
+}
+
+/// Changes smaller than this are not written: they move no prediction by a tenth of the noise.
+const SMALLEST: f64 = 0.004;
+
+/// Sum of the changes to `of` of `runtime` under each set of other conditions, widest first.
+fn changes(found: &Found, runtime: &str, of: Fitted) -> Vec<(Factor, f64)> {
+    let mut sums: Vec<(Factor, f64)> = Vec::new();
+    for (unknown, x) in found.unknowns.iter().zip(found.x.iter()) {
+        let here = unknown.runtime.as_ref().is_none_or(|name| name == runtime);
+        if !here || unknown.factor.of != of {
+            continue;
+        }
+        match sums.iter_mut().find(|(factor, _)| *factor == unknown.factor) {
+            Some((_, sum)) => *sum += x,
+            None => sums.push((unknown.factor.clone(), *x)),
+        }
+    }
+    sums
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+fn figure(value: f64, (unit, per_second): (&str, f64), source: &str) -> Value {
+    let value = value * per_second;
+    // Four digits: more than the data tell.
+    let digits = (3 - value.abs().log10().floor() as i32).max(0) as usize;
+    let text = format!("{value:.digits$} {unit}");
+    json!({"value": text.trim_end(), "source": source, "grade": "fitted"})
+}
+
+/// Quantiles for questions of one nearness, and where they come from.
+pub struct Around {
+    /// How near.
+    pub near: Near,
+    /// p10, p50 and p90 of measured over predicted: TTFT, TPOT, throughput.
+    pub quantiles: [[f64; 3]; 3],
+    /// The data.
+    pub source: String,
+}
+
+/// A fit of everything, to be written into profiles.
+pub struct Whole<'a> {
+    /// What was found.
+    pub found: &'a Found,
+    /// Devices of all rows.
+    pub measured_anywhere: Vec<String>,
+    /// Intervals, nearest first.
+    pub intervals: Vec<Around>,
+}
+
+impl Whole<'_> {
+    /// Replaces what `profile` has of an earlier fit.
+    pub fn replace(&self, profile: &mut Value, measured_on: &[String], source: &str) {
+        let runtime = profile["id"].as_str().unwrap_or_default().to_owned();
+        let mut fit = Map::new();
+        fit.insert("source".into(), json!(source));
+        for known in BEGINNINGS {
+            let alone = |factor: &Factor| *factor == Factor::of(known.of);
+            let all = changes(self.found, &runtime, known.of);
+            let change: f64 = all.iter().filter(|(factor, _)| alone(factor)).map(|(_, x)| x).sum();
+            let value = figure(known.value * change.exp(), known.unit, source);
+            match known.inside {
+                "serving_fit" => drop(fit.insert(known.key.into(), value)),
+                inside => profile[inside][known.key] = value,
+            }
+        }
+        fit.insert("measured_on".into(), json!(measured_on));
+        fit.insert("measured_anywhere".into(), json!(self.measured_anywhere));
+        fit.insert("intervals".into(), self.intervals.iter().map(Around::json).collect());
+        let stated = |of: Fitted| BEGINNINGS.iter().any(|known| known.of == of);
+        let mut factors: Vec<Value> = Vec::new();
+        for of in ORDER {
+            for (factor, x) in changes(self.found, &runtime, of) {
+                let in_value = stated(of) && factor == Factor::of(of);
+                if !in_value && x.abs() >= SMALLEST {
+                    factors.push(json!(Factor { times: rounded(x.exp()), ..factor }));
+                }
+            }
+        }
+        fit.insert("factors".into(), Value::Array(factors));
+        profile["serving_fit"] = Value::Object(fit);
+    }
+}
+
+impl Around {
+    fn json(&self) -> Value {
+        let [ttft, tpot, throughput] = self.quantiles.map(|quantiles| quantiles.map(rounded));
+        json!({
+            "near": self.near, "ttft": ttft, "tpot": tpot, "throughput": throughput, "source": self.source,
+        })
+    }
+}
+
+/// Multiplies the factors of `profile` with the changes of its runtime, new conditions after the old ones.
+pub fn adjust(profile: &mut Value, found: &Found, source: &str) {
+    let runtime = profile["id"].as_str().unwrap_or_default().to_owned();
+    let fit = &mut profile["serving_fit"];
+    let mut factors: Vec<Factor> = serde_json::from_value(fit["factors"].clone()).unwrap_or_default();
+    for of in ORDER {
+        for (change, x) in changes(found, &runtime, of).into_iter().filter(|(_, x)| x.abs() >= SMALLEST) {
+            let like = |known: &&mut Factor| Factor { times: 1.0, ..(**known).clone() } == change;
+            match factors.iter_mut().find(like) {
+                Some(known) => known.times = rounded(known.times * x.exp()),
+                None => factors.push(Factor { times: rounded(x.exp()), ..change }),
+            }
+        }
+    }
+    fit["factors"] = json!(factors);
+    fit["source"] = json!(source);
+}
+
+/// Columns of a line of a profile.
+const COLUMNS: usize = 140;
+
+/// JSON with what fits a line on one line.
+pub fn written(value: &Value) -> String {
+    let mut text = String::new();
+    write(value, 0, &mut text);
+    text.push('\n');
+    text
+}
+
+fn line(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let pairs: Vec<String> =
+                map.iter().map(|(key, one)| format!("{}: {}", json!(key), line(one))).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        Value::Array(list) => format!("[{}]", list.iter().map(line).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+fn write(value: &Value, indent: usize, text: &mut String) {
+    let flat = line(value);
+    let leaf = |value: &Value| !value.is_object() && !value.is_array();
+    // A figure is a line however long its source is.
+    let figure = value.as_object().is_some_and(|map| map.values().all(leaf));
+    let short = indent > 0 && flat.chars().count() + 2 * indent <= COLUMNS;
+    let pad = "  ".repeat(indent + 1);
+    match value {
+        Value::Object(map) if !(short || figure && indent > 0) => {
+            let pairs: Vec<String> = map
+                .iter()
+                .map(|(key, one)| {
+                    let mut inside = format!("{pad}{}: ", json!(key));
+                    write(one, indent + 1, &mut inside);
+                    inside
+                })
+                .collect();
+            text.push_str(&format!("{{\n{}\n{}}}", pairs.join(",\n"), "  ".repeat(indent)));
+        }
+        Value::Array(list) if !short && !list.iter().all(leaf) => {
+            let items: Vec<String> = list
+                .iter()
+                .map(|one| {
+                    let mut inside = pad.clone();
+                    write(one, indent + 1, &mut inside);
+                    inside
+                })
+                .collect();
+            text.push_str(&format!("[\n{}\n{}]", items.join(",\n"), "  ".repeat(indent)));
+        }
+        _ => text.push_str(&flat),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let value = json!({
+            "id": "x", "short": [1, 2, {"a": null}],
+            "long": [{"text": "y".repeat(150)}, {"deep": {"figure": {"value": "1 us", "source": "z".repeat(150)}}}],
+        });
+        let text = written(&value);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        assert!(text.contains("\n  \"short\": [1, 2, {\"a\": null}],\n"), "{text}");
+    }
+
+    #[test]
+    fn figures_have_four_digits() {
+        let value = |x: f64, unit| figure(x, unit, "s")["value"].as_str().unwrap().to_owned();
+        assert_eq!(value(2.5619e-6, ("us", 1e6)), "2.562 us");
+        assert_eq!(value(2.297_1e-4, ("us", 1e6)), "229.7 us");
+        assert_eq!(value(0.540_21, ("", 1.0)), "0.5402");
+    }
+}

@@ -1,0 +1,85 @@
+//! InternVL: InternViT before a language model that is a family of its own.
+//!
+//! Knows nothing of how an image is cut into tiles.
+
+use serde_json::json;
+
+use super::vision::intern::{CHAT, HUGGING_FACE, tower};
+use super::wrapper::{self, INSIDE_MODEL, Place, language, text, tied, vision, wrap};
+use crate::graph::model::ModelGraph;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// Language models before which InternViT stands.
+const LANGUAGES: &[&str] = &["gpt_oss", "internlm2", "llama", "phi3", "qwen2", "qwen3", "qwen3_moe"];
+
+/// Where the checkpoints' own code keeps the language model.
+const PLACE: Place =
+    Place { model: "language_model.model", head: "language_model.lm_head", others: "language_model." };
+
+/// `internvl`, as transformers has it.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    half(keys)?;
+    let inside = text(keys, "qwen2")?;
+    let graph = tied(language(&inside, LANGUAGES)?, keys, &inside)?;
+    let tower = tower(&vision(keys, "internvl_vision")?, graph.hidden, &HUGGING_FACE)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `internvl_chat`: the keys and names of the checkpoints' own code (InternVL 1.5 to 3.5).
+pub fn build_chat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    // How images are cut, how prompts begin, and copies of the language model's.
+    keys.set_aside(&[
+        "dynamic_image_size",
+        "force_image_size",
+        "hidden_size",
+        "max_dynamic_patch",
+        "min_dynamic_patch",
+        "pad2square",
+        "ps_version",
+        "system_message",
+        "template",
+        "tie_word_embeddings",
+        "use_thumbnail",
+    ]);
+    half(keys)?;
+    keys.only("select_layer", &json!(-1))?;
+    let inside = keys.section("llm_config")?;
+    let graph = language(&inside, LANGUAGES)?;
+    let tower = tower(&vision(keys, "")?, graph.hidden, &CHAT)?;
+    Ok(wrap(graph, PLACE, vec![tower]))
+}
+
+/// Two by two neighbours become one.
+fn half(keys: &Keys<'_>) -> Result<(), Error> {
+    keys.only("downsample_ratio", &serde_json::from_str("0.5").expect("a number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::model::ModelConfig;
+
+    /// InternVL2-8B, <https://huggingface.co/OpenGVLab/InternVL2-8B>: its parts worked out by hand.
+    #[test]
+    fn internvl2_8b_by_hand() {
+        let text = r#"{"model_type": "internvl_chat", "downsample_ratio": 0.5, "force_image_size": 448,
+            "select_layer": -1, "template": "internlm2-chat", "llm_config": {"model_type": "internlm2",
+            "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+            "num_key_value_heads": 8, "vocab_size": 92553, "bias": false, "tie_word_embeddings": false},
+            "vision_config": {"model_type": "intern_vit_6b", "hidden_size": 1024, "image_size": 448,
+            "intermediate_size": 4096, "norm_type": "layer_norm", "num_attention_heads": 16,
+            "num_hidden_layers": 24, "patch_size": 14, "qk_normalization": false, "qkv_bias": true}}"#;
+        let graph = ModelGraph::build(&ModelConfig::parse(text).unwrap()).unwrap();
+        let stem = 1024 * 3 * 14 * 14 + 1024 + 1024 + 1025 * 1024;
+        let layer = 4 * 1024 * 1024 + 4 * 1024 + 2 * 1024 * 4096 + 4096 + 1024 + 4 * 1024 + 2 * 1024;
+        let projector = 2 * 4096 + 2 * (4096 * 4096 + 4096);
+        assert_eq!(graph.parameters().towers, stem + 24 * layer + projector);
+        let language =
+            2 * 92_553 * 4096 + 4096 + 32 * ((4096 + 2 * 1024 + 4096 + 3 * 14_336) * 4096 + 2 * 4096);
+        assert_eq!(graph.parameters().unique, language + stem + 24 * layer + projector);
+        assert!(graph.tensors().iter().any(|tensor| tensor.name == "language_model.output.weight"));
+    }
+}
