@@ -120,11 +120,15 @@ fn told(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         2,
         4,
     ));
+    let between = build.each.intervals.as_ref().map_or(String::new(), |intervals| {
+        let pace = |ms: f64| digits(1e3 / ms);
+        format!(" ({} to {} four times in five)", pace(intervals.tpot_ms.p90), pace(intervals.tpot_ms.p10))
+    });
     let ttft = build.each.metrics.as_ref().map_or(String::new(), |f| format!(", TTFT {}", time(f.ttft_ms)));
     let watts = build.watts.map_or(String::new(), |watts| format!(", {} W", digits(watts)));
     text.push_str(&wrap(
         &format!(
-            "{} tok/s per user{ttft}, {} output tok/s{watts}; carries {} and {} tok/s at most",
+            "{} tok/s per user{between}{ttft}, {} output tok/s{watts}; carries {} and {} tok/s at most",
             digits(build.tok_s_per_user),
             digits(build.output_tok_s),
             count(build.most_users, "user"),
