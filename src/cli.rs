@@ -5,10 +5,13 @@ pub mod calibrate;
 pub mod catalog;
 pub mod estimate;
 pub mod explain;
+pub mod fleet;
 pub mod inspect;
 pub mod optimize;
 pub mod output;
+pub mod place;
 pub mod question;
+pub mod recommend;
 pub mod reference;
 pub mod summary;
 pub mod validate;
@@ -29,6 +32,7 @@ Examples:
   mantile-opt --model DeepSeek-V3 --hardware gb200-nvl72 --pareto-out front.csv
   mantile-opt estimate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
   mantile-opt explain --model Llama-3.1-8B --hardware 1xh100 --number tpot
+  mantile-opt place --model Llama-3.1-8B --hardware spark-mac-studio --objective request
   mantile-opt inspect hf:Qwen/Qwen3-8B
   mantile-opt catalog devices
 
@@ -57,8 +61,14 @@ pub enum Command {
     Optimize(Box<optimize::Optimize>),
     /// One stated deployment: the same metrics
     Estimate(Box<estimate::Estimate>),
+    /// Unlike devices: which of them hold which layers, in which order, proved
+    Place(Box<place::Place>),
     /// One number, down to the data it comes from
     Explain(Box<explain::Explain>),
+    /// What to buy or rent for a model, over the whole catalogue; or what a machine serves well
+    Recommend(Box<recommend::Recommend>),
+    /// A mix of systems for a mix of traffic, at least cost, with a certificate
+    Fleet(Box<fleet::FleetOf>),
     /// A model laid open: layers, operators, every tensor, KV layout, counts
     Inspect(inspect::Inspect),
     /// Predictions held against a table of measurements
@@ -148,7 +158,10 @@ fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
         }
         Some(Command::Optimize(command)) => command.run(&catalog),
         Some(Command::Estimate(command)) => command.run(&catalog),
+        Some(Command::Place(command)) => command.run(&catalog),
         Some(Command::Explain(command)) => command.run(&catalog),
+        Some(Command::Recommend(command)) => command.run(&catalog),
+        Some(Command::Fleet(command)) => command.run(&catalog),
         Some(Command::Inspect(command)) => command.run(&catalog),
         Some(Command::Validate(command)) => command.run(&catalog),
         Some(Command::Calibrate(command)) => command.run(&catalog),

@@ -36,6 +36,7 @@
 //! | a model of a known family | `models/<org>--<name>.json` | `tests/models.rs` globs it |
 //! | an architecture | `graph/arch/<family>.rs` and its line in [`graph::arch::ARCHITECTURES`] | the error that names unread keys; the count test |
 //! | a device, link, system | `hardware/{devices,links,systems}/<id>.json` | `mantile-opt schema device`; the shipped-files test |
+//! | unlike devices | `hardware/rigs/<id>.json` | `mantile-opt schema rig`; the placement tests |
 //! | a number format | `hardware/formats/<id>.json` | the error that names a missing peak |
 //! | a runtime | `hardware/runtimes/<id>.json` | `mantile-opt schema runtime` |
 //! | an operator | a variant of [`graph::operator::Operator`] and `cost/<operator>.rs` | exhaustive matches |
@@ -48,7 +49,8 @@
 //! Latencies never fall as load grows. So between two loads of one shape nothing is better than the
 //! ideal of both, and where even that ideal is beaten nothing in between is evaluated
 //! ([`search::aggregated`], [`search::split`]). Instances of several shapes fill the devices by an
-//! exact knapsack ([`search::packing`]). Tests compare the outcome with brute force.
+//! exact knapsack ([`search::packing`]). Layers go onto unlike devices by dynamic programmes
+//! ([`search::placement`]). Tests compare the outcome with brute force.
 
 pub mod calibrate;
 pub mod cli;

@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod residency;
 pub mod round;
 pub mod step;
+pub mod streamed;
 pub mod terms;
 
 use crate::quantity::formula::Formula;
@@ -23,6 +24,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         residency::FORMULAS,
         round::FORMULAS,
         step::FORMULAS,
+        streamed::FORMULAS,
     ]
     .concat()
 }

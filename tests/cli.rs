@@ -71,6 +71,28 @@ fn inspect_has_the_documented_keys() {
 }
 
 #[test]
+fn placements_are_described_by_their_schema() {
+    let schema: Value = serde_json::from_slice(&run(&["schema", "placement"]).stdout).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let place = |rest: &[&str]| {
+        let common = ["place", "--model", "Llama-3.1-8B", "--format", "json"];
+        serde_json::from_slice::<Value>(&run(&[&common, rest].concat()).stdout).unwrap()
+    };
+    for (rest, status) in [
+        (["--hardware", "spark-mac-studio", "--objective", "request"].as_slice(), "optimal"),
+        (&["--hardware", "mac-five", "--objective", "throughput", "--concurrency", "3"], "optimal"),
+        (&["--device", "rtx-3060"], "infeasible"),
+    ] {
+        let answer = place(rest);
+        let faults: Vec<String> = validator.iter_errors(&answer).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{rest:?}: {faults:?}");
+        assert_eq!(answer["status"], status, "{rest:?}");
+        assert_eq!(answer["infeasible"].is_null(), status != "infeasible");
+    }
+    assert!(!validator.is_valid(&Value::Array(vec![])), "a schema that takes anything would take this too");
+}
+
+#[test]
 fn a_closed_pipe_is_no_fault() {
     let mut child = mantile(&["inspect", "DeepSeek-V3", "--format", "json"])
         .stdout(Stdio::piped())

@@ -14,10 +14,12 @@ use mantile::quantity::formula::Formula;
 use mantile::quantity::ledger::{Explanation, Ledger, Op};
 use mantile::quantity::num::{Num, Qty};
 use mantile::quantity::read::{Plain, Read};
+use mantile::quantity::unit::SECOND;
 use mantile::search::candidate::Duty;
 use mantile::serving::disaggregated::crowded;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::step::Watch;
+use mantile::serving::streamed::{arrival, hop};
 use mantile::spec::objective::METRICS;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -75,6 +77,13 @@ fn evaluate<R: Read>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(Stri
     (evaluation, kernels.0)
 }
 
+/// A cache streamed to another device, as if the prompt were two layers.
+fn arrives<R: Read>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> Option<Qty<R::N>> {
+    let machine = case.question.formats[case.candidate.formats].machine.read(read);
+    let layer = (told.prefill.total, hop(told.memory.kv, machine.links.first()?, &machine.chip));
+    Some(arrival(Qty::literal(0.0 * SECOND), [layer, layer]))
+}
+
 fn same_bits(plain: &[(String, f64)], traced: &[(String, f64)]) -> Result<(), TestCaseError> {
     prop_assert_eq!(plain.len(), traced.len());
     for ((name, plain), (_, traced)) in plain.iter().zip(traced) {
@@ -129,8 +138,11 @@ fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCase
     let ledger = Ledger::new();
     let (plain, plain_kernels) = evaluate(case, &Plain);
     let (traced, traced_kernels) = evaluate(case, &&ledger);
-    let plain: Vec<_> = figures(&plain).into_iter().map(|(name, number)| (name, number.value())).collect();
-    let traced = figures(&traced);
+    let more = arrives(case, &Plain, &plain).map(|more| ("cache_arrival".to_owned(), more));
+    let plain: Vec<_> =
+        figures(&plain).into_iter().chain(more).map(|(name, number)| (name, number.value())).collect();
+    let more = arrives(case, &&ledger, &traced).map(|more| ("cache_arrival".to_owned(), more));
+    let traced: Vec<_> = figures(&traced).into_iter().chain(more).collect();
     let read: Vec<_> = traced.iter().map(|(name, number)| (name.clone(), number.value())).collect();
     same_bits(&plain, &read)?;
     same_bits(&plain_kernels, &traced_kernels)?;

@@ -20,6 +20,8 @@ pub struct Sample {
     pub posed: Posed,
     /// Its machine.
     pub machine: Machine<Qty<f64>>,
+    /// Class of its devices.
+    pub class: String,
     /// Generation of its devices.
     pub family: String,
     /// Its weight format.

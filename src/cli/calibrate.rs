@@ -137,10 +137,11 @@ impl Calibrate {
                 if self.whole {
                     let whole = Whole {
                         found: &fit,
-                        measured_anywhere: devices(&samples),
+                        measured_anywhere: distinct(&samples, |sample| &sample.hardware),
+                        classes: distinct(&samples, |sample| &sample.class),
                         intervals: intervals(&samples, &apart),
                     };
-                    whole.replace(&mut profile, &devices(&own), &source);
+                    whole.replace(&mut profile, &distinct(&own, |sample| &sample.hardware), &source);
                     file::write(&path.join(format!("{name}.json")), &written(&profile))?;
                 } else {
                     adjust(&mut profile, &fit, &source);
@@ -194,6 +195,7 @@ fn sample(runtime: &str, hardware: &str, ready: Ready) -> Sample {
         model: format!("{} {}", graph.model_type, graph.parameters().unique),
         hardware: hardware.to_owned(),
         machine: formats.plain().clone(),
+        class: ready.question.cluster.device.class.clone(),
         family: ready.question.cluster.device.family.clone(),
         weight_format: formats.weights.clone(),
         traits: ready.traits,
@@ -207,8 +209,8 @@ fn spell(of: Fitted) -> String {
     json!(of).as_str().unwrap_or_default().to_owned()
 }
 
-fn devices(samples: &[&Sample]) -> Vec<String> {
-    let mut found: Vec<String> = samples.iter().map(|sample| sample.hardware.clone()).collect();
+fn distinct(samples: &[&Sample], of: fn(&Sample) -> &String) -> Vec<String> {
+    let mut found: Vec<String> = samples.iter().map(|sample| of(sample).clone()).collect();
     found.sort();
     found.dedup();
     found

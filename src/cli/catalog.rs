@@ -13,6 +13,7 @@ use crate::spec::format;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
+use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::store::catalog::{Catalog, read_entry};
 use crate::store::kind::{Entry, Kind};
@@ -106,6 +107,7 @@ fn line_of(kind: Kind, shelved: &crate::store::catalog::Shelved) -> Result<Line,
         Kind::Models => of::<ModelFile>(shelved),
         Kind::Devices => of::<Device>(shelved),
         Kind::Systems => of::<System>(shelved),
+        Kind::Rigs => of::<Rig>(shelved),
         Kind::Links => of::<Link>(shelved),
         Kind::Formats => of::<format::Format>(shelved),
         Kind::Runtimes => of::<Runtime>(shelved),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use super::output::{Format, Output, json};
+use super::place::Place;
 use super::question::Question;
 use super::{Fault, Verdict, ask};
 use crate::report::answer::answer;
@@ -40,6 +41,11 @@ impl Optimize {
     /// # Errors
     /// The question is faulty, or the answer cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+        let scenario = self.question.scenario(&Deployment::default())?;
+        // A rig's devices are unlike: what is asked of it is where the layers go.
+        if scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
+            return Place::asked_by(catalog, scenario, self.output.clone())?.run(catalog);
+        }
         let problem = self.question.resolve(catalog, &Deployment::default())?;
         self.answer(&problem)
     }

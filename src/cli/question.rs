@@ -40,7 +40,10 @@ impl Question {
     }
 
     /// Flags and file together.
-    fn scenario(&self, deployment: &Deployment) -> Result<Scenario, Error> {
+    ///
+    /// # Errors
+    /// The file is faulty.
+    pub fn scenario(&self, deployment: &Deployment) -> Result<Scenario, Error> {
         let filed: Scenario = match &self.file {
             Some(path) => from_json(&file::read(path)?, "a scenario")
                 .map_err(|e| e.in_file(path.display().to_string()))?,

@@ -142,6 +142,9 @@ fn fitted(drive: &Drive, of: Fitted, mut datum: Datum) -> Datum {
             | Fitted::MoeMemory
             | Fitted::CollectiveBandwidth
     );
+    if efficiency && !fit.classes.contains(&drive.cluster.device.class) {
+        return datum;
+    }
     datum.value = if efficiency { (datum.value / times).min(1.0) } else { datum.value * times };
     datum.source.text =
         format!("{} (in serving takes {times:.3} times as long: {})", datum.source.text, fit.source).into();

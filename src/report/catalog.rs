@@ -12,6 +12,7 @@ use crate::spec::format::Format;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Direction, Limits, Objective, Workload};
+use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 
 /// One line of a catalogue.
@@ -81,6 +82,20 @@ impl Listed for System {
         let nodes = if self.nodes == 1 { String::new() } else { format!("{} nodes of ", self.nodes) };
         let joined = if tiers.is_empty() { String::new() } else { format!("; {}", tiers.join(", ")) };
         line(&self.name, &self.aliases, format!("{nodes}{} x {}{joined}", self.devices_per_node, self.device))
+    }
+}
+
+impl Listed for Rig {
+    fn line(&self) -> Line {
+        let one = |device: &str, count: u64| match count {
+            1 => device.to_owned(),
+            count => format!("{count} x {device}"),
+        };
+        let members: Vec<String> = self.members.iter().map(|post| one(&post.device, post.count)).collect();
+        let joined = self.members.iter().filter_map(|post| post.joined.as_ref());
+        let mut links: Vec<&str> = joined.chain(&self.links).map(|wire| wire.link.as_str()).collect();
+        links.dedup();
+        line(&self.name, &self.aliases, format!("{}; {}", members.join(" + "), links.join(", ")))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Deployments as CSV: one row each, units in the names of the columns.
 
+use super::recommend::Build;
 use super::result::Reported;
 
 /// What a column is called, and its cell.
@@ -43,10 +44,62 @@ static COLUMNS: &[Column] = &[
 
 /// One row a deployment, under a header.
 pub fn csv(rows: &[Reported]) -> String {
+    written(COLUMNS.iter().map(|(name, _)| *name), rows, |row| {
+        COLUMNS.iter().map(|(_, cell)| cell(row)).collect()
+    })
+}
+
+/// What a column of builds is called, and its cell.
+type BuildColumn = (&'static str, fn(&Build) -> String);
+
+static BUILD_COLUMNS: &[BuildColumn] = &[
+    ("build", |row| row.name.clone()),
+    ("system", |row| row.system.clone()),
+    ("model", |row| row.model.clone()),
+    ("copies", |row| row.copies.to_string()),
+    ("devices", |row| row.devices.to_string()),
+    ("device", |row| row.device.clone()),
+    ("runtime", |row| row.runtime.clone()),
+    ("weight_format", |row| row.each.weight_format.clone()),
+    ("keeps_quality", |row| row.keeps_quality.to_string()),
+    ("plan", |row| row.each.plan.label.clone()),
+    ("tok_s_per_user", |row| row.tok_s_per_user.to_string()),
+    ("ttft_ms", |row| number(row.each.metrics.as_ref().map(|figures| figures.ttft_ms))),
+    ("tpot_ms", |row| number(row.each.metrics.as_ref().map(|figures| figures.tpot_ms))),
+    ("output_tok_s", |row| row.output_tok_s.to_string()),
+    ("most_users", |row| row.most_users.to_string()),
+    ("most_output_tok_s", |row| row.most_output_tok_s.to_string()),
+    ("max_context_tokens", |row| row.max_context_tokens.to_string()),
+    ("watts", |row| number(row.watts)),
+    ("buy_usd", |row| number(row.money.buy_usd)),
+    ("owned_usd_per_hour", |row| number(row.money.owned_usd_per_hour)),
+    ("rent_usd_per_hour", |row| number(row.money.rent_usd_per_hour)),
+    ("usd_per_hour", |row| number(row.money.usd_per_hour)),
+    ("usd_per_day", |row| number(row.money.usd_per_day)),
+    ("usd_per_month", |row| number(row.money.usd_per_month)),
+    ("usd_per_mtok", |row| number(row.money.usd_per_mtok)),
+    ("usd_per_mtok_full", |row| number(row.money.usd_per_mtok_full)),
+    ("standing", |row| row.standing.clone()),
+    ("because", |row| row.because.clone().unwrap_or_default()),
+];
+
+/// One row a build, under a header.
+pub fn builds(rows: &[Build]) -> String {
+    written(BUILD_COLUMNS.iter().map(|(name, _)| *name), rows, |row| {
+        BUILD_COLUMNS.iter().map(|(_, cell)| cell(row)).collect()
+    })
+}
+
+/// Rows under a header.
+fn written<'a, T>(
+    header: impl Iterator<Item = &'a str>,
+    rows: &[T],
+    cells: impl Fn(&T) -> Vec<String>,
+) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(COLUMNS.iter().map(|(name, _)| name)).expect("a vector takes every record");
+    writer.write_record(header).expect("a vector takes every record");
     for row in rows {
-        writer.write_record(COLUMNS.iter().map(|(_, cell)| cell(row))).expect("records are equally long");
+        writer.write_record(cells(row)).expect("records are equally long");
     }
     let bytes = writer.into_inner().expect("a vector is flushed");
     String::from_utf8(bytes).expect("every cell is text")

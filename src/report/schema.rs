@@ -2,15 +2,20 @@
 
 use schemars::{Schema, schema_for};
 
+use super::fleet::FleetAnswer;
 use super::inspect::Inspected;
+use super::recommend::Recommendation;
+use super::recommend::models::Served;
 use super::result::{Answer, Estimated};
 use crate::spec::cluster::System;
 use crate::spec::defaults::Defaults;
 use crate::spec::device::Device;
+use crate::spec::fleet::FleetFile;
 use crate::spec::format::Format;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
+use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::Scenario;
 use crate::validate::summary::Validation;
@@ -23,6 +28,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("model", || schema_for!(ModelFile)),
     ("device", || schema_for!(Device)),
     ("system", || schema_for!(System)),
+    ("rig", || schema_for!(Rig)),
     ("link", || schema_for!(Link)),
     ("format", || schema_for!(Format)),
     ("runtime", || schema_for!(Runtime)),
@@ -32,8 +38,13 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("scenario", || schema_for!(Scenario)),
     ("result", || schema_for!(Answer)),
     ("estimate", || schema_for!(Estimated)),
+    ("recommend", || schema_for!(Recommendation)),
+    ("recommend-hardware", || schema_for!(Served)),
+    ("fleet", || schema_for!(FleetFile)),
+    ("fleet-result", || schema_for!(FleetAnswer)),
     ("validate", || schema_for!(Validation)),
     ("inspect", || schema_for!(Inspected)),
+    ("placement", || schema_for!(super::place::Answer)),
 ];
 
 /// The schema called `name`.

@@ -4,12 +4,16 @@ pub mod alternatives;
 pub mod basis;
 pub mod binding;
 pub mod devices;
+pub mod fleet;
 pub mod front;
 pub mod head;
 pub mod infeasible;
 pub mod memory;
 pub mod metrics;
+pub mod models;
 pub mod page;
+pub mod place;
+pub mod recommend;
 pub mod time;
 
 use super::result::{Answer, Estimated};

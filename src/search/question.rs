@@ -10,7 +10,7 @@ use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Read};
-use crate::serving::terms::{Demand, Offload, Stated, Terms};
+use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
 use crate::spec::objective::{Aim, Limits, Metric};
@@ -190,6 +190,12 @@ impl Question {
             reach: Reach::default(),
             terms,
         }
+    }
+
+    /// The same question of requests with other lengths.
+    pub fn with_lengths(&self, lengths: Lengths) -> Question {
+        let stated = Stated { lengths, ..self.stated.clone() };
+        Question { terms: stated.read(&Plain), stated, ..self.clone() }
     }
 
     /// The terms as the search reads them.

@@ -64,9 +64,8 @@ pub(super) fn decode<R: Read>(
         read.count(Count { value, symbol, origin: Origin::Plan("concurrency over ranks and stages") })
     };
     let (flying, each) = (count("micro_batches", flying), count("sequences", each));
-    let past = terms.isl + terms.osl / 2.0 - 1.0;
     let offload = load.offload;
-    let batch = batch(read, instance, Phase::Decode, each, Qty::from(1.0), past);
+    let batch = decode_batch(read, instance, terms, each);
     let one = step(read, instance, Phase::Decode, &batch, machine, watch);
     let streamed = match (spilled, offload) {
         (Some(spilled), Offload::Experts) => Some(spilled * touched(read, instance, &batch)),
@@ -77,8 +76,19 @@ pub(super) fn decode<R: Read>(
     Decode { step: one, cycle, slots: flying * each, flying }
 }
 
+/// The load of a decode step of `each` sequences per attention rank, at their mean length.
+pub fn decode_batch<R: Read>(
+    read: &R,
+    instance: &Instance,
+    terms: &Terms<Qty<R::N>>,
+    each: Qty<R::N>,
+) -> Batch<Qty<R::N>> {
+    let past = terms.isl + terms.osl / 2.0 - 1.0;
+    batch(read, instance, Phase::Decode, each, Qty::from(1.0), past)
+}
+
 /// Fraction of the routed experts that a decode step touches.
-fn touched<R: Read>(read: &R, instance: &Instance, batch: &Batch<Qty<R::N>>) -> Qty<R::N> {
+pub fn touched<R: Read>(read: &R, instance: &Instance, batch: &Batch<Qty<R::N>>) -> Qty<R::N> {
     let steps = instance.decode.blocks.iter().flat_map(|block| &block.steps);
     let experts = steps.filter_map(|step| match &step.task {
         Task::Compute { operator, .. } => Experts::of(read, operator, 0),
@@ -88,7 +98,7 @@ fn touched<R: Read>(read: &R, instance: &Instance, batch: &Batch<Qty<R::N>>) -> 
 }
 
 /// A step that reads `spilled` bytes per device over the host link.
-pub(super) fn offloaded<R: Read>(
+pub fn offloaded<R: Read>(
     read: &R,
     instance: &Instance,
     step: StepTime<Qty<R::N>>,

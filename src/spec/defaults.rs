@@ -75,9 +75,9 @@ pub struct Economics {
 }
 
 /// Seconds of an hour.
-const HOUR: f64 = 3600.0;
+pub const HOUR: f64 = 3600.0;
 /// Seconds of a month, a twelfth of the mean Gregorian year.
-const MONTH: f64 = 2_629_746.0;
+pub const MONTH: f64 = 2_629_746.0;
 /// Joules of a kWh.
 const KWH: f64 = 3.6e6;
 /// Classes of devices that stand on desks.

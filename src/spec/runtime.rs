@@ -69,6 +69,8 @@ pub struct ServingFit {
     pub prompt_burst: Figure<Ratio>,
     /// Devices of the data of this runtime.
     pub measured_on: Vec<String>,
+    /// Classes of these devices: kernels of others are not slowed or sped up like theirs.
+    pub classes: Vec<String>,
     /// Devices of the data of any runtime.
     pub measured_anywhere: Vec<String>,
     /// How far what is measured lies from what is predicted, nearest first.

@@ -264,6 +264,7 @@ impl Kind {
             Kind::Models => "a model",
             Kind::Devices => "a device",
             Kind::Systems => "a system",
+            Kind::Rigs => "a rig",
             Kind::Links => "a link",
             Kind::Formats => "a format",
             Kind::Runtimes => "a runtime",
@@ -281,6 +282,7 @@ impl Kind {
             Kind::Systems => {
                 "a system, [NODESx]COUNTxDEVICE such as 8xh100-sxm, or the path of a system file"
             }
+            Kind::Rigs => "the id of a rig, or the path of a rig file",
             Kind::Devices => "the id of a device",
             Kind::Links => "the id of a link",
             Kind::Formats => "the id of a format",

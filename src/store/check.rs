@@ -21,6 +21,7 @@ use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
 use crate::spec::plausible::{self, Doubt};
+use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::text::{from_json, suggest};
 
@@ -40,10 +41,11 @@ pub struct Understood {
 }
 
 /// A file of one of these has this key, and none before it has.
-const SIGNS: [(Kind, &str); 9] = [
+const SIGNS: [(Kind, &str); 10] = [
     (Kind::Models, "config"),
     (Kind::Models, "model_type"),
     (Kind::Systems, "devices_per_node"),
+    (Kind::Rigs, "members"),
     (Kind::Runtimes, "vendors"),
     (Kind::Formats, "bits_per_element"),
     (Kind::Objectives, "optimize"),
@@ -140,6 +142,11 @@ impl Check<'_> {
                 (device.line(), self.device(&device).map_err(|fault| fault.in_file(&name))?)
             }
             Kind::Systems => self.system(path, &map).map_err(|fault| fault.in_file(&name))?,
+            Kind::Rigs => {
+                let rig: Rig = read_entry(&shelved)?;
+                self.rig(&rig).map_err(|fault| fault.in_file(&name))?;
+                (rig.line(), vec![])
+            }
             Kind::Links => self.plain::<Link>(&shelved, plausible::link)?,
             Kind::Formats => {
                 let format: Format = read_entry(&shelved)?;
@@ -252,6 +259,23 @@ impl Check<'_> {
         }
         doubts.extend(plausible::system(&system, |id| self.link(id)));
         Ok((system.line(), doubts))
+    }
+
+    /// What a rig names must be known, and its links join its members.
+    fn rig(&self, rig: &Rig) -> Result<(), Error> {
+        for (at, post) in rig.members.iter().enumerate() {
+            self.refers(&format!("members[{at}].device"), Kind::Devices, &post.device)?;
+            post.runtime.iter().try_for_each(|runtime| {
+                self.refers(&format!("members[{at}].runtime"), Kind::Runtimes, runtime)
+            })?;
+            post.joined.iter().try_for_each(|wire| {
+                self.refers(&format!("members[{at}].joined.link"), Kind::Links, &wire.link)
+            })?;
+        }
+        for (at, wire) in rig.links.iter().enumerate() {
+            self.refers(&format!("links[{at}].link"), Kind::Links, &wire.link)?;
+        }
+        rig.edges(&rig.names(|post| post.device.clone())).map(|_| ())
     }
 
     fn model(&self, shelved: &Shelved) -> Result<(crate::report::catalog::Line, Vec<Doubt>), Error> {

@@ -10,6 +10,7 @@ use crate::spec::format::Format;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
+use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 
 static MODELS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/models");
@@ -25,6 +26,8 @@ pub enum Kind {
     Devices,
     /// Devices in nodes and networks.
     Systems,
+    /// Unlike devices and the links between them.
+    Rigs,
     /// Fabrics and buses.
     Links,
     /// Number formats.
@@ -38,10 +41,11 @@ pub enum Kind {
 }
 
 /// Every kind.
-pub const KINDS: [Kind; 8] = [
+pub const KINDS: [Kind; 9] = [
     Kind::Models,
     Kind::Devices,
     Kind::Systems,
+    Kind::Rigs,
     Kind::Links,
     Kind::Formats,
     Kind::Runtimes,
@@ -56,6 +60,7 @@ impl Kind {
             Kind::Models => "models",
             Kind::Devices => "hardware/devices",
             Kind::Systems => "hardware/systems",
+            Kind::Rigs => "hardware/rigs",
             Kind::Links => "hardware/links",
             Kind::Formats => "hardware/formats",
             Kind::Runtimes => "hardware/runtimes",
@@ -75,6 +80,7 @@ impl Kind {
             Kind::Models => "model",
             Kind::Devices => "device",
             Kind::Systems => "system",
+            Kind::Rigs => "rig",
             Kind::Links => "link",
             Kind::Formats => "format",
             Kind::Runtimes => "runtime",
@@ -138,6 +144,7 @@ macro_rules! entries {
 entries! {
     Device is Devices, checked by Device::check;
     System is Systems;
+    Rig is Rigs, checked by Rig::check;
     Link is Links;
     Format is Formats;
     Runtime is Runtimes;

@@ -60,6 +60,17 @@ impl Catalog {
         }
     }
 
+    /// Names of the catalogue's models, those with the most parameters first.
+    ///
+    /// # Errors
+    /// A model's file is faulty.
+    pub fn models_by_size(&self) -> Result<Vec<String>, Error> {
+        let mut models: Vec<ModelFile> =
+            self.shelf(Kind::Models).values().map(super::catalog::read_entry).collect::<Result<_, _>>()?;
+        models.sort_by(|a, b| b.parameters.cmp(&a.parameters).then(a.name.cmp(&b.name)));
+        Ok(models.into_iter().map(|model| model.name).collect())
+    }
+
     /// A model of the catalogue: by id, name or alias, with or without the organisation, in any case; by the
     /// beginning of a name that only one has; or by a published checkpoint.
     ///

@@ -2,13 +2,16 @@
 
 use super::problem::Problem;
 use crate::cost::drive::Drive;
+use crate::cost::machine::Machine;
 use crate::graph::operator::Operator;
 use crate::graph::reach::Reach;
 use crate::plan::legal::has_experts;
+use crate::quantity::datum::Datum;
 use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
 use crate::serving::terms::{Lengths, Stated};
 use crate::spec::error::Error;
+use crate::spec::precision::Choice;
 use crate::spec::runtime::{AttentionKind, Traits};
 use crate::spec::scenario::Offload;
 
@@ -21,19 +24,11 @@ impl Problem {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
-                let drive = Drive {
-                    cluster: &self.cluster,
-                    runtime: &self.runtime,
-                    weights: &weights.format,
-                    kv: &kv.format,
-                    native: &self.native.format,
-                    traits: self.traits(),
-                };
-                let mut pair = Formats::new(&weights.format, &kv.format, drive.machine()?);
+                let mut pair = Formats::new(&weights.format, &kv.format, self.machine(weights, kv)?);
                 let fit = self.runtime.serving_fit.as_ref();
                 let device = &self.cluster.device;
                 pair.interval =
-                    fit.and_then(|fit| fit.interval(device, &weights.format.id, &drive.traits)).cloned();
+                    fit.and_then(|fit| fit.interval(device, &weights.format.id, &self.traits())).cloned();
                 formats.push(pair);
             }
         }
@@ -55,6 +50,23 @@ impl Problem {
         Ok(question)
     }
 
+    /// What renting a device costs, where a rent is known.
+    pub fn rented(&self) -> Option<Bill<Datum>> {
+        self.economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent")))
+    }
+
+    /// What owning a device costs, where a price is known.
+    pub fn owned(&self) -> Option<Bill<Datum>> {
+        let economics = &self.economics;
+        Some(Bill::Owned(Owned {
+            purchase: economics.purchase.as_ref()?.datum("purchase"),
+            amortization: economics.amortization.datum("amortization"),
+            utilization: economics.utilization.datum("utilization"),
+            electricity: economics.electricity.datum("electricity"),
+            pue: economics.pue.datum("pue"),
+        }))
+    }
+
     /// What of the model and its traffic a runtime's fit depends on.
     pub fn traits(&self) -> Traits {
         let operators =
@@ -73,6 +85,22 @@ impl Problem {
         }
     }
 
+    /// The machine in two formats.
+    ///
+    /// # Errors
+    /// The runtime states no constants, or the device computes neither format.
+    pub fn machine(&self, weights: &Choice, kv: &Choice) -> Result<Machine<Datum>, Error> {
+        let drive = Drive {
+            cluster: &self.cluster,
+            runtime: &self.runtime,
+            weights: &weights.format,
+            kv: &kv.format,
+            native: &self.native.format,
+            traits: self.traits(),
+        };
+        drive.machine()
+    }
+
     fn traffic(&self) -> Traffic {
         match (self.workload.concurrency, self.workload.rate) {
             (Some(concurrency), _) => Traffic::InFlight(concurrency),
@@ -84,15 +112,6 @@ impl Problem {
     fn stated(&self) -> Stated {
         let device = &self.cluster.device;
         let economics = &self.economics;
-        let owned = |purchase| Owned {
-            purchase,
-            amortization: economics.amortization.datum("amortization"),
-            utilization: economics.utilization.datum("utilization"),
-            electricity: economics.electricity.datum("electricity"),
-            pue: economics.pue.datum("pue"),
-        };
-        let rented = economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent")));
-        let bought = || Some(Bill::Owned(owned(economics.purchase.as_ref()?.datum("purchase"))));
         Stated {
             lengths: Lengths { isl: self.workload.isl, osl: self.workload.osl, prefix: self.workload.prefix },
             draw: device.power.as_ref().map(|power| PowerDraw {
@@ -101,7 +120,7 @@ impl Problem {
                 compute_bound: economics.compute_bound_power.datum("compute_bound_power"),
                 memory_bound: economics.memory_bound_power.datum("memory_bound_power"),
             }),
-            bill: rented.or_else(bought),
+            bill: self.rented().or_else(|| self.owned()),
             host_link: device.host_link.as_ref().map(|link| link.bandwidth.datum("host_bandwidth")),
         }
     }

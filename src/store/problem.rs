@@ -61,8 +61,21 @@ impl Problem {
     /// Whatever is wrong in it, or in a file that it names.
     pub fn resolve(catalog: &Catalog, scenario: &Scenario) -> Result<Problem, Error> {
         let model = catalog.model(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
-        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
         let cluster = catalog.hardware(scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE))?;
+        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+        Problem::placed(catalog, scenario, (model, graph), cluster)
+    }
+
+    /// The problem of a model and a cluster that are found already, whatever the scenario calls them.
+    ///
+    /// # Errors
+    /// Whatever else is wrong in the scenario, or does not run here.
+    pub fn placed(
+        catalog: &Catalog,
+        scenario: &Scenario,
+        (model, graph): (ResolvedModel, ModelGraph),
+        cluster: Cluster,
+    ) -> Result<Problem, Error> {
         let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
         let (objective, workload) = catalog.aim(scenario)?;
         let load = |id: &str| catalog.load::<Format>(id);
@@ -102,7 +115,7 @@ impl Problem {
 
 impl Catalog {
     /// The runtime that is named, or the default of the devices' maker.
-    fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
+    pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
         let vendor = &cluster.device.vendor;
         if let Some(name) = name {
             let runtime: Runtime = self.load_or_read(name)?;
@@ -135,7 +148,10 @@ impl Catalog {
 
     /// The objective and the traffic that it is for. Limits: those of the scenario, else of the objective, else
     /// of the workload, unless the objective does without them.
-    fn aim(&self, scenario: &Scenario) -> Result<(Objective, Workload), Error> {
+    ///
+    /// # Errors
+    /// A name is nobody's, or a number is out of its range.
+    pub fn aim(&self, scenario: &Scenario) -> Result<(Objective, Workload), Error> {
         let objective: Objective =
             self.load_or_read(scenario.objective.as_deref().unwrap_or(DEFAULT_OBJECTIVE))?;
         let name = scenario.workload.as_deref().unwrap_or(&objective.workload);

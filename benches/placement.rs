@@ -1,0 +1,83 @@
+//! Placements over unlike members: 16 distinct, 32 of four kinds, 4; where memory binds, and where it does not.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use mantile::search::placement::chain::{Chain, Member, Part};
+use mantile::search::placement::solve::{Aim, solve};
+use mantile::search::placement::{least_slowest, least_sum};
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::rig::Rigged;
+
+/// Layers of the model.
+const LAYERS: usize = 80;
+
+/// `kinds` kinds of `each` members that together hold `slack` times the layers.
+fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
+    let members = kinds * each;
+    let room = slack * LAYERS as f64 / members as f64;
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let kind = |ticks: u64, room: u64| Member {
+        layers: vec![Part { ticks, pages: 10 }; LAYERS],
+        experts: vec![0; LAYERS],
+        first: Part { ticks: 3_000, pages: 5 },
+        last: Part { ticks: 9_000, pages: 5 },
+        copy: 0,
+        host: 1_000,
+        base: 3,
+        usable: 13 + 10 * room,
+        spill: None,
+    };
+    let of_kind: Vec<Member> = (0..kinds)
+        .map(|_| kind(5_000 + next(20_000), (room * (0.5 + next(100) as f64 / 100.0)) as u64))
+        .collect();
+    let costs: Vec<u64> = (0..kinds * kinds).map(|_| 500 + next(2_000)).collect();
+    let at = |member: u64| member / each;
+    let link = |a: u64, b: u64| Some(costs[(at(a).min(at(b)) * kinds + at(a).max(at(b))) as usize]);
+    Chain {
+        layers: LAYERS,
+        members: (0..members).map(|member| of_kind[at(member) as usize].clone()).collect(),
+        links: (0..members).map(|a| (0..members).map(|b| link(a, b)).collect()).collect(),
+    }
+}
+
+fn benches(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("placement");
+    group.sample_size(10).measurement_time(Duration::from_secs(5));
+    let cases = [("16 distinct", 16, 1), ("32 of 4 kinds", 4, 8), ("4 distinct", 4, 1)];
+    for (name, kinds, each) in cases {
+        for (slack_name, slack) in [("tight", 1.3), ("ample", 6.0)] {
+            let chain = chain(kinds, each, slack);
+            let name = format!("{name}, {slack_name}");
+            group.bench_function(format!("sum, {name}"), |b| b.iter(|| least_sum(black_box(&chain))));
+            let all = chain.members.len();
+            let of_any = |chain: &Chain| {
+                let below = |best: Option<u64>| best.unwrap_or(u64::MAX);
+                (1..=all).fold(None, |best, stages| {
+                    let found = least_slowest(chain, stages, below(best)).ok().flatten();
+                    found.map(|found| found.ticks).or(best)
+                })
+            };
+            group.bench_function(format!("slowest, {name}"), |b| b.iter(|| of_any(black_box(&chain))));
+        }
+    }
+    let scenario = Scenario { weight_format: Some("q4_k_m".into()), ..Scenario::default() };
+    let catalog = Catalog::default();
+    let rigged = catalog
+        .rig("pcie-four-cards")
+        .and_then(|rig| Rigged::resolve(&catalog, &scenario, rig, 1))
+        .unwrap_or_else(|fault| panic!("{fault}"));
+    group.bench_function("four PCIe cards, priced and placed", |b| {
+        b.iter(|| solve(black_box(&rigged.questions), Aim::Latency).map(|found| found.seconds));
+    });
+    group.finish();
+}
+
+criterion_group!(placement, benches);
+criterion_main!(placement);

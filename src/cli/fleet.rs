@@ -1,0 +1,346 @@
+//! `fleet`: a mix of systems for a mix of traffic.
+
+pub mod tried;
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::output::{Format, Output, csv, json};
+use super::{Fault, Verdict};
+use crate::graph::model::ModelGraph;
+use crate::report::fleet::{Asked, FleetAnswer, fleet_answer};
+use crate::report::text::fleet::table;
+use crate::search::fleet::{Aim, Bounds, Bucket, Fleet, Kind, Supply, mix};
+use crate::search::outcome::Status;
+use crate::search::programme::solve::Effort;
+use crate::spec::error::Error;
+use crate::spec::fleet::{FleetFile, PricedOffer, Terms, TracedRequest, TrafficBucket, buckets};
+use crate::spec::objective::Workload;
+use crate::spec::scenario::{Scenario, number, whole};
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+use crate::store::file;
+use crate::store::model::ResolvedModel;
+use crate::store::problem::{DEFAULT_MODEL, Problem};
+use tried::{Tried, tried};
+
+const AFTER: &str = "\
+Every offer is tried in every plan for every bucket: what a system carries within the limits is a coefficient of a
+programme whose numbers of systems are whole and whose shares of traffic are not. The answer is checked row by row.
+
+Examples:
+  mantile-opt fleet
+  mantile-opt fleet --file fleet.json --spare
+  mantile-opt fleet --model Llama-3.1-8B --trace requests.csv --offers 1xl40s,h100-sxm-x1,mi300x-x1
+  mantile-opt fleet --file fleet.json --aim throughput --budget-hour 50usd --format json
+
+A fleet file (mantile-opt schema fleet):
+  {\"model\": \"Llama-3.1-8B\", \"buckets\": [{\"isl\": 2048, \"osl\": 512, \"rate\": 4}],
+   \"offers\": [{\"hardware\": \"1xl40s\", \"available\": 8}, {\"hardware\": \"1xh100\", \"terms\": \"spot\", \"usd_per_hour\": 1.4}]}
+A trace is a CSV file with the columns arrival (seconds), isl, osl.
+
+Exit codes: 0 found, 2 bad input, 3 infeasible.";
+
+/// The flags of `fleet`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = AFTER)]
+pub struct FleetOf {
+    /// Fleet file: buckets, offers, limits
+    #[arg(long, value_name = "FILE.json", help_heading = "The fleet")]
+    pub file: Option<PathBuf>,
+    /// Trace in place of buckets
+    #[arg(long, value_name = "FILE.csv", help_heading = "The fleet")]
+    pub trace: Option<PathBuf>,
+    /// Systems in place of the file's offers, separated by commas
+    #[arg(long, value_name = "H", value_delimiter = ',', help_heading = "The fleet")]
+    pub offers: Vec<String>,
+    /// Least cost, fewest devices, or most throughput within the budget
+    #[arg(
+        long,
+        value_enum,
+        value_name = "cost|devices|throughput",
+        default_value = "cost",
+        hide_possible_values = true,
+        help_heading = "The fleet"
+    )]
+    pub aim: Aim,
+    /// Most that an hour may cost, US dollars
+    #[arg(long, value_name = "USD", help_heading = "The fleet")]
+    pub budget_hour: Option<String>,
+    /// Most devices
+    #[arg(long, value_name = "N", value_parser = whole, help_heading = "The fleet")]
+    pub max_devices: Option<u64>,
+    /// One system more of every kind in use than its load takes (N+1)
+    #[arg(long, help_heading = "The fleet")]
+    pub spare: bool,
+    /// Model of buckets that name none
+    #[arg(short, long, value_name = "M", help_heading = "The fleet")]
+    pub model: Option<String>,
+    /// Longest time to first token; `none` for no limit
+    #[arg(long, value_name = "T", help_heading = "The fleet")]
+    pub ttft: Option<String>,
+    /// Longest time per output token; `none` for no limit
+    #[arg(long, value_name = "T", help_heading = "The fleet")]
+    pub tpot: Option<String>,
+    /// Weight format: an id, or `any` that runs
+    #[arg(long, value_name = "F", help_heading = "The fleet")]
+    pub weight_format: Option<String>,
+    /// Price of energy, US dollars per kWh
+    #[arg(long, value_name = "USD", value_parser = number, help_heading = "The fleet")]
+    pub electricity_usd_per_kwh: Option<f64>,
+    /// Where the answer goes.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Offered where nobody says what is.
+const OFFERS: [&str; 6] =
+    ["l40s-x1", "a100-sxm-80gb-x1", "h100-sxm-x1", "h200-sxm-x1", "mi300x-x1", "b200-sxm-x1"];
+/// Traffic where nobody says what there is: one request a second of each.
+const TRAFFIC: [&str; 4] = ["chat", "balanced", "long-prompt", "reasoning"];
+
+impl FleetOf {
+    /// Resolves what is asked and answers it.
+    ///
+    /// # Errors
+    /// What is asked is faulty, or the answer cannot be written.
+    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+        let answer = self.answer(catalog)?;
+        let text = match self.output.format {
+            Format::Table => table(&answer),
+            Format::Json => json(&answer),
+            Format::Csv => rows(&answer)?,
+        };
+        self.output.write(&text)?;
+        Ok(if answer.usd_per_hour.is_some() { Verdict::Found } else { Verdict::Infeasible })
+    }
+
+    fn answer(&self, catalog: &Catalog) -> Result<FleetAnswer, Error> {
+        let (mut asked, scenario) = self.asked(catalog)?;
+        let mut models: Vec<(String, ResolvedModel, ModelGraph)> = Vec::new();
+        let mut of_bucket = Vec::new();
+        for bucket in &asked.buckets {
+            let name = bucket.model.as_deref().or(scenario.model.as_deref()).unwrap_or(DEFAULT_MODEL);
+            let known = models.iter().position(|(known, _, _)| known == name);
+            of_bucket.push(match known {
+                Some(at) => at,
+                None => {
+                    let model = catalog.model(name)?;
+                    let graph =
+                        ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+                    models.push((name.to_owned(), model, graph));
+                    models.len() - 1
+                }
+            });
+        }
+        asked.models = models.iter().map(|(_, model, _)| model.name.clone()).collect();
+        let fleet_buckets = asked.buckets.iter().zip(&of_bucket).map(|(bucket, model)| Bucket {
+            name: format!("{} in, {} out", bucket.isl, bucket.osl),
+            model: *model,
+            rate: bucket.rate,
+            osl: bucket.osl,
+        });
+        let mut fleet = Fleet { buckets: fleet_buckets.collect(), ..Fleet::default() };
+        let clusters: Vec<_> =
+            asked.offers.iter().map(|offer| catalog.hardware(&offer.hardware)).collect::<Result<_, _>>()?;
+        let pairs: Vec<(usize, usize)> = (0..asked.offers.len())
+            .flat_map(|offer| (0..models.len()).map(move |model| (offer, model)))
+            .collect();
+        let looked: Vec<Result<Vec<Tried>, String>> = pairs
+            .par_iter()
+            .map(|&(offer, model)| {
+                let (_, found, graph) = &models[model];
+                let found = (found.clone(), graph.clone());
+                let on = |fault: Error| {
+                    format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
+                };
+                let problem =
+                    Problem::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
+                let question = problem.question().map_err(on)?;
+                tried(&problem, &question, &asked, offer, |bucket| of_bucket[bucket] == model)
+            })
+            .collect();
+        let (mut names, mut unserved) = (Vec::new(), Vec::new());
+        for offer in &asked.offers {
+            let terms = offer.terms.map_or("", Terms::name);
+            let name = format!("{} {terms}", offer.hardware).trim().to_string();
+            fleet.supplies.push(Supply { name, available: offer.available });
+        }
+        for (&(offer, model), found) in pairs.iter().zip(looked) {
+            match found {
+                Err(reason) => unserved.push(reason),
+                Ok(tried) => {
+                    for one in tried {
+                        let supply = &fleet.supplies[offer];
+                        let name = format!("{} as {}", supply.name, one.plan);
+                        let (hardware, terms) = (clusters[offer].name.clone(), one.terms.clone());
+                        names.push((hardware, terms, asked.models[model].clone(), one.plan));
+                        let (usd_per_hour, devices) = (one.usd_per_hour, clusters[offer].devices());
+                        fleet.kinds.push(Kind {
+                            name,
+                            supply: offer,
+                            model,
+                            usd_per_hour,
+                            devices,
+                            rates: one.rates,
+                        });
+                    }
+                }
+            }
+        }
+        for (at, bucket) in fleet.buckets.iter().enumerate() {
+            if !fleet.kinds.iter().any(|kind| kind.rates[at].is_some()) {
+                let told = format!(
+                    "{} of {}: no offer serves it within the limits",
+                    bucket.name, asked.models[bucket.model]
+                );
+                unserved.push(told);
+            }
+        }
+        let bounds = Bounds {
+            usd_per_hour: asked.budget_usd_per_hour,
+            devices: asked.max_devices,
+            spare: asked.spare,
+        };
+        let found = mix(&fleet, asked.aim, &bounds, &Effort::default());
+        let partly = (found.solved.status == Status::Infeasible)
+            .then(|| mix(&fleet, Aim::Throughput, &bounds, &Effort::default()));
+        let most = partly.filter(|partly| partly.solved.values.is_some()).map(|partly| {
+            let tokens = |bucket: &Bucket| bucket.rate * bucket.osl as f64;
+            partly.parts.iter().map(|part| part.share * tokens(&fleet.buckets[part.bucket])).sum()
+        });
+        let answer = fleet_answer(asked, (&fleet, &found), &names, unserved);
+        Ok(FleetAnswer { most_output_tok_s: most, ..answer })
+    }
+
+    /// Flags and files together, with what was assumed.
+    fn asked(&self, catalog: &Catalog) -> Result<(Asked, Scenario), Error> {
+        let mut filed = match &self.file {
+            Some(path) => {
+                let name = path.display().to_string();
+                let filed: FleetFile =
+                    from_json(&file::read(path)?, "a fleet").map_err(|fault| fault.in_file(&name))?;
+                filed.check().map_err(|fault| fault.in_file(&name))?;
+                filed
+            }
+            None => FleetFile::default(),
+        };
+        let mut assumed = Vec::new();
+        if let Some(path) = &self.trace {
+            filed.buckets = traced(path)?;
+            assumed.push("lengths of the trace are rounded up to powers of two".to_string());
+        }
+        if !self.offers.is_empty() {
+            filed.offers = self.offers.iter().map(|name| offered(name)).collect();
+        }
+        if filed.buckets.is_empty() {
+            for id in TRAFFIC {
+                let workload: Workload = catalog.load(id)?;
+                let Workload { isl, osl, prefix, .. } = workload;
+                filed.buckets.push(TrafficBucket { isl, osl, rate: 1.0, prefix, model: None });
+            }
+            assumed.push(format!("traffic: one request/s each of the workloads {}", TRAFFIC.join(", ")));
+        }
+        if filed.offers.is_empty() {
+            filed.offers = OFFERS.iter().map(|name| offered(name)).collect();
+            assumed.push(format!("offers: any number of {}", OFFERS.join(", ")));
+        }
+        let model = self.model.clone().or(filed.model.clone());
+        if model.is_none() && filed.buckets.iter().any(|bucket| bucket.model.is_none()) {
+            assumed.push(format!("model: {DEFAULT_MODEL}"));
+        }
+        let scenario = Scenario {
+            model,
+            ttft: self.ttft.clone(),
+            tpot: self.tpot.clone(),
+            weight_format: self.weight_format.clone(),
+            electricity_usd_per_kwh: self.electricity_usd_per_kwh,
+            ..Scenario::default()
+        };
+        let (objective, workload) = catalog.aim(&Scenario { ttft: None, tpot: None, ..scenario.clone() })?;
+        let limits = scenario.limits(filed.limits.or(objective.limits))?;
+        if filed.limits.ttft.or(filed.limits.tpot).is_none() && self.ttft.is_none() && self.tpot.is_none() {
+            assumed.push(format!("limits: those of the workload `{}`", workload.id));
+        }
+        let spell = |limit: Option<f64>| Some(limit.map_or("none".to_string(), |limit| format!("{limit} s")));
+        let scenario = Scenario {
+            ttft: spell(limits.ttft),
+            tpot: spell(limits.tpot),
+            e2e: spell(limits.e2e),
+            ..scenario
+        };
+        let budget = self.budget_hour.as_deref();
+        let budget = budget.map(|text| super::recommend::sought::dollars("budget-hour", text)).transpose()?;
+        if self.aim == Aim::Throughput
+            && budget.is_none()
+            && self.max_devices.is_none()
+            && filed.offers.iter().any(|offer| offer.available.is_none())
+        {
+            let fix = "state --budget-hour or --max-devices, or how many of each offer are available";
+            return Err(Error::new("aim", "throughput without a bound on what it takes", "a bound", fix));
+        }
+        let asked = Asked {
+            models: vec![],
+            buckets: filed.buckets,
+            offers: filed.offers,
+            limits,
+            aim: self.aim,
+            budget_usd_per_hour: budget,
+            max_devices: self.max_devices,
+            spare: self.spare,
+            assumed,
+        };
+        Ok((asked, scenario))
+    }
+}
+
+fn offered(name: &str) -> PricedOffer {
+    PricedOffer { hardware: name.to_owned(), terms: None, usd_per_hour: None, available: None }
+}
+
+/// The buckets of a trace.
+fn traced(path: &Path) -> Result<Vec<TrafficBucket>, Error> {
+    let name = path.display().to_string();
+    let text = file::read(path)?;
+    let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text.as_bytes());
+    let requests: Result<Vec<TracedRequest>, _> = reader.deserialize().collect();
+    let requests = requests.map_err(|fault| {
+        Error::new("", fault.to_string(), "the columns arrival, isl and osl", "mend that line").in_file(&name)
+    })?;
+    buckets(&requests).map_err(|fault| fault.in_file(&name))
+}
+
+/// One row a share of a bucket.
+fn rows(answer: &FleetAnswer) -> Result<String, Fault> {
+    let header = [
+        "isl",
+        "osl",
+        "model",
+        "requests_per_s",
+        "share",
+        "hardware",
+        "offer",
+        "plan",
+        "systems",
+        "usd_per_hour",
+    ];
+    csv(
+        &header,
+        answer.routes.iter().map(|route| {
+            let system = &answer.systems[route.systems as usize];
+            vec![
+                route.isl.to_string(),
+                route.osl.to_string(),
+                route.model.clone(),
+                route.requests_per_s.to_string(),
+                route.share.to_string(),
+                system.hardware.clone(),
+                system.offer.clone(),
+                system.plan.clone(),
+                system.count.to_string(),
+                system.usd_per_hour.to_string(),
+            ]
+        }),
+    )
+}

@@ -1,0 +1,384 @@
+//! `place`: which of unlike devices hold which layers, in which order, proved.
+
+use super::output::{Format, Output, csv, json};
+use super::{Fault, Verdict};
+use crate::report::place::told::{COLUMNS, alone, apart_report, certificate, compared, placed, reason, rows};
+use crate::report::place::{Answer, Asked, Verdict as Proved};
+use crate::report::text::place::table_of;
+use crate::search::placement::apart::{MOST_MEMBERS, apart};
+use crate::search::placement::price::{Prices, Question};
+use crate::search::placement::solve::{Aim, fits, solve};
+use crate::spec::error::Error;
+use crate::spec::objective::{MOST_TOKENS, Metric, Objective as Stated};
+use crate::spec::rig::{Post, Rig, Shape, Wire};
+use crate::spec::scenario::{Offload, Scenario, whole};
+use crate::store::catalog::Catalog;
+use crate::store::hardware::Shorthand;
+use crate::store::launch::commands;
+use crate::store::rig::Rigged;
+
+const AFTER: &str = "\
+Members are used in any order, each at most once, and may be left out. What is told as best is proved:
+an exact dynamic programme over members and layers, with its bound.
+
+Examples:
+  mantile-opt place --model Llama-3.1-8B --hardware spark-mac-studio --objective request --isl 8192 --osl 32
+  mantile-opt place --model Llama-3.3-70B --weight-format q4_k_m --device rtx-4090 --device rtx-3090 \\
+      --link pcie4x16 --topology chain
+  mantile-opt place --model gpt-oss-120b --hardware mac-five --objective throughput --concurrency 8
+  mantile-opt place --model Llama-3.3-70B --hardware rtx-4090-3090 --weight-format q4_k_m --objective max-context
+  mantile-opt place --hardware pcie-four-cards --objective largest-model
+  mantile-opt catalog rigs
+
+Exit codes: 0 found, 2 bad input, 3 infeasible.";
+
+/// What is sought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Objective {
+    /// The least time of a decode step.
+    #[default]
+    Latency,
+    /// The least time of one request, prompt and answer.
+    Request,
+    /// The most tokens a second.
+    Throughput,
+    /// The longest prompt that fits beside the answer.
+    MaxContext,
+    /// The largest model of the catalogue that fits.
+    LargestModel,
+}
+
+impl Objective {
+    fn aim(self) -> Aim {
+        match self {
+            Objective::Throughput => Aim::Throughput,
+            Objective::Request => Aim::Request,
+            Objective::Latency | Objective::MaxContext | Objective::LargestModel => Aim::Latency,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Objective::Latency => "latency",
+            Objective::Request => "request",
+            Objective::Throughput => "throughput",
+            Objective::MaxContext => "max-context",
+            Objective::LargestModel => "largest-model",
+        }
+    }
+}
+
+/// The flags of `place`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = AFTER)]
+pub struct Place {
+    /// Model: catalogue name, Hugging Face id, path of a config.json or its folder, hf:ORG/NAME or URL
+    #[arg(short, long, value_name = "M", help_heading = "The question")]
+    pub model: Option<String>,
+    /// Rig: its id, or path of a rig file
+    #[arg(short = 'H', long, value_name = "RIG", conflicts_with_all = ["device", "link"], help_heading = "The question")]
+    pub hardware: Option<String>,
+    /// A device, once for each, or with a count: rtx-4090, 2xrtx-3090
+    #[arg(long, value_name = "[COUNTx]DEVICE", help_heading = "The question")]
+    pub device: Vec<String>,
+    /// The link between them, once for all or once for each in order
+    #[arg(long, value_name = "LINK", help_heading = "The question")]
+    pub link: Vec<String>,
+    /// How the links join them [default: mesh]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "mesh|ring|star|chain",
+        hide_possible_values = true,
+        help_heading = "The question"
+    )]
+    pub topology: Option<Shape>,
+    /// What is sought
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "latency|request|throughput|max-context|largest-model",
+        hide_possible_values = true,
+        help_heading = "The question"
+    )]
+    pub objective: Objective,
+    /// Prompt tokens (input sequence length)
+    #[arg(long, value_name = "N", value_parser = whole, help_heading = "Traffic")]
+    pub isl: Option<u64>,
+    /// Output tokens (output sequence length)
+    #[arg(long, value_name = "N", value_parser = whole, help_heading = "Traffic")]
+    pub osl: Option<u64>,
+    /// Requests in flight [default: 1, for throughput 16]
+    #[arg(long, value_name = "N", value_parser = whole, help_heading = "Traffic")]
+    pub concurrency: Option<u64>,
+    /// One serving runtime for all members
+    #[arg(long, value_name = "R", help_heading = "What may be chosen")]
+    pub runtime: Option<String>,
+    /// Weight format [default: the checkpoint's own]
+    #[arg(long, value_name = "F", help_heading = "What may be chosen")]
+    pub weight_format: Option<String>,
+    /// KV cache format [default: 16 bits]
+    #[arg(long, value_name = "F", help_heading = "What may be chosen")]
+    pub kv_format: Option<String>,
+    /// When layers may lie in host memory [default: auto, where nothing fits without]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "auto|never|always",
+        hide_possible_values = true,
+        help_heading = "What may be chosen"
+    )]
+    pub offload: Option<Offload>,
+    /// Where the answer goes.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Requests in flight where throughput is sought and nothing is said.
+const BUSY: u64 = 16;
+
+impl Place {
+    /// What `optimize` asks of a rig: the objective's first aim says what is sought.
+    ///
+    /// # Errors
+    /// The objective is not known.
+    pub fn asked_by(catalog: &Catalog, scenario: Scenario, output: Output) -> Result<Place, Error> {
+        let named: Option<Stated> =
+            scenario.objective.as_deref().map(|name| catalog.load_or_read(name)).transpose()?;
+        let first = named.and_then(|objective| objective.optimize.first().map(|aim| aim.metric));
+        let objective = match first {
+            Some(Metric::Ttft | Metric::E2e) => Objective::Request,
+            Some(Metric::Tpot | Metric::OutputTokSPerUser) => Objective::Latency,
+            Some(Metric::MaxContext) => Objective::MaxContext,
+            _ => Objective::Throughput,
+        };
+        let Scenario {
+            model,
+            hardware,
+            isl,
+            osl,
+            concurrency,
+            runtime,
+            weight_format,
+            kv_format,
+            offload,
+            ..
+        } = scenario;
+        Ok(Place {
+            model,
+            hardware,
+            objective,
+            isl,
+            osl,
+            concurrency,
+            runtime,
+            weight_format,
+            kv_format,
+            offload,
+            output,
+            ..Place::default()
+        })
+    }
+
+    /// Resolves the question and answers it.
+    ///
+    /// # Errors
+    /// The question is faulty, or the answer cannot be written.
+    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+        let rig = self.rig(catalog)?;
+        let answer = match self.objective {
+            Objective::MaxContext => self.longest(catalog, &rig)?,
+            Objective::LargestModel => self.largest(catalog, &rig)?,
+            _ => self.answer(&self.resolve(catalog, &rig, &self.scenario())?)?,
+        };
+        self.output.write(&match self.output.format {
+            Format::Table => table_of(&answer),
+            Format::Json => json(&answer),
+            Format::Csv => csv(&COLUMNS, rows(&answer))?,
+        })?;
+        Ok(if answer.placement.is_some() { Verdict::Found } else { Verdict::Infeasible })
+    }
+
+    fn scenario(&self) -> Scenario {
+        Scenario {
+            model: self.model.clone(),
+            isl: self.isl,
+            osl: self.osl,
+            runtime: self.runtime.clone(),
+            weight_format: self.weight_format.clone(),
+            kv_format: self.kv_format.clone(),
+            offload: self.offload,
+            ..Scenario::default()
+        }
+    }
+
+    fn resolve(&self, catalog: &Catalog, rig: &Rig, scenario: &Scenario) -> Result<Rigged, Error> {
+        let usual = if self.objective == Objective::Throughput { BUSY } else { 1 };
+        Rigged::resolve(catalog, scenario, rig.clone(), self.concurrency.unwrap_or(usual))
+    }
+
+    /// The rig that is named, or made of the devices and links that are.
+    fn rig(&self, catalog: &Catalog) -> Result<Rig, Error> {
+        if self.device.is_empty() {
+            let fix = "name a rig (`mantile-opt catalog rigs`), or each --device and the --link between them";
+            let text = self
+                .hardware
+                .as_deref()
+                .ok_or_else(|| Error::new("hardware", "nothing", "a rig, or devices", fix))?;
+            return catalog.rig(text);
+        }
+        let post = |text: &String| -> Result<Post, Error> {
+            let short = Shorthand::parse(text)?;
+            let count = short.nodes.saturating_mul(short.count);
+            Ok(Post {
+                name: None,
+                device: short.device.to_owned(),
+                count,
+                joined: None,
+                runtime: None,
+                host: None,
+            })
+        };
+        let wire = |link: &String| Wire { link: link.clone(), between: None, bandwidth: None, latency: None };
+        let members: Vec<Post> = self.device.iter().map(post).collect::<Result<_, Error>>()?;
+        let rig = Rig {
+            id: "stated".into(),
+            name: self.device.join(" + "),
+            members,
+            topology: (!self.link.is_empty()).then(|| self.topology.unwrap_or(Shape::Mesh)),
+            links: self.link.iter().map(wire).collect(),
+            ..Rig::default()
+        };
+        rig.check()?;
+        Ok(rig)
+    }
+
+    fn answer(&self, rigged: &Rigged) -> Result<Answer, Error> {
+        let aim = self.objective.aim();
+        let first = rigged.questions.first().ok_or_else(|| {
+            let fix = "name another --runtime, which shares layers between such devices";
+            Error::new("members", "a group that cannot hold the model", "one that can", fix)
+        })?;
+        let mut questions = &rigged.questions;
+        let mut solved = solve(questions, aim);
+        if solved.is_err() && !rigged.offloaded.is_empty() {
+            questions = &rigged.offloaded;
+            solved = solve(questions, aim);
+        }
+        let mut answer = Answer {
+            status: Proved::Infeasible,
+            question: self.asked(rigged, first),
+            max_context: None,
+            placement: None,
+            certificate: None,
+            compared: vec![],
+            apart: None,
+            alone: vec![],
+            infeasible: None,
+            commands: vec![],
+            notes: rigged.whole.iter().map(|why| why.to_string()).collect(),
+        };
+        match solved {
+            Err(why) => answer.infeasible = Some(reason(questions.first().unwrap_or(first), &why)),
+            Ok(solved) => {
+                let question = &questions[solved.way];
+                let placed = placed(question, &solved);
+                answer.status = if solved.is_optimal() { Proved::Optimal } else { Proved::Feasible };
+                answer.certificate = Some(certificate(&solved, aim));
+                answer.compared = compared(question, &solved);
+                answer.commands = commands(rigged, question, &solved, &placed);
+                answer.placement = Some(placed);
+            }
+        }
+        if aim == Aim::Request {
+            answer.alone = alone(questions.first().unwrap_or(first));
+            self.apart(questions, &mut answer);
+        }
+        Ok(answer)
+    }
+
+    /// What prefill and decode on different members would take.
+    fn apart(&self, questions: &[Question], answer: &mut Answer) {
+        let together = answer.placement.as_ref().map_or(f64::NAN, |placed| placed.request_ms);
+        let mut best: Option<(f64, _)> = None;
+        for question in questions {
+            if question.offers.len() > MOST_MEMBERS {
+                let note = format!("prefill and decode apart is looked at for up to {MOST_MEMBERS} members");
+                answer.notes.push(note);
+                return;
+            }
+            let Some(found) = apart(&Prices::new(question)) else { continue };
+            if best.as_ref().is_none_or(|(least, _)| found.request < *least) {
+                best = Some((found.request, apart_report(question, &found, together)));
+            }
+        }
+        answer.apart = best.map(|(_, report)| report);
+    }
+
+    fn asked(&self, rigged: &Rigged, question: &Question) -> Asked {
+        Asked {
+            model: rigged.model.name.clone(),
+            rig: rigged.rig.name.clone(),
+            objective: self.objective.name().into(),
+            isl: question.lengths.isl,
+            osl: question.lengths.osl,
+            prefix: question.lengths.prefix,
+            concurrency: question.concurrency,
+            runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),
+            weight_format: rigged.weights.format.id.clone(),
+            kv_format: rigged.kv.format.id.clone(),
+        }
+    }
+
+    /// The longest prompt whose cache fits, and the best placement for it.
+    fn longest(&self, catalog: &Catalog, rig: &Rig) -> Result<Answer, Fault> {
+        let rigged = self.resolve(catalog, rig, &self.scenario())?;
+        let offload = !rigged.questions.iter().any(fits) && rigged.offloaded.iter().any(fits);
+        let questions = if offload { &rigged.offloaded } else { &rigged.questions };
+        let with = |question: &Question, isl: u64| {
+            let lengths = crate::serving::terms::Lengths { isl, prefix: 0, ..question.lengths };
+            Question { lengths, ..question.clone() }
+        };
+        let osl = questions.first().map_or(1, |question| question.lengths.osl);
+        let limit = questions.first().and_then(|question| question.graph.max_context).unwrap_or(MOST_TOKENS);
+        let holds = |isl: u64| questions.iter().any(|question| fits(&with(question, isl)));
+        let (mut low, mut high) = (0, limit.saturating_sub(osl).max(1));
+        while low < high {
+            let middle = high - (high - low) / 2;
+            if holds(middle) { low = middle } else { high = middle - 1 }
+        }
+        let at = |isl: u64| questions.iter().map(|question| with(question, isl)).collect::<Vec<_>>();
+        let rigged = Rigged { questions: at(low.max(1)), offloaded: vec![], ..rigged };
+        let mut answer = self.answer(&rigged)?;
+        if answer.placement.is_some() {
+            answer.max_context = Some(low + osl);
+            if low + osl >= limit {
+                answer.notes.push(format!("{limit} tokens are what the model was made for"));
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The model with the most parameters that fits, in the format that is asked for or its own.
+    fn largest(&self, catalog: &Catalog, rig: &Rig) -> Result<Answer, Fault> {
+        let mut smallest = None;
+        for name in catalog.models_by_size()? {
+            let scenario = Scenario { model: Some(name), ..self.scenario() };
+            // What does not run here in any format is no candidate.
+            let Ok(rigged) = self.resolve(catalog, rig, &scenario) else { continue };
+            if rigged.questions.iter().chain(&rigged.offloaded).any(fits) {
+                return Ok(self.answer(&rigged)?);
+            }
+            smallest = Some(rigged);
+        }
+        match smallest {
+            Some(rigged) => Ok(self.answer(&rigged)?),
+            None => {
+                let fix = "name a --weight-format or --runtime that they have in common";
+                let found = "no model of the catalogue that runs on every member";
+                Err(Error::new("model", found, "one that does", fix).into())
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The looking itself: every system for a model, or every model on a machine, as many at a time as there are cores.
+
+use rayon::prelude::*;
+
+use crate::graph::model::ModelGraph;
+use crate::report::recommend::models::{Held, Served, serves};
+use crate::report::recommend::{
+    Build, Looked, Miss, Prices, Recommendation, Serving, Sought, missed, recommend,
+};
+use crate::search::outcome::Census;
+use crate::search::question::Question;
+use crate::search::sizing::{longest_context, size};
+use crate::spec::error::Error;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::kind::Kind;
+use crate::store::market::{Lot, qualities};
+use crate::store::model::ResolvedModel;
+use crate::store::problem::{DEFAULT_HARDWARE, DEFAULT_MODEL, Problem};
+
+/// Tiers that are told, at most.
+const TIERS: usize = 5;
+
+/// Every system of the catalogue, for one model.
+pub(super) fn for_model(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sought: &mut Sought,
+) -> Result<Recommendation, Error> {
+    let model = catalog.model(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
+    let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+    sought.model = Some(model.name.clone());
+    let market = match &scenario.hardware {
+        Some(hardware) => catalog.one(hardware)?,
+        None => catalog.market(&sought.only)?,
+    };
+    sought.hardware = scenario.hardware.clone();
+    let seen: Vec<Seen> =
+        market.lots.par_iter().map(|lot| look(catalog, scenario, sought, (&model, &graph), lot)).collect();
+    let mut looked = Looked { systems: (seen.len() + market.refused.len()) as u64, ..Looked::default() };
+    let (mut builds, mut misses) = (Vec::new(), Vec::new());
+    for one in seen {
+        looked.serve += u64::from(!one.builds.is_empty());
+        one.censuses.iter().for_each(|census| looked.add(census));
+        builds.extend(one.builds);
+        misses.extend(one.miss);
+    }
+    misses.extend(market.refused.iter().map(|(name, fault)| fault_told(name, fault)));
+    for miss in &misses {
+        *looked.missed.entry(miss.kind.clone()).or_default() += 1;
+    }
+    Ok(recommend(sought.clone(), builds, misses, (looked, TIERS)))
+}
+
+/// Every model of the catalogue, on one machine.
+pub(super) fn for_hardware(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sought: &mut Sought,
+) -> Result<Served, Error> {
+    let hardware = scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
+    let lots = catalog.one(hardware)?.lots;
+    let lot = lots.first().expect("one machine is one lot");
+    sought.hardware = Some(lot.cluster.name.clone());
+    let ids: Vec<String> = catalog.shelf(Kind::Models).into_keys().collect();
+    let seen: Vec<(Vec<Held>, Option<Miss>, Vec<Census>)> = ids
+        .par_iter()
+        .map(|id| {
+            let found = catalog.model(id).and_then(|model| {
+                let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+                Ok((model, graph))
+            });
+            match found {
+                Ok((model, graph)) => held(catalog, scenario, sought, (&model, &graph), lot),
+                Err(fault) => (vec![], Some(fault_told(id, &fault)), vec![]),
+            }
+        })
+        .collect();
+    let mut looked = Looked { systems: seen.len() as u64, ..Looked::default() };
+    let (mut models, mut misses) = (Vec::new(), Vec::new());
+    for (held, miss, censuses) in seen {
+        looked.serve += u64::from(!held.is_empty());
+        censuses.iter().for_each(|census| looked.add(census));
+        models.extend(held);
+        misses.extend(miss);
+    }
+    for miss in &misses {
+        *looked.missed.entry(miss.kind.clone()).or_default() += 1;
+    }
+    Ok(serves(sought.clone(), models, misses, looked))
+}
+
+/// What one model comes to on a machine, in weight formats of each quality.
+fn held(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sought: &Sought,
+    (model, graph): (&ResolvedModel, &ModelGraph),
+    lot: &Lot,
+) -> (Vec<Held>, Option<Miss>, Vec<Census>) {
+    let (mut found, mut miss, mut censuses) = (Vec::new(), None, Vec::new());
+    let problems = match qualities(catalog, scenario, (model, graph), &lot.cluster) {
+        Ok(problems) => problems,
+        Err(fault) => return (found, Some(fault_told(&model.name, &fault)), censuses),
+    };
+    for (problem, kept) in &problems {
+        match one(problem, *kept, lot, sought) {
+            Ok((build, census)) if build.copies == 1 => {
+                censuses.push(census);
+                let longest =
+                    together(problem).map_or(0, |question| longest_context(&question, sought.users));
+                let parameters = graph.parameters().unique;
+                found.push(Held { parameters, longest_context_tokens: longest, build });
+                // The first that serves keeps the most quality.
+                break;
+            }
+            Ok((build, census)) => {
+                censuses.push(census);
+                let reason = format!("it takes {} copies of the machine", build.copies);
+                let name = model.name.clone();
+                miss = Some(Miss { name, weight_formats: vec![], kind: "users".into(), reason });
+            }
+            Err(refused) => {
+                let (told, census) = *refused;
+                censuses.extend(census);
+                miss = Some(Miss { name: model.name.clone(), ..told });
+            }
+        }
+    }
+    let miss = miss.filter(|_| found.is_empty());
+    (found, miss, censuses)
+}
+
+/// What came of one lot.
+#[derive(Default)]
+struct Seen {
+    builds: Vec<Build>,
+    miss: Option<Miss>,
+    censuses: Vec<Census>,
+}
+
+/// Looks at a lot, in weight formats of each quality.
+fn look(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sought: &Sought,
+    (model, graph): (&ResolvedModel, &ModelGraph),
+    lot: &Lot,
+) -> Seen {
+    let mut seen = Seen::default();
+    let problems = match qualities(catalog, scenario, (model, graph), &lot.cluster) {
+        Ok(problems) => problems,
+        Err(fault) => return Seen { miss: Some(fault_told(&lot.cluster.name, &fault)), ..seen },
+    };
+    let mut tried: Vec<String> = Vec::new();
+    for (problem, kept) in &problems {
+        tried.extend(problem.weight_formats.iter().map(|choice| choice.format.id.clone()));
+        match one(problem, *kept, lot, sought) {
+            Ok((build, census)) => {
+                seen.builds.push(build);
+                seen.censuses.push(census);
+            }
+            Err(refused) => {
+                let (mut miss, census) = *refused;
+                miss.weight_formats.clone_from(&tried);
+                seen.miss = Some(miss);
+                seen.censuses.extend(census);
+            }
+        }
+    }
+    if !seen.builds.is_empty() {
+        seen.miss = None;
+    }
+    seen
+}
+
+/// The question with prompts and answers on the same instances.
+fn together(problem: &Problem) -> Result<Question, Error> {
+    let mut question = problem.question()?;
+    question.split = false;
+    Ok(question)
+}
+
+/// One system in formats of one quality.
+fn one(
+    problem: &Problem,
+    kept: bool,
+    lot: &Lot,
+    sought: &Sought,
+) -> Result<(Build, Census), Box<(Miss, Option<Census>)>> {
+    let name = &problem.cluster.name;
+    let question = together(problem).map_err(|fault| Box::new((fault_told(name, &fault), None)))?;
+    match size(&question, sought.users) {
+        Err(unfit) => Err(Box::new((missed(name, vec![], &unfit), Some(unfit.census)))),
+        Ok(sized) => {
+            let format = &question.formats[sized.at_share.candidate.formats].weights;
+            let choice = problem.weight_formats.iter().find(|choice| choice.format.id == *format);
+            let checkpoint = choice.and_then(|choice| choice.checkpoint.clone());
+            let prices = Prices {
+                rented: problem.rented(),
+                owned: problem.owned().filter(|_| lot.sells),
+                covers_host: lot.complete,
+            };
+            let names = (name.clone(), lot.id.clone(), problem.model.name.clone(), checkpoint);
+            let serving = Serving { question: &question, sized: &sized, prices, names, keeps_quality: kept };
+            Ok((serving.build(sought), sized.census))
+        }
+    }
+}
+
+/// A fault of the data as a reason against a system.
+fn fault_told(name: &str, fault: &Error) -> Miss {
+    let reason = format!("{}; {} expected", fault.found, fault.expected);
+    Miss { name: name.to_string(), weight_formats: vec![], kind: fault.key.clone(), reason }
+}

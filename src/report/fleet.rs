@@ -1,0 +1,246 @@
+//! A fleet that leaves the house: how many of what, where the traffic goes, and what is certified of it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::search::fleet::{Aim, Fleet, MILLS, Mix};
+use crate::search::outcome::Status;
+use crate::search::programme::solve::Prover;
+use crate::spec::fleet::{PricedOffer, TrafficBucket};
+use crate::spec::objective::Limits;
+
+/// What is asked, every default filled in.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Asked {
+    /// Models, each with its traffic.
+    pub models: Vec<String>,
+    /// Traffic.
+    pub buckets: Vec<TrafficBucket>,
+    /// What may be had.
+    pub offers: Vec<PricedOffer>,
+    /// Latency limits of every request.
+    pub limits: Limits,
+    /// What is made small or large.
+    pub aim: Aim,
+    /// Most US dollars an hour.
+    pub budget_usd_per_hour: Option<f64>,
+    /// Most devices.
+    pub max_devices: Option<u64>,
+    /// One system more of every kind in use than its load takes.
+    pub spare: bool,
+    /// What was assumed because nobody stated it.
+    pub assumed: Vec<String>,
+}
+
+/// Like systems of the fleet.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Systems {
+    /// How many.
+    pub count: u64,
+    /// Of what.
+    pub hardware: String,
+    /// How they are paid for, and what else tells the offer from others.
+    pub offer: String,
+    /// The model they run.
+    pub model: String,
+    /// How each runs it: plan and weight format.
+    pub plan: String,
+    /// Devices of all of them.
+    pub devices: u64,
+    /// US dollars an hour of all of them.
+    pub usd_per_hour: f64,
+    /// Requests a second that go to them.
+    pub requests_per_s: f64,
+    /// Systems that their load keeps busy.
+    pub busy: f64,
+}
+
+/// A share of a bucket.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Routed {
+    /// Prompt tokens.
+    pub isl: u64,
+    /// Output tokens.
+    pub osl: u64,
+    /// The model asked.
+    pub model: String,
+    /// Index into `systems`.
+    pub systems: u64,
+    /// How much of the bucket goes there.
+    pub share: f64,
+    /// Requests a second that go there.
+    pub requests_per_s: f64,
+}
+
+/// What is proved, and how it was checked.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Certificate {
+    /// How far it is proved.
+    pub status: Status,
+    /// What the mix comes to, in the aim's unit.
+    pub objective: Option<f64>,
+    /// No mix is better than that.
+    pub bound: Option<f64>,
+    /// How far the mix may be from the best, as a fraction of it.
+    pub gap: Option<f64>,
+    /// The aim's unit.
+    pub unit: String,
+    /// Who answers for the bound.
+    pub prover: Prover,
+    /// Nodes of the search.
+    pub nodes: u64,
+    /// Unknowns of the programme.
+    pub columns: u64,
+    /// Conditions of the programme.
+    pub rows: u64,
+    /// Conditions checked in whole numbers, all kept.
+    pub rows_checked: u64,
+    /// What the solver got wrong, where it did; our own search answered in its place.
+    pub doubts: Vec<String>,
+}
+
+/// A change that helps.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Help {
+    /// What is changed.
+    pub what: String,
+    /// As stated.
+    pub stated: f64,
+    /// The least change for which there is a mix, tried by solving again.
+    pub needed: f64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FleetAnswer {
+    /// What is asked.
+    pub asked: Asked,
+    /// The fleet; empty when there is none.
+    pub systems: Vec<Systems>,
+    /// US dollars an hour of all of it.
+    pub usd_per_hour: Option<f64>,
+    /// Devices of all of it.
+    pub devices: Option<u64>,
+    /// Output tokens a second that it serves, and those asked for.
+    pub output_tok_s: (f64, f64),
+    /// Where the traffic goes.
+    pub routes: Vec<Routed>,
+    /// What is certified.
+    pub certificate: Certificate,
+    /// Conditions that cannot all be kept; leaving out any one of them, the others can.
+    pub conflict: Vec<String>,
+    /// That is proved.
+    pub irreducible: bool,
+    /// Where not all traffic can be served: most output tokens a second that can, with everything else kept.
+    pub most_output_tok_s: Option<f64>,
+    /// The least single changes that help.
+    pub helps: Vec<Help>,
+    /// Traffic that no offer serves within the limits, and offers that serve nothing, with reasons.
+    pub unserved: Vec<String>,
+    /// Shapes of systems among which the mix was chosen.
+    pub kinds: u64,
+}
+
+/// Puts the answer together; `names` tells hardware, offer, model and plan of every kind.
+pub fn fleet_answer(
+    asked: Asked,
+    (fleet, mix): (&Fleet, &Mix),
+    names: &[(String, String, String, String)],
+    unserved: Vec<String>,
+) -> FleetAnswer {
+    let mut systems = Vec::new();
+    let mut place = vec![None; fleet.kinds.len()];
+    for (kind, count) in mix.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let parts = || mix.parts.iter().filter(|part| part.kind == kind);
+        let rate = |part: &crate::search::fleet::Part| part.share * fleet.buckets[part.bucket].rate;
+        let busy =
+            parts().map(|part| rate(part) / fleet.kinds[kind].rates[part.bucket].unwrap_or(f64::INFINITY));
+        let (hardware, offer, model, plan) = names[kind].clone();
+        place[kind] = Some(systems.len() as u64);
+        systems.push(Systems {
+            count: *count,
+            hardware,
+            offer,
+            model,
+            plan,
+            devices: count * fleet.kinds[kind].devices,
+            usd_per_hour: *count as f64 * fleet.kinds[kind].usd_per_hour,
+            requests_per_s: parts().map(rate).sum(),
+            busy: busy.sum(),
+        });
+    }
+    let routes = mix.parts.iter().filter_map(|part| {
+        let bucket = &asked.buckets[part.bucket];
+        Some(Routed {
+            isl: bucket.isl,
+            osl: bucket.osl,
+            model: asked.models[fleet.buckets[part.bucket].model].clone(),
+            systems: place[part.kind]?,
+            share: part.share,
+            requests_per_s: part.share * bucket.rate,
+        })
+    });
+    let tokens = |bucket: usize| fleet.buckets[bucket].rate * fleet.buckets[bucket].osl as f64;
+    let served: f64 = mix.parts.iter().map(|part| part.share * tokens(part.bucket)).sum();
+    let wanted: f64 = (0..fleet.buckets.len()).map(tokens).sum();
+    let found = mix.solved.values.is_some();
+    let why = mix.reasons.clone().unwrap_or_default();
+    let help = |help: &crate::search::programme::reasons::Relaxation| {
+        let scale = if help.group == "budget" { MILLS } else { 1.0 };
+        Help {
+            what: help.row.clone(),
+            stated: help.stated as f64 / scale,
+            needed: help.needed as f64 / scale,
+        }
+    };
+    FleetAnswer {
+        usd_per_hour: found.then(|| systems.iter().map(|one| one.usd_per_hour).sum()),
+        devices: found.then(|| systems.iter().map(|one| one.devices).sum()),
+        output_tok_s: (served, wanted),
+        routes: routes.collect(),
+        certificate: certificate(asked.aim, mix, (served, wanted)),
+        conflict: why.conflict.clone(),
+        irreducible: why.irreducible,
+        most_output_tok_s: None,
+        helps: why.relaxations.iter().map(help).collect(),
+        unserved,
+        kinds: fleet.kinds.len() as u64,
+        systems,
+        asked,
+    }
+}
+
+fn certificate(aim: Aim, mix: &Mix, (served, _): (f64, f64)) -> Certificate {
+    let solved = &mix.solved;
+    let gap = solved
+        .objective
+        .zip(solved.bound)
+        .map(|(objective, bound)| (objective - bound).abs() / objective.abs().max(f64::MIN_POSITIVE));
+    // Tokens are weighed against the largest bucket: the gap carries over.
+    let tell = |value: f64| match aim {
+        Aim::Cost => value / MILLS,
+        Aim::Devices => value,
+        Aim::Throughput => {
+            let whole = solved.objective.unwrap_or(0.0);
+            if whole == 0.0 { 0.0 } else { served * value / whole }
+        }
+    };
+    let unit = match aim {
+        Aim::Cost => "USD/h",
+        Aim::Devices => "devices",
+        Aim::Throughput => "output tok/s",
+    };
+    Certificate {
+        status: solved.status,
+        objective: solved.objective.map(tell),
+        bound: solved.bound.map(tell),
+        gap: gap.map(|gap| if solved.objective == Some(0.0) { 0.0 } else { gap }),
+        unit: unit.to_string(),
+        prover: solved.prover,
+        nodes: solved.nodes,
+        columns: mix.size.0,
+        rows: mix.size.1,
+        rows_checked: solved.rows_checked,
+        doubts: solved.doubts.clone(),
+    }
+}

@@ -1,0 +1,226 @@
+//! From a solved placement to what is told of it, under the same prices. Solves nothing.
+
+use super::{Answer, ApartReport, Certificate, Compared, Placed, Reason, StageReport};
+use crate::report::number::gib;
+use crate::search::placement::Refusal;
+use crate::search::placement::apart::Apart;
+use crate::search::placement::baseline::Rule;
+use crate::search::placement::chain::{Hosts, Stage};
+use crate::search::placement::price::{Offer, PAGE, Priced, Prices, Question, Work};
+use crate::search::placement::solve::{Aim, Solved, stage_seconds};
+
+fn who(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Fewest => "in proportion to memory, on the fewest members (exo)",
+        Rule::All => "in proportion to memory, on all (llama.cpp --tensor-split)",
+        Rule::BackToFront => "filled back to front (llama.cpp --fit)",
+    }
+}
+
+fn shares(question: &Question, stages: &[Stage]) -> Vec<(String, usize)> {
+    stages.iter().map(|s| (question.offers[s.member].name.clone(), s.to - s.from)).collect()
+}
+
+/// A solved placement with everything that is told of it.
+pub fn placed(question: &Question, solved: &Solved) -> Placed {
+    let prices = Prices::new(question);
+    let token = prices.chain(Work::Token(solved.batches.1));
+    let prompt = prices.chain(Work::Prompt);
+    let request = prices.chain(Work::Request);
+    let sum = |priced: &Priced| {
+        priced.chain.sum(&solved.stages).map_or(f64::NAN, |ticks| 1e3 * priced.seconds(ticks))
+    };
+    let each = |priced: &Priced| stage_seconds(priced, &solved.stages, Hosts::Once).unwrap_or_default();
+    let (decode, prefill) = (each(&token), each(&prompt));
+    let layers = token.chain.layers;
+    let report = |(at, stage): (usize, &Stage)| {
+        let (offer, member) = (&question.offers[stage.member], &token.chain.members[stage.member]);
+        let alone = member.ticks(layers, stage.from, stage.to, Hosts::Once).unwrap_or_default();
+        let pages = member.pages(layers, stage.from, stage.to).0;
+        let time = |times: &[f64]| times.get(at).map_or(f64::NAN, |seconds| 1e3 * seconds);
+        StageReport {
+            member: offer.name.clone(),
+            devices: offer.devices,
+            first_layer: stage.from,
+            last_layer: stage.to - 1,
+            layers: stage.to - stage.from,
+            embedding: stage.from == 0,
+            head: stage.to == layers,
+            decode_ms: time(&decode),
+            prefill_ms: time(&prefill),
+            send_ms: (time(&decode) - 1e3 * token.seconds(alone)).max(0.0),
+            memory_bytes: pages as f64 * PAGE,
+            usable_bytes: member.usable as f64 * PAGE,
+            offloaded_bytes: pages.saturating_sub(member.usable) as f64 * PAGE,
+        }
+    };
+    let used = |at: usize| solved.stages.iter().any(|stage| stage.member == at);
+    let cycle = token.chain.slowest(&solved.stages).map_or(f64::NAN, |ticks| token.seconds(ticks));
+    let (flying, requests) = solved.batches;
+    let cycle = (1e-3 * sum(&token)).max(flying as f64 * cycle);
+    let tokens = (flying * requests).min(question.concurrency.max(1)) as f64;
+    Placed {
+        stages: solved.stages.iter().enumerate().map(report).collect(),
+        unused: (0..question.offers.len())
+            .filter(|at| !used(*at))
+            .map(|at| question.offers[at].name.clone())
+            .collect(),
+        objective_ms: 1e3 * solved.seconds,
+        token_ms: sum(&token),
+        prefill_ms: sum(&prompt),
+        request_ms: sum(&request),
+        decode_tok_s: tokens / cycle,
+        micro_batches: flying,
+        requests_each: requests,
+    }
+}
+
+/// What proves a solved placement.
+pub fn certificate(solved: &Solved, aim: Aim) -> Certificate {
+    let programme = match aim {
+        Aim::Latency | Aim::Request => "exact dynamic programme over members and layers (least sum)",
+        Aim::Throughput => {
+            "exact dynamic programme over members, bisected over stage times, for every number of stages"
+        }
+    };
+    Certificate {
+        objective_ms: 1e3 * solved.seconds,
+        lower_bound_ms: 1e3 * solved.bound,
+        proved_by: programme.into(),
+        gap: if solved.is_optimal() { 0.0 } else { 1.0 - solved.bound / solved.seconds },
+        independent_bound_ms: 1e3 * solved.cheap_bound,
+        states: solved.states,
+        unlike_members: solved.kinds,
+    }
+}
+
+/// What splits by memory alone would take.
+pub fn compared(question: &Question, solved: &Solved) -> Vec<Compared> {
+    let one = |(rule, held): &(Rule, Option<(f64, Vec<Stage>)>)| Compared {
+        rule: who(*rule).into(),
+        objective_ms: held.as_ref().map(|(seconds, _)| 1e3 * seconds),
+        times: held.as_ref().map(|(seconds, _)| seconds / solved.seconds),
+        layers: held.as_ref().map(|(_, stages)| shares(question, stages)).unwrap_or_default(),
+    };
+    solved.others.iter().map(one).collect()
+}
+
+/// Prefill and decode apart, beside the best that does both on the same members.
+pub fn apart_report(question: &Question, apart: &Apart, together_ms: f64) -> ApartReport {
+    ApartReport {
+        prefill: shares(question, &apart.front),
+        decode: shares(question, &apart.back),
+        prefill_ms: 1e3 * apart.prefill,
+        exposed_ms: 1e3 * (apart.arrival - apart.prefill),
+        token_ms: 1e3 * apart.token,
+        request_ms: 1e3 * apart.request,
+        lower_bound_ms: 1e3 * apart.bound,
+        pairs: apart.pairs,
+        gain: together_ms / (1e3 * apart.request),
+    }
+}
+
+/// A request on each member that holds the whole model.
+pub fn alone(question: &Question) -> Vec<(String, f64)> {
+    let request = Prices::new(question).chain(Work::Request);
+    let layers = request.chain.layers;
+    let one = |(member, offer): (usize, &Offer)| {
+        let ticks = request.chain.sum(&[Stage { member, from: 0, to: layers }]).ok()?;
+        Some((offer.name.clone(), 1e3 * request.seconds(ticks)))
+    };
+    question.offers.iter().enumerate().filter_map(one).collect()
+}
+
+/// What a refusal says to people.
+pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
+    let bytes = |pages: u64| pages as f64 * PAGE;
+    let smaller = || "fewer bits a weight: --weight-format".to_owned();
+    let shorter = || "a shorter context or fewer requests: --isl, --osl, --concurrency".to_owned();
+    let more = || "a device more, or one with more memory".to_owned();
+    let (code, text, short, fixes) = match refusal {
+        Refusal::LayerTooLarge { layer, member, short } => (
+            "layer_too_large",
+            format!(
+                "layer {layer} fits on no device: on {}, which has the most room, {} are missing",
+                question.offers[*member].name,
+                gib(bytes(*short))
+            ),
+            Some(bytes(*short)),
+            vec![smaller(), shorter(), more()],
+        ),
+        Refusal::Memory { needed, available } => (
+            "memory",
+            format!(
+                "layers, cache and ends take {}, all members have {} for them: {} are missing",
+                gib(bytes(*needed)),
+                gib(bytes(*available)),
+                gib(bytes(needed - available))
+            ),
+            Some(bytes(needed - available)),
+            vec![smaller(), shorter(), more()],
+        ),
+        Refusal::WholeLayers { held } => (
+            "whole_layers",
+            match held {
+                Some(held) => format!(
+                    "the memory of all members together would do, but in whole layers they hold {held} of {}",
+                    question.graph.layer_block.len()
+                ),
+                None => "the memory of all members together would do, but not in whole layers".to_owned(),
+            },
+            None,
+            vec![smaller(), shorter(), more()],
+        ),
+        Refusal::Disconnected { .. } => (
+            "disconnected",
+            "the members that could hold the model together are not joined by links".to_owned(),
+            None,
+            vec!["a link between them: --link and --topology, or `links` of the rig".to_owned()],
+        ),
+        Refusal::TooMany { kinds } => (
+            "too_many_members",
+            format!("{kinds} members that are all unlike are more than the programme has room for"),
+            None,
+            vec!["leave out the slowest members".to_owned()],
+        ),
+        Refusal::TooDeep { layers } => (
+            "too_many_layers",
+            format!("{layers} layers are more than the programme for throughput has room for"),
+            None,
+            vec!["--objective latency".to_owned()],
+        ),
+    };
+    Reason { code: code.into(), text, short_bytes: short, fixes }
+}
+
+/// The stages of `answer` as rows.
+pub static COLUMNS: [&str; 9] = [
+    "member",
+    "devices",
+    "first_layer",
+    "last_layer",
+    "decode_ms",
+    "prefill_ms",
+    "send_ms",
+    "memory_bytes",
+    "offloaded_bytes",
+];
+
+/// One row a stage.
+pub fn rows(answer: &Answer) -> Vec<Vec<String>> {
+    let stages = answer.placement.iter().flat_map(|placed| &placed.stages);
+    let row = |stage: &StageReport| {
+        vec![
+            stage.member.clone(),
+            stage.devices.to_string(),
+            stage.first_layer.to_string(),
+            stage.last_layer.to_string(),
+            stage.decode_ms.to_string(),
+            stage.prefill_ms.to_string(),
+            stage.send_ms.to_string(),
+            stage.memory_bytes.to_string(),
+            stage.offloaded_bytes.to_string(),
+        ]
+    };
+    stages.map(row).collect()
+}

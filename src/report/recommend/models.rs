@@ -1,0 +1,54 @@
+//! What one machine serves well: the models, how long a context, how many users.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Build, Looked, Miss, Sought};
+
+/// A model that the machine serves.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Held {
+    /// Its parameters.
+    pub parameters: u64,
+    /// Longest context at which the stated users are still served within the limits, in powers of two or
+    /// what the model states; what is beyond the new prompt tokens of a request is cached.
+    pub longest_context_tokens: u64,
+    /// How it is served.
+    pub build: Build,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Served {
+    /// What was sought.
+    pub sought: Sought,
+    /// What it serves, the largest model first.
+    pub models: Vec<Held>,
+    /// Names of those with the longest context, the longest first.
+    pub longest_contexts: Vec<String>,
+    /// Names of those with the most users, the most first.
+    pub most_users: Vec<String>,
+    /// What it does not serve, and what is missed.
+    pub missed: Vec<Miss>,
+    /// What was looked at.
+    pub looked: Looked,
+}
+
+/// Puts the answer in order.
+pub fn serves(sought: Sought, mut models: Vec<Held>, missed: Vec<Miss>, looked: Looked) -> Served {
+    models.sort_by(|a, b| b.parameters.cmp(&a.parameters).then_with(|| a.build.model.cmp(&b.build.model)));
+    let by = |figure: fn(&Held) -> u64| {
+        let mut order: Vec<&Held> = models.iter().collect();
+        // Of equals the larger model is worth more.
+        order.sort_by_key(|held| std::cmp::Reverse(figure(held)));
+        order.iter().map(|held| held.build.model.clone()).collect::<Vec<_>>()
+    };
+    Served {
+        longest_contexts: by(|held| held.longest_context_tokens),
+        most_users: by(|held| held.build.most_users),
+        sought,
+        models,
+        missed,
+        looked,
+    }
+}

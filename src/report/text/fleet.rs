@@ -1,0 +1,211 @@
+//! A fleet as text: how many of what first, then where the traffic goes, then what is certified.
+
+use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, styled, wrap};
+use crate::report::fleet::{Asked, FleetAnswer};
+use crate::report::number::{count, digits, limit, percent, plain};
+use crate::report::table::{grouped, table as rows};
+use crate::search::fleet::Aim;
+use crate::search::outcome::Status;
+use crate::search::programme::solve::Prover;
+
+/// Rows of the traffic, at most.
+const ROWS: usize = 16;
+/// Gaps below that are those of numbers in floating point.
+const ROUNDING: f64 = 1e-6;
+
+/// The whole answer.
+pub fn table(answer: &FleetAnswer) -> String {
+    join([
+        head(answer),
+        systems(answer),
+        routes(answer),
+        why(answer),
+        unserved(answer),
+        certificate(answer),
+        assumed(&answer.asked),
+    ])
+}
+
+fn asked(asked: &Asked) -> String {
+    let rate: f64 = asked.buckets.iter().map(|bucket| bucket.rate).sum();
+    let mut text = format!(
+        "{}: {} requests/s in {}, {}",
+        asked.models.join(" and "),
+        digits(rate),
+        count(asked.buckets.len() as u64, "bucket"),
+        count(asked.offers.len() as u64, "offer")
+    );
+    for (name, most) in [("TTFT", asked.limits.ttft), ("TPOT", asked.limits.tpot), ("E2E", asked.limits.e2e)]
+    {
+        if let Some(most) = most {
+            text.push_str(&format!("; {name} ≤ {}", limit(most * 1e3)));
+        }
+    }
+    if let Some(usd) = asked.budget_usd_per_hour {
+        text.push_str(&format!("; at most {} USD/h", plain(usd)));
+    }
+    if let Some(devices) = asked.max_devices {
+        text.push_str(&format!("; at most {}", count(devices, "device")));
+    }
+    if asked.spare {
+        text.push_str("; one spare of every kind");
+    }
+    text.push_str(match asked.aim {
+        Aim::Cost => "; least cost",
+        Aim::Devices => "; fewest devices",
+        Aim::Throughput => "; most throughput",
+    });
+    text
+}
+
+fn head(answer: &FleetAnswer) -> String {
+    let proof = match answer.certificate.status {
+        Status::Optimal => "proved optimal",
+        Status::Feasible => "not proved the best",
+        Status::Infeasible | Status::Unknown => "",
+    };
+    let verdict = match (answer.usd_per_hour, answer.devices) {
+        (Some(usd), Some(devices)) => {
+            let all: Vec<String> = answer
+                .systems
+                .iter()
+                .map(|one| format!("{} x {}", grouped(one.count), one.hardware))
+                .collect();
+            let all = if all.is_empty() { "nothing".to_string() } else { all.join(" + ") };
+            styled(GOOD, &format!("{all}: {} USD/h, {}, {proof}", digits(usd), count(devices, "device")))
+        }
+        _ if answer.certificate.status == Status::Unknown => {
+            styled(BAD, "UNKNOWN: stopped before a mix was found")
+        }
+        _ => styled(BAD, "INFEASIBLE: no mix serves this"),
+    };
+    format!("{verdict}\n{}", wrap(&asked(&answer.asked), WIDTH, 0, 2))
+}
+
+fn systems(answer: &FleetAnswer) -> String {
+    if answer.systems.is_empty() {
+        return String::new();
+    }
+    let several = answer.asked.models.len() > 1;
+    let header = ["systems", "of", "offer", "runs", "devices", "USD/h", "requests/s", "busy"];
+    let row = |one: &crate::report::fleet::Systems| {
+        let runs = if several { format!("{}, {}", one.model, one.plan) } else { one.plan.clone() };
+        vec![
+            grouped(one.count),
+            one.hardware.clone(),
+            one.offer.clone(),
+            runs,
+            grouped(one.devices),
+            digits(one.usd_per_hour),
+            digits(one.requests_per_s),
+            percent(one.busy / one.count as f64),
+        ]
+    };
+    let (served, wanted) = answer.output_tok_s;
+    let tokens = format!("{} of {} output tok/s served", digits(served), digits(wanted));
+    heading("Fleet", &tokens)
+        + &indent(&rows(&header, &answer.systems.iter().map(row).collect::<Vec<_>>()), 2)
+}
+
+fn routes(answer: &FleetAnswer) -> String {
+    if answer.routes.is_empty() {
+        return String::new();
+    }
+    let header = ["ISL", "OSL", "requests/s", "share", "on"];
+    let row = |route: &crate::report::fleet::Routed| {
+        let system = &answer.systems[route.systems as usize];
+        vec![
+            grouped(route.isl),
+            grouped(route.osl),
+            digits(route.requests_per_s),
+            percent(route.share),
+            format!("{}, {}", system.hardware, system.plan),
+        ]
+    };
+    let told: Vec<Vec<String>> = answer.routes.iter().take(ROWS).map(row).collect();
+    let rest = answer.routes.len().saturating_sub(ROWS);
+    let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
+    heading("Traffic", &more) + &indent(&rows(&header, &told), 2)
+}
+
+fn why(answer: &FleetAnswer) -> String {
+    if answer.conflict.is_empty() {
+        return String::new();
+    }
+    let proof = if answer.irreducible { "leaving out any one of them, the others can" } else { "" };
+    let mut text = heading("What cannot all be kept", proof);
+    text.extend(answer.conflict.iter().map(|group| bullet(group)));
+    if let Some(most) = answer.most_output_tok_s {
+        let wanted = answer.output_tok_s.1;
+        let share = percent(most / wanted);
+        text.push_str(&wrap(
+            &format!("At most {} of {} output tok/s can be served ({share}).", digits(most), digits(wanted)),
+            WIDTH,
+            2,
+            2,
+        ));
+    }
+    if !answer.helps.is_empty() {
+        text.push_str(&heading(
+            "Any one of these would help",
+            "the least such change, tried by solving again",
+        ));
+        for help in &answer.helps {
+            text.push_str(&bullet(&format!(
+                "{}: {} → {}",
+                help.what,
+                plain(help.stated),
+                plain(help.needed)
+            )));
+        }
+    }
+    text
+}
+
+fn unserved(answer: &FleetAnswer) -> String {
+    let lines: String = answer.unserved.iter().take(ROWS).map(|line| bullet(line)).collect();
+    if lines.is_empty() { lines } else { heading("Not served", "") + &lines }
+}
+
+fn certificate(answer: &FleetAnswer) -> String {
+    let certificate = &answer.certificate;
+    let status = match certificate.status {
+        Status::Optimal => "optimal",
+        Status::Feasible => "feasible, the limit on nodes was reached",
+        Status::Infeasible => "infeasible",
+        Status::Unknown => "unknown",
+    };
+    let prover = match certificate.prover {
+        Prover::Solver => "by the solver's tree",
+        Prover::OwnSearch => "by our own search",
+        Prover::Trivial => "by the sum of the least costs",
+    };
+    let mut text = format!("{status} {prover}");
+    if let (Some(value), Some(bound)) = (certificate.objective, certificate.bound) {
+        let (value, unit) = (digits(value), &certificate.unit);
+        text.push_str(&format!(": {value} {unit}, bound {} {unit}", digits(bound)));
+        if let Some(gap) = certificate.gap {
+            let gap = if gap > 0.0 && gap < ROUNDING {
+                "0 % to rounding".into()
+            } else {
+                format!("{} %", plain(gap * 100.0))
+            };
+            text.push_str(&format!(", gap {gap}"));
+        }
+    }
+    text.push_str(&format!(
+        "; {}, {} shapes, {} unknowns, {} of {} rows checked in whole numbers",
+        count(certificate.nodes, "node"),
+        grouped(answer.kinds),
+        grouped(certificate.columns),
+        grouped(certificate.rows_checked),
+        grouped(certificate.rows)
+    ));
+    let doubts: String = certificate.doubts.iter().map(|doubt| bullet(doubt)).collect();
+    heading("Certificate", "") + &wrap(&text, WIDTH, 2, 2) + &doubts
+}
+
+fn assumed(asked: &Asked) -> String {
+    let lines: String = asked.assumed.iter().map(|line| bullet(line)).collect();
+    if lines.is_empty() { lines } else { heading("Assumed", "nobody stated it") + &lines }
+}

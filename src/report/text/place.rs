@@ -1,0 +1,243 @@
+//! A placement as text: where the layers are, how fast that is, and what proves it.
+
+use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled, wrap};
+use crate::report::number::{digits, gib_number, percent, time};
+use crate::report::place::{Answer, ApartReport, Placed, StageReport, Verdict};
+use crate::report::table::{grouped, table};
+
+/// The whole answer.
+pub fn table_of(answer: &Answer) -> String {
+    join([
+        head(answer),
+        answer.placement.as_ref().map(stages).unwrap_or_default(),
+        answer.placement.as_ref().map(|placed| speed(placed, answer)).unwrap_or_default(),
+        compared(answer),
+        apart(answer),
+        proof(answer),
+        infeasible(answer),
+        list("Start it", &answer.commands),
+        list("Mind", &answer.notes),
+    ])
+}
+
+fn asked(answer: &Answer) -> String {
+    let asked = &answer.question;
+    let mut runtimes = asked.runtimes.clone();
+    runtimes.dedup();
+    let requests = if asked.concurrency == 1 {
+        "1 request".to_owned()
+    } else {
+        format!("{} requests", grouped(asked.concurrency))
+    };
+    format!(
+        "{} in {} on {}; {}; ISL {}, OSL {}, {requests} in flight",
+        asked.model,
+        asked.weight_format,
+        asked.rig,
+        runtimes.join(" + "),
+        grouped(asked.isl),
+        grouped(asked.osl),
+    )
+}
+
+fn head(answer: &Answer) -> String {
+    let asked = wrap(&asked(answer), WIDTH, 0, 2);
+    let Some(placed) = &answer.placement else {
+        return format!("{}\n{asked}", styled(BAD, "INFEASIBLE: no placement holds this"));
+    };
+    let split = answer.apart.as_ref().filter(|apart| apart.gain > 1.0005);
+    let what = match answer.question.objective.as_str() {
+        "throughput" => format!("{} output tok/s", digits(placed.decode_tok_s)),
+        "request" => match split {
+            Some(apart) => format!(
+                "a request in {} with prefill and decode apart, {} with both on the same members",
+                time(apart.request_ms),
+                time(placed.request_ms)
+            ),
+            None => format!("a request in {}", time(placed.request_ms)),
+        },
+        "max-context" => format!("{} tokens of context", grouped(answer.max_context.unwrap_or_default())),
+        _ => format!("a token in {}", time(placed.token_ms)),
+    };
+    let proof = match answer.status {
+        Verdict::Optimal if split.is_none_or(proved) => "proved best",
+        _ => "best found, not proved",
+    };
+    format!("{}\n{asked}", styled(GOOD, &format!("{what}, {proof}")))
+}
+
+fn stages(placed: &Placed) -> String {
+    let spilled = placed.stages.iter().any(|stage| stage.offloaded_bytes > 0.0);
+    let row = |stage: &StageReport| {
+        let ends = match (stage.embedding, stage.head) {
+            (true, true) => " + embedding, head",
+            (true, false) => " + embedding",
+            (false, true) => " + head",
+            (false, false) => "",
+        };
+        let member = if stage.devices > 1 {
+            format!("{} (tp{})", stage.member, stage.devices)
+        } else {
+            stage.member.clone()
+        };
+        let mut row = vec![
+            member,
+            format!("{}-{}{ends}", stage.first_layer, stage.last_layer),
+            stage.layers.to_string(),
+            time(stage.decode_ms),
+            time(stage.prefill_ms),
+            if stage.send_ms > 0.0 { time(stage.send_ms) } else { String::new() },
+            format!("{} of {}", gib_number(stage.memory_bytes), gib_number(stage.usable_bytes)),
+        ];
+        if spilled {
+            row.push(gib_number(stage.offloaded_bytes));
+        }
+        row
+    };
+    let mut header = vec!["member", "layers", "n", "decode", "prefill", "send on", "GiB"];
+    if spilled {
+        header.push("in host memory");
+    }
+    let rows: Vec<Vec<String>> = placed.stages.iter().map(row).collect();
+    let mut text = heading("Where the layers are", "");
+    text.push_str(&indent(&table(&header, &rows), 2));
+    if !placed.unused.is_empty() {
+        text.push_str(&paragraph(&format!("left out: {}", placed.unused.join(", "))));
+    }
+    text
+}
+
+fn speed(placed: &Placed, answer: &Answer) -> String {
+    let mut rows = vec![
+        vec!["decode step".into(), time(placed.token_ms), "one token's way through all stages".into()],
+        vec!["prompt".into(), time(placed.prefill_ms), format!("{} tokens", grouped(answer.question.isl))],
+        vec![
+            "request".into(),
+            time(placed.request_ms),
+            "by itself: prompt, and answer token by token".into(),
+        ],
+    ];
+    let batches = if placed.micro_batches > 1 {
+        format!("{} micro-batches of {}", placed.micro_batches, placed.requests_each)
+    } else {
+        format!("{} in a batch", placed.requests_each)
+    };
+    rows.push(vec![
+        "throughput".into(),
+        format!("{} tok/s", digits(placed.decode_tok_s)),
+        format!("decode alone, {batches}"),
+    ]);
+    let mut text = heading("How fast", "");
+    text.push_str(&indent(&headless(&rows), 2));
+    text
+}
+
+/// Columns without a header.
+fn headless(rows: &[Vec<String>]) -> String {
+    let text = table(&["", "", ""], rows);
+    text.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned())
+}
+
+/// Whether no other split can be better.
+fn proved(apart: &ApartReport) -> bool {
+    apart.request_ms <= apart.lower_bound_ms * (1.0 + 1e-9)
+}
+
+fn layers(shares: &[(String, usize)]) -> String {
+    shares.iter().map(|(name, layers)| format!("{name} {layers}")).collect::<Vec<_>>().join(", ")
+}
+
+fn compared(answer: &Answer) -> String {
+    if answer.compared.is_empty() {
+        return String::new();
+    }
+    let mut text = heading("Splits by memory alone, under the same prices", "");
+    for other in &answer.compared {
+        let told = match (other.objective_ms, other.times) {
+            (Some(ms), Some(times)) => {
+                let slower = match times {
+                    times if times < 1.0005 => "as fast".to_owned(),
+                    times => format!("{} times as long", digits(times)),
+                };
+                format!("{}: {}, {slower} ({})", other.rule, time(ms), layers(&other.layers))
+            }
+            _ => format!("{}: does not fit", other.rule),
+        };
+        text.push_str(&bullet(&told));
+    }
+    text
+}
+
+fn apart(answer: &Answer) -> String {
+    let Some(apart) = &answer.apart else { return String::new() };
+    let ApartReport { prefill, decode, gain, .. } = apart;
+    let verdict = if *gain > 1.0005 {
+        format!("{} times as fast as both on the same members", digits(*gain))
+    } else {
+        "no faster than both on the same members".to_owned()
+    };
+    let mut text =
+        heading("Prefill and decode apart", &format!("a request in {}, {verdict}", time(apart.request_ms)));
+    text.push_str(&paragraph(&format!(
+        "prefill on {}: {}; the cache streamed layer by layer, {} of it after the prompt; decode on {}: {} a token",
+        layers(prefill),
+        time(apart.prefill_ms),
+        time(apart.exposed_ms),
+        layers(decode),
+        time(apart.token_ms)
+    )));
+    let proof = if proved(apart) {
+        format!("proved best of {} pairs of sets of members", grouped(apart.pairs))
+    } else {
+        let gap = 1.0 - apart.lower_bound_ms / apart.request_ms;
+        format!("within {} of the best of {} pairs", percent(gap), grouped(apart.pairs))
+    };
+    text.push_str(&paragraph(&proof));
+    if !answer.alone.is_empty() {
+        let each = |(name, ms): &(String, f64)| {
+            format!("{name} {} ({} times as long)", time(*ms), digits(ms / apart.request_ms))
+        };
+        // Like members take as long: one of them is told.
+        let mut unlike: Vec<(String, f64)> = answer.alone.clone();
+        unlike.dedup_by(|a, b| time(a.1) == time(b.1));
+        let alone: Vec<String> = unlike.iter().map(each).collect();
+        text.push_str(&paragraph(&format!("each by itself: {}", alone.join(", "))));
+    }
+    text
+}
+
+fn proof(answer: &Answer) -> String {
+    let Some(proof) = &answer.certificate else { return String::new() };
+    let mut text = heading("Proof", "");
+    let gap = if proof.gap == 0.0 { "gap 0".to_owned() } else { format!("gap {}", percent(proof.gap)) };
+    text.push_str(&paragraph(&format!(
+        "{}; lower bound {}, {gap}, by {}; states: {}, kinds of members: {}",
+        time(proof.objective_ms),
+        time(proof.lower_bound_ms),
+        proof.proved_by,
+        grouped(proof.states),
+        proof.unlike_members,
+    )));
+    text.push_str(&paragraph(&format!(
+        "independent bound, order and links left out: {}",
+        time(proof.independent_bound_ms)
+    )));
+    text
+}
+
+fn infeasible(answer: &Answer) -> String {
+    let Some(reason) = &answer.infeasible else { return String::new() };
+    let mut text = heading("Why", "");
+    text.push_str(&paragraph(&reason.text));
+    text.push_str(&heading("What would help", ""));
+    reason.fixes.iter().for_each(|fix| text.push_str(&bullet(fix)));
+    text
+}
+
+fn list(title: &str, lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let lines: String = lines.iter().map(|line| bullet(line)).collect();
+    format!("{}{lines}", heading(title, ""))
+}

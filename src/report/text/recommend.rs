@@ -1,0 +1,265 @@
+//! A recommendation as text: the builds worth naming first, then a table of all, then what misses and why.
+
+use super::head;
+use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, shorten, styled, wrap};
+use crate::report::number::{count, digits, limit, plain, time};
+use crate::report::recommend::{Build, Miss, Recommendation, Sought, Way};
+use crate::report::table::{grouped, table as rows};
+
+/// Rows of the table, at most; the rest are in the other formats.
+const ROWS: usize = 16;
+/// Systems told of a reason, at most.
+const NAMES: usize = 6;
+
+/// The whole answer.
+pub fn table(answer: &Recommendation) -> String {
+    join([
+        head(answer),
+        named(answer),
+        all(answer),
+        missed(&answer.missed),
+        assumed(&answer.sought),
+        looked(answer),
+    ])
+}
+
+pub(super) fn sought(sought: &Sought) -> String {
+    let context = grouped(sought.isl + sought.osl);
+    let cached = match sought.prefix {
+        0 => String::new(),
+        prefix => format!(" ({} of the prompt cached)", grouped(prefix)),
+    };
+    let mut text = format!(
+        "{} for {} at {} tok/s each or more, {context} tokens of context{cached}",
+        sought.model.as_deref().or(sought.hardware.as_deref()).unwrap_or("everything"),
+        count(sought.users, "user"),
+        plain(sought.target_tok_s)
+    );
+    if let Some(ttft) = sought.limits.ttft {
+        text.push_str(&format!("; TTFT ≤ {}", limit(ttft * 1e3)));
+    }
+    if let Some(usd) = sought.budget_usd {
+        text.push_str(&format!("; at most {} USD to buy", plain(usd)));
+    }
+    if let Some(usd) = sought.budget_usd_per_hour {
+        text.push_str(&format!("; at most {} USD/h", plain(usd)));
+    }
+    if let Some(watts) = sought.max_watts {
+        text.push_str(&format!("; at most {} W", plain(watts)));
+    }
+    match sought.prefer {
+        Some(Way::Buy) => text.push_str("; bought"),
+        Some(Way::Rent) => text.push_str("; rented"),
+        None => {}
+    }
+    text
+}
+
+fn head(answer: &Recommendation) -> String {
+    let verdict = match answer.minimum.as_ref().or(answer.cheapest.as_ref()) {
+        Some(build) => {
+            let hourly =
+                build.money.usd_per_hour.map_or(String::new(), |usd| format!(", {} USD/h", digits(usd)));
+            styled(GOOD, &format!("{}, {}{hourly}", build.name, build.each.weight_format))
+        }
+        None => match answer.builds.first() {
+            Some(build) => {
+                let why = build.because.as_deref().unwrap_or("no price is known of it");
+                let text = "NOTHING SERVES THIS within what may be spent";
+                let nearest = format!("; the cheapest that serves is {}: {why}", build.name);
+                format!("{}{nearest}", styled(BAD, text))
+            }
+            None => styled(BAD, "NOTHING SERVES THIS: no system of the catalogue keeps the limits"),
+        },
+    };
+    format!("{verdict}\n{}", wrap(&sought(&answer.sought), WIDTH, 0, 2))
+}
+
+fn named(answer: &Recommendation) -> String {
+    let mut text = String::new();
+    let same = |a: &Build, b: &Option<Build>| {
+        b.as_ref().is_some_and(|b| a.name == b.name && a.each.weight_format == b.each.weight_format)
+    };
+    if let Some(build) = &answer.minimum {
+        let also = if same(build, &answer.value) { ", and the best value" } else { "" };
+        text.push_str(&told(&format!("Minimum{also}"), build, None));
+    }
+    if let Some(build) = &answer.cheapest {
+        let also = if same(build, &answer.value) { ", and the best value" } else { "" };
+        let title = format!("Cheaper in {}{also}", build.each.weight_format);
+        text.push_str(&told(&title, build, answer.minimum.as_ref()));
+    }
+    if let Some(build) = &answer.value
+        && !same(build, &answer.minimum)
+        && !same(build, &answer.cheapest)
+    {
+        text.push_str(&told("Best value", build, answer.minimum.as_ref()));
+    }
+    for (at, build) in answer.tiers.iter().enumerate() {
+        let also = if same(build, &answer.value) { ", the best value" } else { "" };
+        text.push_str(&told(&format!("Step {}{also}", at + 1), build, answer.minimum.as_ref()));
+    }
+    text
+}
+
+/// A build in a few lines; against the minimum where there is one.
+fn told(title: &str, build: &Build, minimum: Option<&Build>) -> String {
+    let money = &build.money;
+    let mut text = heading(title, &build.name);
+    let each = if build.copies > 1 { "each: " } else { "" };
+    let quality = if build.keeps_quality { "" } else { " (below the checkpoint's quality)" };
+    text.push_str(&wrap(
+        &format!(
+            "{each}{} on {}, {} weights{quality}, {}",
+            head::plan(&build.each),
+            count(build.devices / build.copies, "device"),
+            build.each.weight_format,
+            build.runtime
+        ),
+        WIDTH,
+        2,
+        4,
+    ));
+    let between = build.each.intervals.as_ref().map_or(String::new(), |intervals| {
+        let pace = |ms: f64| digits(1e3 / ms);
+        format!(" ({} to {} four times in five)", pace(intervals.tpot_ms.p90), pace(intervals.tpot_ms.p10))
+    });
+    let ttft = build.each.metrics.as_ref().map_or(String::new(), |f| format!(", TTFT {}", time(f.ttft_ms)));
+    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W", digits(watts)));
+    text.push_str(&wrap(
+        &format!(
+            "{} tok/s per user{between}{ttft}, {} output tok/s{watts}; carries {} and {} tok/s at most",
+            digits(build.tok_s_per_user),
+            digits(build.output_tok_s),
+            count(build.most_users, "user"),
+            digits(build.most_output_tok_s)
+        ),
+        WIDTH,
+        2,
+        4,
+    ));
+    text.push_str(&wrap(&priced(build), WIDTH, 2, 4));
+    if let Some((minimum, hourly)) = minimum.and_then(|minimum| Some((minimum, minimum.money.usd_per_hour?)))
+    {
+        let ratio = |now: f64, then: f64| format!("x {}", digits(now / then));
+        let cost =
+            money.usd_per_hour.map_or(String::new(), |usd| format!(" for {} the cost", ratio(usd, hourly)));
+        text.push_str(&wrap(
+            &format!(
+                "against the minimum: {} the users, {} the pace{cost}",
+                ratio(build.most_users as f64, minimum.most_users as f64),
+                ratio(build.tok_s_per_user, minimum.tok_s_per_user)
+            ),
+            WIDTH,
+            2,
+            4,
+        ));
+    }
+    text
+}
+
+fn priced(build: &Build) -> String {
+    let money = &build.money;
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(usd) = money.buy_usd {
+        let what = if money.buy_covers_host { "" } else { " for the devices without their host" };
+        let energy = money.electricity_usd_per_hour;
+        let energy = energy.map_or(String::new(), |usd| format!(" and {} USD/h of electricity", digits(usd)));
+        parts.push(format!("buy {} USD{what}{energy}", digits(usd)));
+    }
+    if let Some(usd) = money.rent_usd_per_hour {
+        parts.push(format!("rent {} USD/h", digits(usd)));
+    }
+    let way = match money.way {
+        Some(Way::Buy) => "owned",
+        Some(Way::Rent) => "rented",
+        None => {
+            return format!(
+                "{}no price of that kind is known",
+                parts.join(", ") + if parts.is_empty() { "" } else { "; " }
+            );
+        }
+    };
+    let known = |usd: Option<f64>| usd.map_or_else(|| "unknown".to_string(), digits);
+    format!(
+        "{}; {way}: {} USD/h, {} a day, {} a month, {} per million output tokens ({} when full)",
+        parts.join(", "),
+        known(money.usd_per_hour),
+        known(money.usd_per_day),
+        known(money.usd_per_month),
+        known(money.usd_per_mtok),
+        known(money.usd_per_mtok_full)
+    )
+}
+
+fn all(answer: &Recommendation) -> String {
+    if answer.builds.is_empty() {
+        return String::new();
+    }
+    let header = ["build", "weights", "USD/h", "buy USD", "W", "tok/s/user", "users", "tok/s", "standing"];
+    let known = |figure: Option<f64>| figure.map_or_else(|| "-".to_string(), digits);
+    let row = |build: &Build| {
+        let because = build.because.as_ref().map_or(String::new(), |why| format!(" by {why}"));
+        let standing = if build.standing == "dominated" {
+            format!("dominated{because}")
+        } else {
+            build.standing.clone()
+        };
+        vec![
+            shorten(&build.name, 40),
+            build.each.weight_format.clone(),
+            known(build.money.usd_per_hour),
+            known(build.money.buy_usd),
+            known(build.watts),
+            digits(build.tok_s_per_user),
+            grouped(build.most_users),
+            digits(build.most_output_tok_s),
+            shorten(&standing, 48),
+        ]
+    };
+    let told: Vec<Vec<String>> = answer.builds.iter().take(ROWS).map(row).collect();
+    let rest = answer.builds.len().saturating_sub(ROWS);
+    let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
+    heading("Everything that serves", &more) + &indent(&rows(&header, &told), 2)
+}
+
+pub(super) fn missed(misses: &[Miss]) -> String {
+    if misses.is_empty() {
+        return String::new();
+    }
+    let mut kinds: Vec<&str> = misses.iter().map(|miss| miss.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut text =
+        heading("What does not serve", &format!("{} in --format json", count(misses.len() as u64, "reason")));
+    for kind in kinds {
+        let those: Vec<&Miss> = misses.iter().filter(|miss| miss.kind == kind).collect();
+        let names: Vec<&str> = those.iter().take(NAMES).map(|miss| miss.name.as_str()).collect();
+        let rest = those.len().saturating_sub(NAMES);
+        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        text.push_str(&bullet(&format!(
+            "{kind}: {}{rest}; e.g. {}",
+            names.join(", "),
+            shorten(&those[0].reason, 160)
+        )));
+    }
+    text
+}
+
+pub(super) fn assumed(sought: &Sought) -> String {
+    let lines = sought.assumed.iter().map(|line| bullet(line));
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { heading("Assumed", "nobody stated it") + &lines }
+}
+
+fn looked(answer: &Recommendation) -> String {
+    let looked = &answer.looked;
+    paragraph(&format!(
+        "{} looked at, {} serve; {}, {}, {} evaluated, the rest ruled out by bounds that tests check",
+        count(looked.systems, "system"),
+        grouped(looked.serve),
+        count(looked.searches, "search").replace("searchs", "searches"),
+        count(looked.candidates, "candidate"),
+        grouped(looked.evaluated)
+    ))
+}

@@ -1,0 +1,216 @@
+//! A mix of systems for a mix of traffic: how many of each, and which share of each length of request goes where.
+//!
+//! Knows rates and prices, not where they come from. Shares are continuous, numbers of systems whole.
+
+pub mod rates;
+
+use super::programme::reasons::{Reasons, reasons};
+use super::programme::solve::{Effort, Solved, solve};
+use super::programme::{Programme, SHARE, Sense};
+use crate::search::outcome::Status;
+
+/// Requests of like length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bucket {
+    /// What it is called.
+    pub name: String,
+    /// Which of the models it asks.
+    pub model: usize,
+    /// Requests a second.
+    pub rate: f64,
+    /// Output tokens of each.
+    pub osl: u64,
+}
+
+/// What may be had, at one price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Supply {
+    /// What it is called.
+    pub name: String,
+    /// How many there are; any number where none.
+    pub available: Option<u64>,
+}
+
+/// A system of a supply, running one model in one shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    /// What it is called.
+    pub name: String,
+    /// Which supply it is of.
+    pub supply: usize,
+    /// Which model it runs.
+    pub model: usize,
+    /// Dollars an hour.
+    pub usd_per_hour: f64,
+    /// Devices.
+    pub devices: u64,
+    /// Requests a second that it carries of each bucket, given that alone; none where it does not serve it.
+    pub rates: Vec<Option<f64>>,
+}
+
+/// What to make small or large.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Aim {
+    /// Least dollars an hour for all traffic.
+    #[default]
+    Cost,
+    /// Fewest devices for all traffic.
+    Devices,
+    /// Most output tokens of the traffic within the budget.
+    Throughput,
+}
+
+/// What must be kept besides the traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// Most dollars an hour.
+    pub usd_per_hour: Option<f64>,
+    /// Most devices.
+    pub devices: Option<u64>,
+    /// One system more of every kind in use than its load takes.
+    pub spare: bool,
+}
+
+/// Everything that is asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fleet {
+    /// Traffic.
+    pub buckets: Vec<Bucket>,
+    /// What may be had.
+    pub supplies: Vec<Supply>,
+    /// What it may run.
+    pub kinds: Vec<Kind>,
+}
+
+/// A share of a bucket on a kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    /// The bucket.
+    pub bucket: usize,
+    /// The kind.
+    pub kind: usize,
+    /// How much of the bucket.
+    pub share: f64,
+}
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub struct Mix {
+    /// Systems of each kind, in order.
+    pub counts: Vec<u64>,
+    /// Where the traffic goes.
+    pub parts: Vec<Part>,
+    /// What is certified.
+    pub solved: Solved,
+    /// Columns and rows of the programme.
+    pub size: (u64, u64),
+    /// Why there is none, where there is none.
+    pub reasons: Option<Reasons>,
+}
+
+/// Thousandths of a dollar, in which money is counted.
+pub const MILLS: f64 = 1000.0;
+/// Largest coefficient of a row of loads.
+const FINEST: f64 = 1_000_000.0;
+/// Most systems of one kind.
+const MOST: i64 = 100_000;
+
+/// Where the columns of a fleet's programme stand.
+struct Columns {
+    counts: Vec<usize>,
+    shares: Vec<(usize, usize, usize)>,
+}
+
+/// The mix of `fleet` that is best for `aim` within `bounds`.
+pub fn mix(fleet: &Fleet, aim: Aim, bounds: &Bounds, effort: &Effort) -> Mix {
+    let (programme, columns) = state(fleet, aim, bounds);
+    let solved = solve(&programme, effort);
+    let size = (programme.columns.len() as u64, programme.rows.len() as u64);
+    let why = (solved.status == Status::Infeasible).then(|| reasons(&programme, effort));
+    let values = solved.values.clone();
+    let counts = columns.counts.iter().map(|at| values.as_ref().map_or(0, |values| values[*at] as u64));
+    let parts = columns.shares.iter().filter_map(|&(bucket, kind, at)| {
+        let share = values.as_ref()?[at] as f64 / SHARE as f64;
+        (share > 0.0).then_some(Part { bucket, kind, share })
+    });
+    Mix { counts: counts.collect(), parts: parts.collect(), solved, size, reasons: why }
+}
+
+/// The programme: systems of each kind are whole, shares of each bucket on each kind that serves it are not.
+fn state(fleet: &Fleet, aim: Aim, bounds: &Bounds) -> (Programme, Columns) {
+    let Fleet { buckets, supplies, kinds } = fleet;
+    let mut programme = Programme::default();
+    let mut columns = Columns { counts: vec![], shares: vec![] };
+    let mills = |kind: &Kind| (kind.usd_per_hour * MILLS).ceil() as i64;
+    let load = |bucket: usize, kind: &Kind| {
+        let serves = kind.model == buckets[bucket].model;
+        kind.rates[bucket].filter(|rate| serves && *rate > 0.0).map(|rate| buckets[bucket].rate / rate)
+    };
+    let tokens = |bucket: &Bucket| bucket.rate * bucket.osl as f64;
+    let largest = buckets.iter().map(tokens).fold(0.0, f64::max);
+    let mut terms_of: Vec<Vec<(usize, i64)>> = vec![vec![]; buckets.len()];
+    for (index, kind) in kinds.iter().enumerate() {
+        let loads: Vec<(usize, f64)> =
+            (0..buckets.len()).filter_map(|bucket| Some((bucket, load(bucket, kind)?))).collect();
+        let all: f64 = loads.iter().map(|(_, load)| load).sum();
+        let spare = i64::from(bounds.spare);
+        let most = (all.ceil() as i64 + spare).clamp(0, MOST);
+        let cost = match aim {
+            Aim::Cost => mills(kind),
+            Aim::Devices => kind.devices as i64,
+            Aim::Throughput => 0,
+        };
+        let count = programme.whole(kind.name.clone(), (0, most), cost);
+        columns.counts.push(count);
+        // As fine as the largest load allows, rounded up: a fleet is never called too small for its load.
+        let fine = FINEST / loads.iter().map(|(_, load)| *load).fold(1.0, f64::max).ceil();
+        let mut row = vec![(count, -(fine as i64))];
+        for (bucket, load) in loads {
+            let worth = match aim {
+                Aim::Throughput => -((tokens(&buckets[bucket]) / largest * FINEST).round() as i64),
+                Aim::Cost | Aim::Devices => 0,
+            };
+            let share = programme.share(format!("{} on {}", buckets[bucket].name, kind.name), worth);
+            row.push((share, (load * fine.floor()).ceil() as i64));
+            terms_of[bucket].push((share, 1));
+            columns.shares.push((bucket, index, share));
+        }
+        if bounds.spare {
+            let used = programme.whole(format!("{} in use", kind.name), (0, 1), 0);
+            row.push((used, fine as i64));
+            programme.row(
+                (format!("use of {}", kind.name), ""),
+                vec![(count, 1), (used, -most)],
+                Sense::AtMost,
+                0,
+            );
+        }
+        programme.row((format!("load of {}", kind.name), ""), row, Sense::AtMost, 0);
+    }
+    let sense = if aim == Aim::Throughput { Sense::AtMost } else { Sense::Equal };
+    for (bucket, terms) in buckets.iter().zip(terms_of) {
+        programme.row((format!("traffic {}", bucket.name), "traffic"), terms, sense, 1);
+    }
+    for (index, supply) in supplies.iter().enumerate() {
+        let Some(there) = supply.available else { continue };
+        let of = kinds.iter().zip(&columns.counts).filter(|(kind, _)| kind.supply == index);
+        let terms: Vec<(usize, i64)> = of.map(|(_, count)| (*count, 1)).collect();
+        let name = format!("available {}", supply.name);
+        programme.row((name.clone(), name), terms, Sense::AtMost, (there as i64).min(MOST));
+    }
+    let all = |factor: &dyn Fn(&Kind) -> i64| -> Vec<(usize, i64)> {
+        kinds.iter().zip(&columns.counts).map(|(kind, count)| (*count, factor(kind))).collect()
+    };
+    if let Some(usd) = bounds.usd_per_hour {
+        let bound = (usd * MILLS).floor() as i64;
+        programme.row(("USD per hour", "budget"), all(&|kind| mills(kind)), Sense::AtMost, bound);
+    }
+    if let Some(devices) = bounds.devices {
+        let terms = all(&|kind| kind.devices as i64);
+        programme.row(("devices", "devices"), terms, Sense::AtMost, devices as i64);
+    }
+    (programme, columns)
+}

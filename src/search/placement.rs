@@ -1,0 +1,186 @@
+//! Unlike devices: which of them hold which layers in which order, proved best by exact dynamic programmes.
+//!
+//! Knows layers, members and links as integers; [`price`] alone knows what they stand for.
+
+pub mod apart;
+pub mod baseline;
+pub mod bound;
+pub mod chain;
+pub mod groups;
+pub mod path;
+pub mod peak;
+pub mod price;
+pub mod solve;
+pub mod sum;
+
+use baseline::Rule;
+use chain::{Chain, Stage};
+use groups::Groups;
+use peak::Peak;
+use sum::Sum;
+
+/// Rows that a programme may have: 2^15 sets of 16 members, for each that is in front, with room to spare.
+const MOST_ROWS: usize = 1 << 21;
+
+/// What was found, and how it was proved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// First to last.
+    pub stages: Vec<Stage>,
+    /// Ticks, by the objective.
+    pub ticks: u64,
+    /// No placement takes less, by the programme.
+    pub bound: u64,
+    /// Nor less than this, by an argument that leaves out order and links.
+    pub cheap_bound: u64,
+    /// States that the programme looked at.
+    pub states: u64,
+    /// Kinds of members that are not interchangeable.
+    pub kinds: usize,
+}
+
+/// Why there is no placement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A layer fits on no member, even alone.
+    LayerTooLarge {
+        /// The layer.
+        layer: usize,
+        /// The member with the most room.
+        member: usize,
+        /// Pages that it lacks.
+        short: u64,
+    },
+    /// All members together hold too little.
+    Memory {
+        /// Pages that the layers and ends take at least.
+        needed: u64,
+        /// Pages that members have for them.
+        available: u64,
+    },
+    /// The memory would suffice, but not in whole layers.
+    WholeLayers {
+        /// Layers that can be held at most, from the last one on, where they can be counted.
+        held: Option<usize>,
+    },
+    /// Members that could hold the model together are not joined.
+    Disconnected {
+        /// Members that nobody else reaches.
+        parts: usize,
+    },
+    /// More unlike members than the programme has room for.
+    TooMany {
+        /// Unlike kinds of members.
+        kinds: usize,
+    },
+    /// More layers than the programme for the slowest stage has room for.
+    TooDeep {
+        /// Layers there are.
+        layers: usize,
+    },
+}
+
+/// The kinds and states of `chain`.
+///
+/// # Errors
+/// There are more than the programme has room for.
+pub fn groups(chain: &Chain) -> Result<Groups, Refusal> {
+    Groups::new(chain, MOST_ROWS).ok_or_else(|| {
+        let mut kinds = chain.kinds();
+        kinds.sort_unstable();
+        kinds.dedup();
+        Refusal::TooMany { kinds: kinds.len() }
+    })
+}
+
+/// The least sum of stage times.
+///
+/// # Errors
+/// Nothing fits, and why.
+pub fn least_sum(chain: &Chain) -> Result<Placement, Refusal> {
+    let groups = groups(chain)?;
+    let bound = known(chain).iter().filter_map(|stages| chain.sum(stages).ok()).min();
+    let programme = Sum::new(chain, &groups, bound.unwrap_or(u64::MAX));
+    let (ticks, state) = programme.least().ok_or_else(|| refusal(chain, &groups))?;
+    Ok(Placement {
+        stages: programme.stages(state),
+        ticks,
+        bound: ticks,
+        cheap_bound: bound::sum(chain),
+        states: programme.looked,
+        kinds: groups.kinds().len(),
+    })
+}
+
+/// The fastest slowest stage of exactly `stages` stages; `None` where none is below `below`.
+///
+/// # Errors
+/// There are more unlike members than the programme has room for.
+pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Result<Option<Placement>, Refusal> {
+    let groups = groups(chain)?;
+    if chain.layers > peak::MOST_LAYERS {
+        return Err(Refusal::TooDeep { layers: chain.layers });
+    }
+    let mut programme = Peak::new(chain, &groups);
+    let found = programme.least(stages, below);
+    let states = programme.looked;
+    Ok(found.map(|(ticks, stages)| Placement {
+        stages,
+        ticks,
+        bound: ticks,
+        cheap_bound: bound::slowest(chain, None),
+        states,
+        kinds: groups.kinds().len(),
+    }))
+}
+
+/// Placements that need no search: a bound to begin with.
+fn known(chain: &Chain) -> Vec<Vec<Stage>> {
+    let alone = (0..chain.members.len()).map(|member| vec![Stage { member, from: 0, to: chain.layers }]);
+    let rules = [Rule::Fewest, Rule::BackToFront];
+    let split = rules.into_iter().flat_map(|rule| baseline::placements(chain, rule));
+    alone.chain(split).chain(baseline::fastest_first(chain)).collect()
+}
+
+/// Why nothing fits.
+pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
+    let holds = |member: usize, layer: usize| {
+        let held = &chain.members[member];
+        let (all, _) = held.pages(chain.layers, layer, layer + 1);
+        let room = held.usable + held.spill.map_or(0, |spill| spill.pages);
+        all.saturating_sub(room)
+    };
+    for layer in 0..chain.layers {
+        let short = (0..chain.members.len()).map(|member| (holds(member, layer), member)).min();
+        if let Some((short, member)) = short.filter(|(short, _)| *short > 0) {
+            return Refusal::LayerTooLarge { layer, member, short };
+        }
+    }
+    let members = &chain.members;
+    let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
+    let layers: u64 = (0..chain.layers).map(|layer| least(&|k| members[k].layers[layer].pages)).sum();
+    let needed = layers + least(&|k| members[k].first.pages) + least(&|k| members[k].last.pages);
+    let room = |member: &chain::Member| {
+        member.usable.saturating_sub(member.base) + member.spill.map_or(0, |spill| spill.pages)
+    };
+    let available: u64 = members.iter().map(room).sum();
+    if needed > available {
+        return Refusal::Memory { needed, available };
+    }
+    let joined = chain
+        .links
+        .iter()
+        .enumerate()
+        .filter(|(from, row)| row.iter().enumerate().any(|(to, link)| to != *from && link.is_some()));
+    let alone = members.len() - joined.count();
+    let parted = chain
+        .links
+        .iter()
+        .enumerate()
+        .any(|(from, row)| row.iter().enumerate().any(|(to, link)| to != from && link.is_none()));
+    if parted {
+        return Refusal::Disconnected { parts: alone.max(2) };
+    }
+    let countable = chain.layers <= peak::MOST_LAYERS;
+    Refusal::WholeLayers { held: countable.then(|| Peak::new(chain, groups).held()) }
+}

@@ -1,0 +1,111 @@
+//! Splits that others make, under our own cost: what an optimum must never be worse than.
+//!
+//! Knows only memory, as they do.
+
+use super::chain::{Chain, Stage};
+
+/// A rule that splits layers without a model of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Layers in proportion to free memory, largest remainders first, one at least, on the fewest members
+    /// whose memory suffices: exo (`placement_utils.py`, <https://github.com/exo-explore/exo>).
+    Fewest,
+    /// The same on all members: `--tensor-split` of llama.cpp as it is by default.
+    All,
+    /// Members filled one after another from the last to the first: `--fit` of llama.cpp
+    /// (`common/fit.cpp`, <https://github.com/ggml-org/llama.cpp>).
+    BackToFront,
+}
+
+fn free(chain: &Chain, member: usize) -> u64 {
+    chain.members[member].usable.saturating_sub(chain.members[member].base)
+}
+
+/// Layers of each of `order`.
+fn proportional(chain: &Chain, order: &[usize]) -> Option<Vec<usize>> {
+    let layers = chain.layers;
+    let total: u64 = order.iter().map(|&member| free(chain, member)).sum();
+    if total == 0 || order.len() > layers {
+        return None;
+    }
+    let share = |&member: &usize| u128::from(free(chain, member)) * layers as u128;
+    let mut counts: Vec<usize> =
+        order.iter().map(|member| (share(member) / u128::from(total)) as usize).collect();
+    let mut by_rest: Vec<usize> = (0..order.len()).collect();
+    by_rest.sort_by_key(|&at| (std::cmp::Reverse(share(&order[at]) % u128::from(total)), at));
+    let missing = layers - counts.iter().sum::<usize>();
+    by_rest.iter().take(missing).for_each(|&at| counts[at] += 1);
+    // Whoever got none takes one of whoever has most.
+    while let Some(none) = counts.iter().position(|count| *count == 0) {
+        let most = (0..counts.len()).max_by_key(|&at| counts[at])?;
+        counts[most] -= 1;
+        counts[none] += 1;
+    }
+    Some(counts)
+}
+
+fn stages(order: &[usize], counts: &[usize]) -> Vec<Stage> {
+    let mut from = 0;
+    let held = order.iter().zip(counts).filter(|(_, count)| **count > 0);
+    held.map(|(&member, &count)| {
+        from += count;
+        Stage { member, from: from - count, to: from }
+    })
+    .collect()
+}
+
+/// The placements that `rule` makes, members in the order they are listed in.
+pub fn placements(chain: &Chain, rule: Rule) -> Vec<Vec<Stage>> {
+    let all: Vec<usize> = (0..chain.members.len()).collect();
+    match rule {
+        Rule::All => proportional(chain, &all).map(|counts| stages(&all, &counts)).into_iter().collect(),
+        Rule::Fewest => {
+            let mut largest = all.clone();
+            largest.sort_by_key(|&member| (std::cmp::Reverse(free(chain, member)), member));
+            let some = (1..=all.len()).map(|count| {
+                let mut some = largest[..count].to_vec();
+                some.sort_unstable();
+                some
+            });
+            some.filter_map(|order| Some(stages(&order, &proportional(chain, &order)?))).collect()
+        }
+        Rule::BackToFront => {
+            let mut counts = vec![0; all.len()];
+            let mut to = chain.layers;
+            for member in all.iter().rev().copied() {
+                let held = &chain.members[member];
+                let fits = |from: &usize| held.pages(chain.layers, *from, to).0 <= held.usable;
+                let from = (0..to).find(fits).unwrap_or(to);
+                counts[member] = to - from;
+                to = from;
+            }
+            if to == 0 { vec![stages(&all, &counts)] } else { vec![] }
+        }
+    }
+}
+
+/// Members filled one after another, the fastest first: no rule of others', but a bound that is soon known.
+pub fn fastest_first(chain: &Chain) -> Option<Vec<Stage>> {
+    let mut order: Vec<usize> = (0..chain.members.len()).collect();
+    order.sort_by_key(|&member| {
+        (chain.members[member].layers.iter().map(|layer| layer.ticks).sum::<u64>(), member)
+    });
+    let (mut from, mut stages) = (0, Vec::new());
+    for member in order {
+        let held = &chain.members[member];
+        let fits = |to: &usize| held.pages(chain.layers, from, *to).0 <= held.usable;
+        if let Some(to) = (from + 1..=chain.layers).rev().find(fits) {
+            stages.push(Stage { member, from, to });
+            from = to;
+        }
+        if from == chain.layers {
+            return Some(stages);
+        }
+    }
+    None
+}
+
+/// The split of `rule` that holds on the fewest members, and what it costs by `cost`.
+pub fn held(chain: &Chain, rule: Rule, cost: impl Fn(&[Stage]) -> Option<u64>) -> Option<(u64, Vec<Stage>)> {
+    placements(chain, rule).into_iter().find_map(|stages| Some((cost(&stages)?, stages)))
+}

@@ -1,0 +1,71 @@
+//! Bounds that owe nothing to the programmes: order and links left out, layers handed to whoever is fastest.
+
+use super::chain::{Chain, Hosts};
+
+/// Most layers that a member can hold with no segment above `most` ticks.
+pub fn room(chain: &Chain, member: usize, most: u64) -> usize {
+    let holds = |from: usize, to: usize| {
+        let ticks = chain.members[member].ticks(chain.layers, from, to, Hosts::Each);
+        ticks.is_some_and(|ticks| ticks <= most)
+    };
+    // Both ends move forward only: a segment that is too long stays so.
+    let (mut from, mut longest) = (0, 0);
+    for to in 1..=chain.layers {
+        while from < to && !holds(from, to) {
+            from += 1;
+        }
+        longest = longest.max(to - from);
+    }
+    longest
+}
+
+/// Ticks that the first so many layers take at least, with the embedding and the preparation of the step.
+pub fn before(chain: &Chain) -> Vec<u64> {
+    let members = &chain.members;
+    let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
+    let cheapest =
+        |member: usize| members[member].layers.iter().map(|layer| layer.ticks).min().unwrap_or_default();
+    let mut fastest: Vec<(u64, usize)> =
+        (0..members.len()).map(|member| (cheapest(member), room(chain, member, u64::MAX))).collect();
+    fastest.sort_unstable();
+    let mut slots = fastest.into_iter().flat_map(|(ticks, room)| std::iter::repeat_n(ticks, room));
+    let begun = least(&|k| members[k].first.ticks + members[k].host);
+    let (mut handed, mut each) = (begun, begun);
+    // What begins with the first layer has its embedding in it already.
+    let mut before = vec![0];
+    for layer in 0..chain.layers {
+        // Whoever is fastest has no room for all; and layers are unlike, each on whoever is fastest at it.
+        handed += slots.next().unwrap_or_default();
+        each += least(&|k| members[k].layers[layer].ticks);
+        before.push(handed.max(each));
+    }
+    before
+}
+
+/// Ticks that no placement's sum is below.
+pub fn sum(chain: &Chain) -> u64 {
+    let least = chain.members.iter().map(|member| member.last.ticks).min();
+    before(chain)[chain.layers] + least.unwrap_or_default()
+}
+
+/// Ticks that the slowest stage of no placement on `stages` members, or on any, is below: under less, they hold
+/// too few layers however they are chosen.
+pub fn slowest(chain: &Chain, stages: Option<usize>) -> u64 {
+    let holds = |most: u64| {
+        let mut rooms: Vec<usize> =
+            (0..chain.members.len()).map(|member| room(chain, member, most)).collect();
+        rooms.sort_unstable_by(|a, b| b.cmp(a));
+        rooms.into_iter().take(stages.unwrap_or(usize::MAX)).sum::<usize>() >= chain.layers
+    };
+    let one = |member: usize| {
+        let held = &chain.members[member];
+        let work: u64 = held.layers.iter().map(|layer| layer.ticks).sum();
+        held.host + held.first.ticks + held.last.ticks + work
+    };
+    let (mut low, mut high) = (0, (0..chain.members.len()).map(one).max().unwrap_or_default());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    low
+}

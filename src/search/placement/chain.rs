@@ -1,0 +1,183 @@
+//! The placement problem in integers: layers in a row, members that hold segments of them, links between members.
+//!
+//! Knows neither seconds nor bytes: times are ticks, memory is pages, both fixed by whoever prices them.
+
+/// Time and memory of something, in ticks and pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Ticks.
+    pub ticks: u64,
+    /// Pages.
+    pub pages: u64,
+}
+
+/// Memory beside a member's own: what does not fit is read from there at every step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spill {
+    /// Pages that it holds.
+    pub pages: u64,
+    /// Ticks to read one of them.
+    pub ticks_per_page: u64,
+    /// Ticks to read one of experts, of which a step needs only some.
+    pub ticks_per_expert_page: u64,
+}
+
+/// What may hold a segment: a device, or like devices that share each layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Each layer.
+    pub layers: Vec<Part>,
+    /// Pages of each layer that are routed experts.
+    pub experts: Vec<u64>,
+    /// What the first segment holds besides: the embedding.
+    pub first: Part,
+    /// What the last segment holds besides: the head.
+    pub last: Part,
+    /// Pages more of the head where it is not beside the embedding whose weights it shares.
+    pub copy: u64,
+    /// Ticks to prepare a step.
+    pub host: u64,
+    /// Pages that any segment takes.
+    pub base: u64,
+    /// Pages there are.
+    pub usable: u64,
+    /// Where what does not fit may lie.
+    pub spill: Option<Spill>,
+}
+
+/// Whether a step is prepared once for all segments, or the segments' times are told one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    /// The first segment's member prepares the step for all.
+    Once,
+    /// Every segment's own.
+    Each,
+}
+
+/// Members, links and layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Layers there are.
+    pub layers: usize,
+    /// Who may hold them.
+    pub members: Vec<Member>,
+    /// Ticks from one member to another; `None` where no path leads.
+    pub links: Vec<Vec<Option<u64>>>,
+}
+
+/// A segment in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stage {
+    /// Index of the member.
+    pub member: usize,
+    /// First layer.
+    pub from: usize,
+    /// First layer of the next.
+    pub to: usize,
+}
+
+/// Why a segment cannot be held, or a placement cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// Index of the member.
+    pub member: usize,
+    /// Pages that it lacks.
+    pub pages: u64,
+}
+
+impl Member {
+    /// Pages of the segment, `(all, experts)`.
+    pub fn pages(&self, layers: usize, from: usize, to: usize) -> (u64, u64) {
+        let all: u64 = self.layers[from..to].iter().map(|layer| layer.pages).sum();
+        let experts = self.experts[from..to].iter().sum();
+        (self.base + all + self.ends(layers, from, to).pages, experts)
+    }
+
+    /// Embedding and head, where the segment has them.
+    fn ends(&self, layers: usize, from: usize, to: usize) -> Part {
+        let mut ends = Part::default();
+        if from == 0 {
+            ends.ticks += self.first.ticks;
+            ends.pages += self.first.pages;
+        }
+        if to == layers {
+            ends.ticks += self.last.ticks;
+            ends.pages += self.last.pages + if from == 0 { 0 } else { self.copy };
+        }
+        ends
+    }
+
+    /// Ticks to read what of `all` pages does not fit; `None` where it fits nowhere.
+    fn spilled(&self, all: u64, experts: u64) -> Option<u64> {
+        let over = all.saturating_sub(self.usable);
+        if over == 0 {
+            return Some(0);
+        }
+        let spill = self.spill.filter(|spill| over <= spill.pages && over <= all - self.base)?;
+        // Experts first: of them a step reads only those that are chosen.
+        let cheap = over.min(experts);
+        Some(cheap * spill.ticks_per_expert_page + (over - cheap) * spill.ticks_per_page)
+    }
+
+    /// Ticks of the segment without its way onward; `None` where it does not fit.
+    pub fn ticks(&self, layers: usize, from: usize, to: usize, hosts: Hosts) -> Option<u64> {
+        let (all, experts) = self.pages(layers, from, to);
+        let streamed = self.spilled(all, experts)?;
+        let work: u64 = self.layers[from..to].iter().map(|layer| layer.ticks).sum();
+        let host = if hosts == Hosts::Each || from == 0 { self.host } else { 0 };
+        Some(host + work + self.ends(layers, from, to).ticks + streamed)
+    }
+}
+
+impl Chain {
+    /// Ticks of each stage with its way to the next.
+    ///
+    /// # Errors
+    /// The first member that cannot hold its segment; no page lacks where no path leads onward.
+    pub fn stages(&self, stages: &[Stage], hosts: Hosts) -> Result<Vec<u64>, Short> {
+        let one = |(at, stage): (usize, &Stage)| {
+            let member = &self.members[stage.member];
+            let ticks = member.ticks(self.layers, stage.from, stage.to, hosts).ok_or_else(|| {
+                let (all, _) = member.pages(self.layers, stage.from, stage.to);
+                Short { member: stage.member, pages: all.saturating_sub(member.usable) }
+            })?;
+            let onward = match stages.get(at + 1) {
+                Some(next) => {
+                    self.links[stage.member][next.member].ok_or(Short { member: stage.member, pages: 0 })?
+                }
+                None => 0,
+            };
+            Ok(ticks + onward)
+        };
+        stages.iter().enumerate().map(one).collect()
+    }
+
+    /// Ticks of one token's way through all stages.
+    ///
+    /// # Errors
+    /// As [`Chain::stages`].
+    pub fn sum(&self, stages: &[Stage]) -> Result<u64, Short> {
+        Ok(self.stages(stages, Hosts::Once)?.iter().sum())
+    }
+
+    /// Ticks of the slowest stage.
+    ///
+    /// # Errors
+    /// As [`Chain::stages`].
+    pub fn slowest(&self, stages: &[Stage]) -> Result<u64, Short> {
+        Ok(self.stages(stages, Hosts::Each)?.into_iter().max().unwrap_or_default())
+    }
+
+    /// Which members are interchangeable: for each, the first like it.
+    pub fn kinds(&self) -> Vec<usize> {
+        let like = |a: usize, b: usize| {
+            self.members[a] == self.members[b]
+                && self.links[a][b] == self.links[b][a]
+                && (0..self.members.len()).filter(|other| ![a, b].contains(other)).all(|other| {
+                    self.links[a][other] == self.links[b][other]
+                        && self.links[other][a] == self.links[other][b]
+                })
+        };
+        (0..self.members.len()).map(|a| (0..a).find(|&b| like(a, b)).unwrap_or(a)).collect()
+    }
+}

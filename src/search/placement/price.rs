@@ -1,0 +1,342 @@
+//! What each member takes for each layer, read from the formulas of `serving` and `cost`, in whole ticks and pages.
+//!
+//! Knows no order and no cut: those are for the programmes.
+
+use super::chain::{Chain, Member, Part, Spill};
+use super::path::paths;
+use crate::cost::batch::Batch;
+use crate::cost::machine::{Link, Machine};
+use crate::cost::memory::weights;
+use crate::graph::model::ModelGraph;
+use crate::graph::tensor::Role;
+use crate::plan::collective::{Collective, Kind, Tokens};
+use crate::plan::group::{Group, TierShape};
+use crate::plan::parallel::{ParallelPlan, Phase};
+use crate::quantity::datum::Datum;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Plain;
+use crate::quantity::unit::BYTE;
+use crate::serving::instance::{Instance, StageKind};
+use crate::serving::residency::stage_footprint;
+use crate::serving::round::{decode_batch, offloaded, prefill, touched};
+use crate::serving::step::{StepTime, batch, step};
+use crate::serving::terms::{Lengths, Stated, Terms};
+use crate::spec::cluster::Topology;
+
+/// Bytes of a page: what does not fit is told in whole ones.
+pub const PAGE: f64 = 65536.0;
+
+/// Ticks that are added exactly.
+const MOST_TICKS: f64 = (1_u64 << 52) as f64;
+
+/// A device, or like devices that share each layer, as one member of a placement.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// What it is called.
+    pub name: String,
+    /// Devices of it.
+    pub devices: u64,
+    /// The device as its runtime drives it.
+    pub machine: Machine<Datum>,
+    /// How its devices share a layer.
+    pub plan: ParallelPlan,
+    /// Rate of each device's link to host memory.
+    pub host_link: Option<Datum>,
+    /// Bytes of host memory for each of its devices.
+    pub host_memory: Option<f64>,
+}
+
+/// One direction of a link between neighbours; a hub is a neighbour that holds nothing.
+#[derive(Clone, Debug)]
+pub struct Hop {
+    /// Index of the member, or beyond the members of a hub.
+    pub from: usize,
+    /// The same.
+    pub to: usize,
+    /// The link.
+    pub link: Link<Datum>,
+}
+
+/// Everything that is asked of a placement.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The model.
+    pub graph: ModelGraph,
+    /// Who may hold its layers.
+    pub offers: Vec<Offer>,
+    /// Links between them.
+    pub hops: Vec<Hop>,
+    /// Lengths of a request.
+    pub lengths: Lengths,
+    /// Requests in flight.
+    pub concurrency: u64,
+}
+
+/// What a placement's time is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A decode step of so many sequences.
+    Token(u64),
+    /// A prompt; its members hold no more than its cache.
+    Prompt,
+    /// A prompt and the answer to it.
+    Request,
+}
+
+impl Work {
+    /// How often a prompt and a decode step come in it, and of how many sequences.
+    fn times(self, lengths: Lengths) -> (f64, f64, u64) {
+        match self {
+            Work::Token(sequences) => (0.0, 1.0, sequences),
+            Work::Prompt => (1.0, 0.0, 1),
+            Work::Request => (1.0, lengths.osl as f64 - 1.0, 1),
+        }
+    }
+}
+
+/// A member laid out, ready to be priced.
+pub(super) struct Stand {
+    pub(super) instance: Instance,
+    pub(super) machine: Machine<Qty<f64>>,
+    pub(super) terms: Terms<Qty<f64>>,
+}
+
+/// All members laid out.
+pub struct Prices<'a> {
+    pub(super) question: &'a Question,
+    pub(super) stands: Vec<Stand>,
+}
+
+/// A chain and how long its tick is.
+#[derive(Clone, Debug)]
+pub struct Priced {
+    /// The chain.
+    pub chain: Chain,
+    /// Seconds of a tick.
+    pub tick: f64,
+}
+
+impl Priced {
+    /// Seconds of so many ticks.
+    pub fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.tick
+    }
+}
+
+fn pages(bytes: f64) -> u64 {
+    (bytes / PAGE).ceil().max(0.0) as u64
+}
+
+/// A stage that holds nothing.
+fn empty(graph: &ModelGraph) -> StageKind {
+    StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 }
+}
+
+impl Stand {
+    fn new(question: &Question, offer: &Offer) -> Stand {
+        let shapes = &offer.machine.shapes;
+        let layers = question.graph.layer_block.len() as u32;
+        let stated =
+            Stated { lengths: question.lengths, draw: None, bill: None, host_link: offer.host_link.clone() };
+        Stand {
+            instance: Instance::new(&question.graph, offer.plan, vec![layers], shapes),
+            machine: offer.machine.read(&Plain),
+            terms: stated.read(&Plain),
+        }
+    }
+
+    fn of(&self, kind: StageKind) -> Instance {
+        Instance { kinds: vec![kind], ..self.instance.clone() }
+    }
+
+    /// The load of a step in `phase`.
+    pub(super) fn load(&self, phase: Phase, sequences: u64) -> Batch<Qty<f64>> {
+        match phase {
+            Phase::Decode => decode_batch(&Plain, &self.instance, &self.terms, Qty::from(sequences as f64)),
+            Phase::Prefill => {
+                let new = self.terms.isl - self.terms.prefix;
+                batch(&Plain, &self.instance, phase, Qty::from(1.0), new, self.terms.prefix)
+            }
+        }
+    }
+
+    fn step(&self, phase: Phase, kind: StageKind, sequences: u64) -> StepTime<Qty<f64>> {
+        let instance = self.of(kind);
+        match phase {
+            Phase::Prefill => prefill(&Plain, &instance, &self.machine, &self.terms, &mut ()),
+            Phase::Decode => {
+                let load = self.load(phase, sequences);
+                step(&Plain, &instance, phase, &load, &self.machine, &mut ())
+            }
+        }
+    }
+
+    /// Seconds of a stage in `phase`, the preparation of the step included.
+    pub fn seconds(&self, phase: Phase, kind: StageKind, sequences: u64) -> f64 {
+        self.step(phase, kind, sequences).total.value()
+    }
+
+    /// Bytes of a stage with `sequences` in flight.
+    pub fn bytes(&self, phase: Phase, kind: &StageKind, sequences: u64) -> (f64, f64) {
+        let tokens = match phase {
+            Phase::Prefill => self.terms.isl,
+            Phase::Decode => self.terms.isl + self.terms.osl,
+        };
+        let load = (Qty::from(sequences as f64), tokens);
+        let held = stage_footprint(&Plain, &self.instance, phase, kind, load, &self.machine);
+        (held.total.value(), held.usable.value())
+    }
+
+    /// Seconds to read a page from host memory, where there is a link to it.
+    fn page(&self, kind: StageKind) -> Option<f64> {
+        self.terms.host_link?;
+        let none = self.step(Phase::Decode, kind, 1);
+        let one = Some(Qty::literal(PAGE * BYTE));
+        let read = offloaded(&Plain, &self.instance, none, &self.terms, one);
+        Some(read.total.value() - none.total.value())
+    }
+
+    /// Bytes of the experts of a layer of `block`.
+    fn experts(&self, block: usize) -> f64 {
+        let elements = self.instance.decode.blocks[block].weights[Role::Expert as usize] as f64;
+        let quantised = self.machine.quantised[Role::Expert as usize];
+        let (yes, no) = if quantised { (elements, 0.0) } else { (0.0, elements) };
+        weights(Qty::from(yes), Qty::from(no), &self.machine.chip).value()
+    }
+}
+
+impl<'a> Prices<'a> {
+    /// Lays every member out.
+    pub fn new(question: &'a Question) -> Prices<'a> {
+        let stands = question.offers.iter().map(|offer| Stand::new(question, offer)).collect();
+        Prices { question, stands }
+    }
+
+    /// Members and links priced for `work`.
+    pub fn chain(&self, work: Work) -> Priced {
+        let (prompts, steps, sequences) = work.times(self.question.lengths);
+        let links = self.links(prompts, steps, sequences);
+        let longest: f64 = self.stands.iter().map(|stand| stand.all(prompts, steps, sequences)).sum();
+        let farthest = links.iter().map(|(_, _, seconds)| seconds).sum::<f64>();
+        // A picosecond is far below what any formula knows; whole days need longer ticks.
+        let tick = if (longest + farthest) * 1e12 < MOST_TICKS { 1e-12 } else { 1e-6 };
+        let ticks = |seconds: f64| (seconds / tick).round() as u64;
+        let hops: Vec<_> = links.iter().map(|&(from, to, time)| (from, to, ticks(time))).collect();
+        let members: Vec<Member> = (0..self.stands.len()).map(|at| self.member(at, work, &ticks)).collect();
+        let nodes = hops.iter().map(|hop| hop.0.max(hop.1) + 1).max().unwrap_or(0).max(members.len());
+        let mut links = paths(nodes, &hops);
+        links.truncate(members.len());
+        links.iter_mut().for_each(|row| row.truncate(members.len()));
+        let layers = self.question.graph.layer_block.len();
+        Priced { chain: Chain { layers, members, links }, tick }
+    }
+
+    fn member(&self, at: usize, work: Work, ticks: &dyn Fn(f64) -> u64) -> Member {
+        let (stand, graph) = (&self.stands[at], &self.question.graph);
+        let (prompts, steps, sequences) = work.times(self.question.lengths);
+        let (phase, held) = match work {
+            Work::Prompt => (Phase::Prefill, 1),
+            Work::Token(_) | Work::Request => (Phase::Decode, self.question.concurrency),
+        };
+        let none = empty(graph);
+        let host = stand.time(prompts, steps, sequences, none.clone());
+        let (base, usable) = stand.bytes(phase, &none, held);
+        let part = |kind: StageKind| Part {
+            ticks: ticks(stand.time(prompts, steps, sequences, kind.clone()) - host),
+            pages: pages(stand.bytes(phase, &kind, held).0 - base),
+        };
+        let block = |block: usize| {
+            let mut kind = none.clone();
+            kind.layers[block] = 1;
+            part(kind)
+        };
+        let blocks: Vec<Part> = (0..graph.blocks.len()).map(block).collect();
+        let experts: Vec<u64> = (0..graph.blocks.len()).map(|block| pages(stand.experts(block))).collect();
+        let first = part(StageKind { first: true, ..none.clone() });
+        let last = part(StageKind { last: true, ..none.clone() });
+        let both = part(StageKind { first: true, last: true, ..none.clone() });
+        let beside = both.pages.saturating_sub(first.pages).min(last.pages);
+        let of = |layer: &usize| blocks[*layer];
+        Member {
+            layers: graph.layer_block.iter().map(of).collect(),
+            experts: graph.layer_block.iter().map(|&block| experts[block].min(blocks[block].pages)).collect(),
+            first,
+            last: Part { pages: beside, ..last },
+            copy: last.pages - beside,
+            host: ticks(host),
+            base: pages(base),
+            usable: (usable / PAGE).floor() as u64,
+            spill: self.spill(at, (prompts, steps, sequences), ticks),
+        }
+    }
+
+    /// Host memory of a member, where there is any and a link to it.
+    fn spill(
+        &self,
+        at: usize,
+        (prompts, steps, sequences): (f64, f64, u64),
+        ticks: &dyn Fn(f64) -> u64,
+    ) -> Option<Spill> {
+        let stand = &self.stands[at];
+        let room = self.question.offers[at].host_memory?;
+        let page = stand.page(empty(&self.question.graph))?;
+        let load = stand.load(Phase::Decode, sequences);
+        let some = touched(&Plain, &stand.instance, &load).value();
+        Some(Spill {
+            pages: (room / PAGE) as u64,
+            ticks_per_page: ticks(page * (prompts + steps)),
+            ticks_per_expert_page: ticks(page * (prompts + steps * some)),
+        })
+    }
+
+    /// Seconds of each hop for what goes from one stage to the next.
+    fn links(&self, prompts: f64, steps: f64, sequences: u64) -> Vec<(usize, usize, f64)> {
+        let phases = [(prompts, Phase::Prefill), (steps, Phase::Decode)];
+        let one = |hop: &Hop| {
+            let at = self.sender(hop);
+            let used = phases.iter().filter(|(times, _)| *times > 0.0);
+            let seconds = used.map(|&(times, phase)| {
+                let load = self.stands[at].load(phase, sequences);
+                times * self.handover(hop, phase, &load)
+            });
+            (hop.from, hop.to, seconds.sum())
+        };
+        self.question.hops.iter().map(one).collect()
+    }
+
+    /// The member whose runtime drives a hop: the one that sends, or receives from a hub.
+    pub(super) fn sender(&self, hop: &Hop) -> usize {
+        if hop.from < self.stands.len() { hop.from } else { hop.to }
+    }
+
+    /// Seconds of the residual stream over one hop.
+    fn handover(&self, hop: &Hop, phase: Phase, load: &Batch<Qty<f64>>) -> f64 {
+        let stand = &self.stands[self.sender(hop)];
+        let pair = [TierShape { devices: 2, topology: Topology::Switch, in_switch_reduction: false }];
+        let group = Group { size: 2, inner: 2, inner_tier: 0, outer_tier: 0 };
+        let width = stand.instance.sharded(phase).hidden;
+        let send = Collective::new(Kind::SendRecv, group, width, Tokens::Rank, &pair);
+        let link = hop.link.map(|datum| Qty(datum.value));
+        let over = Machine { links: vec![link], shapes: pair.to_vec(), ..stand.machine.clone() };
+        crate::cost::collective::cost(&Plain, &send, load, &over).0.value()
+    }
+}
+
+impl Stand {
+    /// Seconds of a stage over so many prompts and decode steps.
+    fn time(&self, prompts: f64, steps: f64, sequences: u64, kind: StageKind) -> f64 {
+        let mut sum = 0.0;
+        if prompts > 0.0 {
+            sum += prompts * self.seconds(Phase::Prefill, kind.clone(), 1);
+        }
+        if steps > 0.0 {
+            sum += steps * self.seconds(Phase::Decode, kind, sequences);
+        }
+        sum
+    }
+
+    /// Seconds of everything on this member.
+    fn all(&self, prompts: f64, steps: f64, sequences: u64) -> f64 {
+        self.time(prompts, steps, sequences, self.instance.kinds[0].clone())
+    }
+}

@@ -1,0 +1,177 @@
+//! Solves a programme and does not take the solver's word for it: every row is checked, the objective computed
+//! again, and where it fails our own search answers.
+
+use super::backend::{Claim, claim};
+use super::exhaustive::search;
+use super::{Domain, Programme, SHARE, Values};
+use crate::search::outcome::Status;
+
+/// How much work may be done. Numbers of nodes, not times: the same question has the same answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Nodes of the solver.
+    pub nodes: u64,
+    /// Nodes of our own search, where the solver fails.
+    pub own_nodes: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { nodes: 50_000, own_nodes: 2_000_000 }
+    }
+}
+
+/// Who answers for the bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Prover {
+    /// The solver's tree; its point was checked here.
+    Solver,
+    /// Our own search, exact over whole numbers.
+    OwnSearch,
+    /// Nobody: the sum of what every column costs at least.
+    Trivial,
+}
+
+/// What is certified of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Solved {
+    /// How far it is proved.
+    pub status: Status,
+    /// The point; none where there is none.
+    pub values: Option<Values>,
+    /// What it costs, computed again from the point.
+    pub objective: Option<f64>,
+    /// No point costs less.
+    pub bound: Option<f64>,
+    /// Who answers for the bound.
+    pub prover: Prover,
+    /// Nodes of whoever answered.
+    pub nodes: u64,
+    /// Rows that were checked, all of them kept.
+    pub rows_checked: u64,
+    /// What the solver got wrong, where it did.
+    pub doubts: Vec<String>,
+}
+
+/// A solver: its claim about a programme within so many nodes.
+pub type Solver<'a> = &'a dyn Fn(&Programme, u64) -> Result<Claim, String>;
+
+/// Nodes that our own search spends on doubting an infeasible programme.
+const DOUBT: u64 = 2_000;
+
+/// Solves `programme`.
+pub fn solve(programme: &Programme, effort: &Effort) -> Solved {
+    solve_with(programme, effort, &claim)
+}
+
+/// Solves `programme` with a solver that may be wrong.
+pub fn solve_with(programme: &Programme, effort: &Effort, solver: Solver) -> Solved {
+    let mut doubts = Vec::new();
+    if let Some(at) =
+        (0..programme.columns.len()).find(|at| programme.bounds(*at).0 > programme.bounds(*at).1)
+    {
+        doubts.push(format!("{} may be nothing", programme.columns[at].name));
+        return nothing(Prover::OwnSearch, 0, doubts);
+    }
+    let said = match programme.even() {
+        Ok(()) => solver(programme, effort.nodes),
+        Err(spread) => Err(spread.to_string()),
+    };
+    match said {
+        Ok(Claim::Point { values, bound, optimal, nodes }) => match programme.check(&values) {
+            Ok(rows) => {
+                let solved = point(programme, values, (bound, optimal), (nodes, rows));
+                if let Some(solved) = solved {
+                    return solved;
+                }
+                doubts.push("the solver's bound is above its own point".to_string());
+            }
+            Err(broken) => doubts.push(format!("the solver's point: {broken}")),
+        },
+        Ok(Claim::Infeasible) => {
+            let doubted = search(programme, DOUBT.min(effort.own_nodes));
+            if doubted.best.is_none() {
+                let prover = if doubted.complete { Prover::OwnSearch } else { Prover::Solver };
+                return nothing(prover, doubted.nodes, doubts);
+            }
+            doubts.push("the solver calls a programme infeasible that has a point".to_string());
+        }
+        Ok(Claim::Stopped { bound, nodes }) => {
+            let found = search(programme, effort.own_nodes);
+            if found.best.is_none() && !found.complete {
+                let (status, prover) = (Status::Unknown, Prover::Solver);
+                return Solved { status, bound, ..nothing(prover, nodes, doubts) };
+            }
+            doubts.push(format!("the solver stopped after {nodes} nodes without a point"));
+        }
+        Err(fault) => doubts.push(fault),
+    }
+    own(programme, effort, doubts)
+}
+
+/// A checked point with the solver's bound; none where the two contradict each other.
+fn point(
+    programme: &Programme,
+    values: Values,
+    (bound, optimal): (Option<f64>, bool),
+    (nodes, rows_checked): (u64, u64),
+) -> Option<Solved> {
+    let objective = programme.objective(&values) as f64 / SHARE as f64;
+    let close = 1e-6 * objective.abs().max(1.0);
+    // Whole costs of whole numbers: nothing lies between two of them.
+    let whole = programme.columns.iter().all(|c| c.cost == 0 || c.domain != Domain::Share);
+    let bound = bound.map(|bound| if whole { (bound - close).ceil() } else { bound });
+    if bound.is_some_and(|bound| bound > objective + close) {
+        return None;
+    }
+    let proved = optimal && bound.is_some_and(|bound| objective - bound <= close);
+    Some(Solved {
+        status: if proved { Status::Optimal } else { Status::Feasible },
+        objective: Some(objective),
+        bound: bound.map(|bound| bound.min(objective)),
+        values: Some(values),
+        prover: Prover::Solver,
+        nodes,
+        rows_checked,
+        doubts: vec![],
+    })
+}
+
+fn nothing(prover: Prover, nodes: u64, doubts: Vec<String>) -> Solved {
+    Solved {
+        status: Status::Infeasible,
+        values: None,
+        objective: None,
+        bound: None,
+        prover,
+        nodes,
+        rows_checked: 0,
+        doubts,
+    }
+}
+
+/// Our own search in the solver's place.
+fn own(programme: &Programme, effort: &Effort, doubts: Vec<String>) -> Solved {
+    let found = search(programme, effort.own_nodes);
+    let Some(values) = found.best else {
+        let status = if found.complete { Status::Infeasible } else { Status::Unknown };
+        return Solved { status, ..nothing(Prover::OwnSearch, found.nodes, doubts) };
+    };
+    let rows_checked = programme.rows.len() as u64;
+    let objective = programme.objective(&values) as f64 / SHARE as f64;
+    let least = |at: usize| {
+        let (low, high) = programme.bounds(at);
+        let part = if programme.columns[at].domain == Domain::Share { SHARE as f64 } else { 1.0 };
+        let cost = programme.columns[at].cost as f64;
+        (cost * low as f64 / part).min(cost * high as f64 / part)
+    };
+    let trivial: f64 = (0..programme.columns.len()).map(least).sum();
+    let (status, bound, prover) = if found.complete {
+        (Status::Optimal, objective, Prover::OwnSearch)
+    } else {
+        (Status::Feasible, trivial, Prover::Trivial)
+    };
+    let (values, objective, bound) = (Some(values), Some(objective), Some(bound));
+    Solved { status, values, objective, bound, prover, nodes: found.nodes, rows_checked, doubts }
+}

@@ -1,0 +1,204 @@
+//! How many copies of a system serve so many users, at which load, and what the whole draws and costs.
+//!
+//! Knows one system at a time; which of several to take is for [`super::offers`].
+
+use super::outcome::{Census, Found, Outcome};
+use super::point::place;
+use super::question::{Question, Traffic};
+use super::run::{UNWATCHED, run};
+use crate::plan::infeasible::Infeasible;
+use crate::plan::parallel::{ParallelPlan, Phase};
+use crate::quantity::datum::Datum;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Plain;
+use crate::serving::economy::{Bill, usd_per_second, usd_per_token, watts};
+use crate::serving::evaluate::residency;
+use crate::serving::instance::Instance;
+use crate::serving::metrics::closed_loop;
+use crate::serving::terms::Lengths;
+use crate::spec::objective::{Aim, Direction, Metric};
+
+/// Users who each keep one request in flight, served by copies of one system.
+#[derive(Clone, Debug)]
+pub struct Sized {
+    /// Copies of the system, each with a share of the users.
+    pub copies: u64,
+    /// Requests in flight of the copy that has most.
+    pub share: u64,
+    /// What one copy runs at that share: the quickest deployment.
+    pub at_share: Found,
+    /// What one copy runs when it carries all it can: the most output within the limits.
+    pub full: Found,
+    /// Requests in flight of one copy when it carries all it can.
+    pub full_users: u64,
+    /// What became of every candidate of all searches.
+    pub census: Census,
+}
+
+/// Why a system cannot serve.
+#[derive(Clone, Debug)]
+pub struct Unfit {
+    /// The kind of reason, as the census counts it.
+    pub kind: String,
+    /// The reason, with its numbers.
+    pub reason: String,
+    /// What came nearest, where limits are what it misses.
+    pub nearest: Option<Found>,
+    /// What became of every candidate.
+    pub census: Census,
+}
+
+/// What all copies together yield and draw.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole {
+    /// Output tokens a second.
+    pub output_tok_s: f64,
+    /// Power of the devices, idle ones included; none where no power is known.
+    pub watts: Option<f64>,
+    /// Devices, idle ones included.
+    pub devices: u64,
+}
+
+/// Bytes of the model in the question's formats of that index, and what one device may hold.
+pub fn weights(question: &Question, formats: usize) -> (f64, f64) {
+    let layers = vec![question.graph.layer_block.len() as u32];
+    let whole = Instance::new(&question.graph, ParallelPlan::SINGLE, layers, question.tiers());
+    let machine = question.formats[formats].plain();
+    let held = residency(&Plain, &whole, Phase::Decode, machine, question.terms(), 1);
+    (held.weights.value(), held.usable.value())
+}
+
+/// The least weights of the question's formats, where even they do not fit on all of its devices.
+fn too_large(question: &Question) -> Option<Infeasible> {
+    let devices = question.cluster.devices() as f64;
+    let mut least: Option<(f64, f64)> = None;
+    for formats in 0..question.formats.len() {
+        let (needed, usable) = weights(question, formats);
+        if needed <= usable * devices {
+            return None;
+        }
+        if least.is_none_or(|(known, _)| needed < known) {
+            least = Some((needed, usable));
+        }
+    }
+    let (needed, usable) = least?;
+    Some(Infeasible::OutOfMemory { needed: needed / devices, available: usable, largest: "weights" })
+}
+
+fn aim(metric: Metric, direction: Direction) -> Aim {
+    Aim { metric, direction }
+}
+
+/// The question with this traffic, asked for output first and without a front.
+fn asked(question: &Question, traffic: Traffic) -> Question {
+    let mut asked = question.clone();
+    asked.traffic = traffic;
+    asked.axes.clear();
+    asked.aims = vec![
+        aim(Metric::OutputTokS, Direction::Maximize),
+        aim(Metric::Tpot, Direction::Minimize),
+        aim(Metric::Devices, Direction::Minimize),
+    ];
+    asked
+}
+
+/// A missed limit, else what most candidates were refused for.
+fn unfit(outcome: Outcome) -> Unfit {
+    let Outcome { nearest, census, .. } = outcome;
+    if let Some((found, missed)) = nearest {
+        let (kind, reason) = (missed.kind().to_string(), missed.to_string());
+        return Unfit { kind, reason, nearest: Some(found), census };
+    }
+    // Of memory and rules, memory is what a buyer can do something about.
+    let weight = |kind: &str, count: u64| (kind == "out_of_memory", count);
+    let commonest = census.illegal.iter().max_by_key(|(kind, refusal)| weight(kind, refusal.count));
+    let (kind, reason) =
+        commonest.map(|(kind, refusal)| (kind.clone(), refusal.example.clone())).unwrap_or_default();
+    Unfit { kind, reason, nearest: None, census }
+}
+
+/// The fewest copies of the question's system that serve `users` within its limits.
+///
+/// # Errors
+/// One user alone is too much for it.
+pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
+    if let Some(reason) = too_large(question) {
+        let (kind, reason) = (reason.kind().to_string(), reason.to_string());
+        return Err(Box::new(Unfit { kind, reason, nearest: None, census: Census::default() }));
+    }
+    let mut outcome = run(&asked(question, Traffic::Free), &UNWATCHED);
+    let Some(full) = outcome.best.take() else { return Err(Box::new(unfit(outcome))) };
+    let mut census = outcome.census;
+    let full_users = full.candidate.concurrency(&Traffic::Free);
+    let mut search = |copies: u64| {
+        let outcome = run(&asked(question, Traffic::InFlight(users.div_ceil(copies))), &UNWATCHED);
+        census.add(outcome.census);
+        outcome.best
+    };
+    let mut copies = users.div_ceil(full_users);
+    let mut at_share = search(copies);
+    // Most output is not most users: fewer copies may do, one by one until they do not.
+    while copies > 1 {
+        let Some(found) = search(copies - 1) else { break };
+        (copies, at_share) = (copies - 1, Some(found));
+    }
+    let share = users.div_ceil(copies);
+    // Instances of several sizes may carry together what no like ones do.
+    let at_share = at_share.unwrap_or_else(|| full.clone());
+    Ok(Sized { copies, share, at_share, full, full_users: full_users.max(share), census })
+}
+
+/// The longest context, in powers of two or what the model states, at which `users` are still served within
+/// the limits; what is beyond the question's own new prompt tokens is cached. 0 where there is none.
+pub fn longest_context(question: &Question, users: u64) -> u64 {
+    let lengths = question.stated.lengths;
+    let fresh = lengths.isl - lengths.prefix;
+    let serves = |tokens: u64| {
+        let Some(isl) = tokens.checked_sub(lengths.osl).filter(|isl| *isl > 0) else { return true };
+        let longer = Lengths { isl, prefix: isl.saturating_sub(fresh), ..lengths };
+        let at_length = asked(&question.with_lengths(longer), Traffic::InFlight(users));
+        run(&at_length, &UNWATCHED).best.is_some()
+    };
+    let most = question.graph.max_context.unwrap_or(LONGEST);
+    let doublings = most.ilog2() as u64;
+    let power = super::shape::largest(doublings, |power| serves(1 << power));
+    if most > 1 << power && power == doublings && serves(most) {
+        return most;
+    }
+    // An answer longer than that leaves no prompt.
+    if power == 0 || 1 << power <= lengths.osl { 0 } else { 1 << power }
+}
+
+/// Tokens beyond which nobody looks where the model states no limit.
+const LONGEST: u64 = 1 << 20;
+
+/// What `copies` of the question's system yield and draw with `users` in flight over them, each running
+/// `found`.
+pub fn whole(question: &Question, found: &Found, copies: u64, users: u64) -> Whole {
+    let terms = question.terms();
+    let count = |number: u64| Qty(number as f64);
+    let e2e = Qty(found.point[place(Metric::E2e)]);
+    let each = question.cluster.devices();
+    let spare = count(each - found.candidate.devices());
+    let drawn = terms.draw.as_ref().map(|draw| {
+        let idle = watts(spare, Qty(0.0), Qty(0.0), draw).value();
+        (found.point[place(Metric::Watts)] + idle) * copies as f64
+    });
+    Whole {
+        output_tok_s: closed_loop(count(users), terms.osl, e2e).value(),
+        watts: drawn,
+        devices: each * copies,
+    }
+}
+
+impl Whole {
+    /// Dollars a second of all devices, used or not.
+    pub fn usd_per_second(&self, bill: &Bill<Datum>) -> f64 {
+        usd_per_second(Qty(self.devices as f64), self.watts.map(Qty), &bill.read(&Plain)).value()
+    }
+
+    /// Dollars per output token at `usd_per_second`.
+    pub fn usd_per_token(&self, usd_per_second: f64) -> f64 {
+        usd_per_token(Qty(usd_per_second), Qty(self.output_tok_s)).value()
+    }
+}

@@ -1,0 +1,204 @@
+//! A fleet as its file states it: traffic in buckets of like length, and what may be had at which price.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::objective::{Limits, MOST_TOKENS};
+
+/// A fleet file. What is left out has a default, which the answer tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FleetFile {
+    /// The model of buckets that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Traffic.
+    pub buckets: Vec<TrafficBucket>,
+    /// What may be had.
+    pub offers: Vec<PricedOffer>,
+    /// Latency limits of every request.
+    pub limits: Limits,
+}
+
+/// Requests of like length.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrafficBucket {
+    /// Prompt tokens.
+    pub isl: u64,
+    /// Output tokens.
+    pub osl: u64,
+    /// Requests a second.
+    pub rate: f64,
+    /// Prompt tokens that the cache holds already.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub prefix: u64,
+    /// The model asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// How systems of an offer are paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Terms {
+    /// By the hour.
+    OnDemand,
+    /// By the hour, for a long time.
+    Reserved,
+    /// By the hour, while nobody else pays more.
+    Spot,
+    /// Bought: the price over its service life, and electricity.
+    Owned,
+}
+
+impl Terms {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Terms::OnDemand => "on-demand",
+            Terms::Reserved => "reserved",
+            Terms::Spot => "spot",
+            Terms::Owned => "owned",
+        }
+    }
+}
+
+/// A system that may be had, at one price.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PricedOffer {
+    /// The system, as `--hardware` takes it.
+    pub hardware: String,
+    /// How it is paid for; on demand where a rent is known, else owned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
+    /// US dollars an hour of the whole system; the catalogue's where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_per_hour: Option<f64>,
+    /// How many there are; any number where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available: Option<u64>,
+}
+
+/// Most buckets or offers of a fleet.
+const MOST: usize = 2000;
+
+impl FleetFile {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// A number is out of its range, or there is too much.
+    pub fn check(&self) -> Result<(), Error> {
+        for (key, count) in [("buckets", self.buckets.len()), ("offers", self.offers.len())] {
+            if count > MOST {
+                let fix = "put like lengths together";
+                return Err(Error::new(key, count.to_string(), format!("at most {MOST}"), fix));
+            }
+        }
+        for (at, bucket) in self.buckets.iter().enumerate() {
+            let key = |name: &str| format!("buckets[{at}].{name}");
+            for (name, value) in [("isl", bucket.isl), ("osl", bucket.osl)] {
+                if !(1..=MOST_TOKENS).contains(&value) {
+                    let expected = format!("1 to {MOST_TOKENS}");
+                    return Err(Error::new(key(name), value.to_string(), expected, "state the tokens"));
+                }
+            }
+            if bucket.prefix >= bucket.isl {
+                let fix = "a request has at least one token of its own";
+                let found = bucket.prefix.to_string();
+                return Err(Error::new(key("prefix"), found, "fewer than the prompt has", fix));
+            }
+            if !(bucket.rate.is_finite() && bucket.rate > 0.0) {
+                let fix = "state e.g. 4.5";
+                let found = bucket.rate.to_string();
+                return Err(Error::new(key("rate"), found, "requests a second above 0", fix));
+            }
+        }
+        for (at, offer) in self.offers.iter().enumerate() {
+            if offer.usd_per_hour.is_some_and(|usd| !(usd.is_finite() && (0.0..1e6).contains(&usd))) {
+                let key = format!("offers[{at}].usd_per_hour");
+                return Err(Error::new(key, "no price", "0 to 1000000 US dollars an hour", "mend it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A request of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct TracedRequest {
+    /// When it came, in seconds.
+    pub arrival: f64,
+    /// Prompt tokens.
+    pub isl: u64,
+    /// Output tokens.
+    pub osl: u64,
+}
+
+/// Buckets of a trace: lengths rounded up to powers of two, so that no request is taken for shorter than it is, and
+/// arrivals spread evenly over the time between the first and the last.
+///
+/// # Errors
+/// There are no two arrivals to take a rate from, or a length is nothing.
+pub fn buckets(trace: &[TracedRequest]) -> Result<Vec<TrafficBucket>, Error> {
+    let arrivals = trace.iter().map(|request| request.arrival);
+    let (first, last) = arrivals.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), t| (a.min(t), b.max(t)));
+    let span = last - first;
+    if !(span.is_finite() && span > 0.0) {
+        let found = format!("{} requests within no time", trace.len());
+        return Err(Error::new("arrival", found, "requests at two times at least", "take a longer trace"));
+    }
+    let mut counts: std::collections::BTreeMap<(u64, u64), u64> = std::collections::BTreeMap::new();
+    for request in trace {
+        let both = [("isl", request.isl), ("osl", request.osl)];
+        if let Some((key, value)) = both.iter().find(|(_, value)| !(1..=MOST_TOKENS).contains(value)) {
+            let expected = format!("1 to {MOST_TOKENS} tokens");
+            return Err(Error::new(*key, value.to_string(), expected, "leave such requests out"));
+        }
+        *counts.entry((request.isl.next_power_of_two(), request.osl.next_power_of_two())).or_default() += 1;
+    }
+    // The last request ends the time in which the others came.
+    let rate = |count: u64| count as f64 / span * (trace.len() - 1) as f64 / trace.len() as f64;
+    Ok(counts
+        .into_iter()
+        .map(|((isl, osl), count)| TrafficBucket { isl, osl, rate: rate(count), prefix: 0, model: None })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_becomes_buckets_that_hold_its_lengths_and_its_rate() {
+        let request = |arrival: f64, isl: u64, osl: u64| TracedRequest { arrival, isl, osl };
+        let trace = [request(0.0, 1000, 100), request(1.0, 900, 128), request(4.0, 20, 7)];
+        let found = buckets(&trace).unwrap();
+        let lengths: Vec<(u64, u64)> = found.iter().map(|bucket| (bucket.isl, bucket.osl)).collect();
+        assert_eq!(lengths, [(32, 8), (1024, 128)]);
+        let all: f64 = found.iter().map(|bucket| bucket.rate).sum();
+        assert!((all - 0.5).abs() < 1e-12, "two requests follow the first within 4 s");
+        assert!(buckets(&trace[..1]).is_err());
+        assert!(buckets(&[request(0.0, 0, 1), request(1.0, 1, 1)]).unwrap_err().key == "isl");
+    }
+
+    #[test]
+    fn a_faulty_fleet_names_the_key() {
+        let bucket = TrafficBucket { isl: 8, osl: 8, rate: 1.0, prefix: 0, model: None };
+        let wrong = [
+            TrafficBucket { rate: -1.0, ..bucket.clone() },
+            TrafficBucket { isl: 0, ..bucket.clone() },
+            TrafficBucket { prefix: 8, ..bucket.clone() },
+        ];
+        for (wrong, key) in wrong.into_iter().zip(["rate", "isl", "prefix"]) {
+            let file = FleetFile { buckets: vec![bucket.clone(), wrong], ..FleetFile::default() };
+            assert_eq!(file.check().unwrap_err().key, format!("buckets[1].{key}"));
+        }
+    }
+}

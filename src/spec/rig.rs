@@ -1,0 +1,266 @@
+//! Rigs as their files state them: unlike devices at hand, and the links between them.
+//!
+//! Knows nothing of models; devices and links are named here and resolved elsewhere.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cluster::Host;
+use super::error::Error;
+use super::figure::{ByteRate, Figure, Seconds};
+
+/// How members are joined by a list of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// Every two directly, or through one switch that costs nothing: one kind of link.
+    Mesh,
+    /// Each to the next, the last to the first: one link, or one for each member.
+    Ring,
+    /// Each to a hub that holds nothing (a host, a switch): one link, or one for each member; a path pays two.
+    Star,
+    /// Each to the next: one link, or one for each two neighbours.
+    Chain,
+}
+
+/// A link between two members, both ways.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Wire {
+    /// Id of the link.
+    pub link: String,
+    /// The two members it joins, where no topology says so.
+    pub between: Option<[String; 2]>,
+    /// Each way; the link's own where absent.
+    pub bandwidth: Option<Figure<ByteRate>>,
+    /// Of one small message; the link's own where absent.
+    pub latency: Option<Figure<Seconds>>,
+}
+
+/// Like devices of a rig.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Post {
+    /// What they are called here; the device's name where absent.
+    pub name: Option<String>,
+    /// Id of the device.
+    pub device: String,
+    /// How many there are: members of their own, or where `joined` one group that may share layers.
+    #[serde(default = "one")]
+    pub count: u64,
+    /// The link between every two of the group: its layers may be shared (tensor parallel) or divided.
+    pub joined: Option<Wire>,
+    /// Id of the runtime that drives them, where it is not that of all.
+    pub runtime: Option<String>,
+    /// Which of `hosts` they sit in; those of one host share its memory.
+    pub host: Option<String>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// A rig as its file states it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rig {
+    /// File name without `.json`.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
+    /// Other names.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// The devices.
+    pub members: Vec<Post>,
+    /// How they are joined; absent where each of `links` says what it is between.
+    pub topology: Option<Shape>,
+    /// The links.
+    #[serde(default)]
+    pub links: Vec<Wire>,
+    /// The hosts that devices sit in, where their memory is known.
+    #[serde(default)]
+    pub hosts: BTreeMap<String, Host>,
+    /// Remarks.
+    pub notes: Option<String>,
+}
+
+/// Members of a rig, at most: beyond, nobody means it.
+pub const MOST_MEMBERS: u64 = 128;
+
+/// A neighbour in a rig.
+pub type Node = usize;
+
+impl Rig {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), Error> {
+        let count: u64 = self.members.iter().map(|post| post.count.min(MOST_MEMBERS + 1)).sum();
+        if self.members.is_empty() || count > MOST_MEMBERS {
+            let fix = "name each device in `members`";
+            return Err(Error::new("members", format!("{count}"), format!("1 to {MOST_MEMBERS}"), fix));
+        }
+        for (at, post) in self.members.iter().enumerate() {
+            let key = format!("members[{at}]");
+            if post.count == 0 {
+                let fix = "state how many there are, or leave the member out";
+                return Err(Error::new(format!("{key}.count"), "0", "1 or more", fix));
+            }
+            if let Some(host) = post.host.as_ref().filter(|host| !self.hosts.contains_key(*host)) {
+                let known: Vec<&str> = self.hosts.keys().map(String::as_str).collect();
+                let found = format!("`{host}`, which `hosts` does not state");
+                let fix = format!("state it in `hosts`, which has {}", known.join(", "));
+                return Err(Error::new(format!("{key}.host"), found, "one of `hosts`", fix));
+            }
+            post.joined.iter().try_for_each(|wire| wire.check(&format!("{key}.joined")))?;
+        }
+        for (at, wire) in self.links.iter().enumerate() {
+            wire.check(&format!("links[{at}]"))?;
+        }
+        Ok(())
+    }
+
+    /// What each member is called, those of a count with a number.
+    pub fn names(&self, device: impl Fn(&Post) -> String) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for post in &self.members {
+            let name = post.name.clone().unwrap_or_else(|| device(post));
+            let members = if post.joined.is_some() { 1 } else { post.count };
+            names.extend((0..members).map(|_| name.clone()));
+        }
+        let many = names.clone();
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for name in names.iter_mut().filter(|name| many.iter().filter(|other| other == name).count() > 1) {
+            let number = seen.entry(name.clone()).or_insert(0);
+            *number += 1;
+            *name = format!("{name} {number}");
+        }
+        names
+    }
+
+    /// Which members each link joins; a hub comes after the last of `names`.
+    ///
+    /// # Errors
+    /// The topology needs another number of links, or a link is between nobody known.
+    pub fn edges(&self, names: &[String]) -> Result<Vec<(Node, Node, &Wire)>, Error> {
+        let count = names.len();
+        let pairs: Vec<(Node, Node)> = match self.topology {
+            None => return self.named(names),
+            Some(_) if count < 2 => return Ok(vec![]),
+            Some(Shape::Mesh) => (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect(),
+            Some(Shape::Chain) => (1..count).map(|b| (b - 1, b)).collect(),
+            Some(Shape::Ring) if count == 2 => vec![(0, 1)],
+            Some(Shape::Ring) => (0..count).map(|a| (a, (a + 1) % count)).collect(),
+            Some(Shape::Star) => (0..count).map(|a| (a, count)).collect(),
+        };
+        let stated = self.links.len();
+        if stated != 1 && stated != pairs.len() {
+            let fix = "state one link for all, or one for each in the order of `members`";
+            let expected = format!("1 or {} links", pairs.len());
+            return Err(Error::new("links", format!("{stated}"), expected, fix));
+        }
+        let wires = self.links.iter().cycle();
+        Ok(pairs.into_iter().zip(wires).map(|((a, b), wire)| (a, b, wire)).collect())
+    }
+
+    fn named(&self, names: &[String]) -> Result<Vec<(Node, Node, &Wire)>, Error> {
+        let edge = |at: usize, wire: &Wire| -> Result<(Node, Node), Error> {
+            let between = wire.between.as_ref().ok_or_else(|| {
+                let fix = "state `topology`, or which two members each link is `between`";
+                Error::new(format!("links[{at}].between"), "nothing", "two members", fix)
+            })?;
+            let node = |name: &String| {
+                names.iter().position(|known| known.eq_ignore_ascii_case(name)).ok_or_else(|| {
+                    let fix = super::text::suggest(
+                        name,
+                        names.iter().map(String::as_str),
+                        "mantile-opt schema rig",
+                    );
+                    let found = format!("`{name}`, which is no member");
+                    Error::new(format!("links[{at}].between"), found, "a member's name", fix)
+                })
+            };
+            Ok((node(&between[0])?, node(&between[1])?))
+        };
+        let each = self.links.iter().enumerate();
+        each.map(|(at, wire)| edge(at, wire).map(|(a, b)| (a, b, wire))).collect()
+    }
+}
+
+impl Wire {
+    fn check(&self, key: &str) -> Result<(), Error> {
+        if self.bandwidth.as_ref().is_some_and(|rate| rate.value <= 0.0) {
+            let fix = "leave the link out where nothing goes over it";
+            return Err(Error::new(
+                format!("{key}.bandwidth"),
+                "a link that carries nothing",
+                "a rate above 0",
+                fix,
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::text::from_json;
+
+    fn rig(topology: &str, members: usize, links: usize) -> Rig {
+        let posts: Vec<String> = (0..members).map(|at| format!("{{\"device\": \"d{at}\"}}")).collect();
+        let wires = vec!["{\"link\": \"l\"}"; links];
+        let text = format!(
+            "{{\"id\": \"r\", \"name\": \"r\", \"topology\": \"{topology}\", \"members\": [{}], \"links\": [{}]}}",
+            posts.join(","),
+            wires.join(",")
+        );
+        from_json(&text, "a rig").unwrap_or_else(|fault| panic!("{fault}"))
+    }
+
+    fn pairs(topology: &str, members: usize, links: usize) -> Result<Vec<(Node, Node)>, Error> {
+        let rig = rig(topology, members, links);
+        let names = rig.names(|post| post.device.clone());
+        rig.edges(&names).map(|edges| edges.into_iter().map(|(a, b, _)| (a, b)).collect())
+    }
+
+    #[test]
+    fn topologies_are_lists_of_links() {
+        assert_eq!(pairs("chain", 3, 2).unwrap(), [(0, 1), (1, 2)]);
+        assert_eq!(pairs("ring", 3, 1).unwrap(), [(0, 1), (1, 2), (2, 0)]);
+        assert_eq!(pairs("ring", 2, 1).unwrap(), [(0, 1)]);
+        assert_eq!(pairs("mesh", 3, 1).unwrap(), [(0, 1), (0, 2), (1, 2)]);
+        assert_eq!(pairs("star", 2, 2).unwrap(), [(0, 2), (1, 2)], "the hub is beyond the members");
+        assert_eq!(pairs("chain", 1, 0).unwrap(), []);
+        assert_eq!(pairs("chain", 4, 2).unwrap_err().key, "links");
+    }
+
+    #[test]
+    fn members_of_one_name_are_numbered() {
+        let text = r#"{"id": "r", "name": "r", "members": [{"device": "mac", "count": 2}, {"device": "spark"}],
+            "links": [{"link": "l", "between": ["mac 1", "Spark"]}, {"link": "l", "between": ["mac 2", "x"]}]}"#;
+        let rig: Rig = from_json(text, "a rig").unwrap_or_else(|fault| panic!("{fault}"));
+        let names = rig.names(|post| post.device.clone());
+        assert_eq!(names, ["mac 1", "mac 2", "spark"]);
+        assert_eq!(rig.edges(&names).unwrap_err().key, "links[1].between");
+    }
+
+    #[test]
+    fn a_link_that_carries_nothing_and_a_host_that_is_not_there_are_refused() {
+        let of = |members: &str, links: &str| {
+            let text = format!(
+                r#"{{"id": "r", "name": "r", "topology": "mesh", "members": [{members}], "links": [{links}]}}"#
+            );
+            from_json::<Rig>(&text, "a rig").unwrap_or_else(|fault| panic!("{fault}")).check()
+        };
+        let zero = r#"{"link": "l", "bandwidth": {"value": "0 GB/s", "source": "cut"}}"#;
+        assert_eq!(of(r#"{"device": "d"}"#, zero).unwrap_err().key, "links[0].bandwidth");
+        assert_eq!(of(r#"{"device": "d", "host": "pc"}"#, "").unwrap_err().key, "members[0].host");
+        assert_eq!(of(r#"{"device": "d", "count": 0}"#, "").unwrap_err().key, "members[0].count");
+        assert_eq!(of("", "").unwrap_err().key, "members");
+    }
+}

@@ -1,0 +1,364 @@
+//! From a rig to what a placement is asked: each member as a cluster of its own, all in the same formats.
+//!
+//! Knows no formula: members are resolved as any other hardware is, one by one.
+
+use super::catalog::{Catalog, read_entry};
+use super::model::ResolvedModel;
+use super::problem::Problem;
+use crate::cost::machine::Link as PricedLink;
+use crate::graph::model::ModelGraph;
+use crate::plan::infeasible::Infeasible;
+use crate::plan::legal::{Limits, caches, check, has_experts};
+use crate::plan::parallel::ParallelPlan;
+use crate::quantity::datum::{Datum, Source};
+use crate::search::placement::price::{Hop, Offer, Question};
+use crate::serving::terms::Lengths;
+use crate::spec::cluster::{Cluster, System, Tier, Topology};
+use crate::spec::device::{Device, Price};
+use crate::spec::error::Error;
+use crate::spec::figure::Figure;
+use crate::spec::format::Format;
+use crate::spec::link::Link;
+use crate::spec::precision::Choice;
+use crate::spec::rig::{Post, Rig, Wire};
+use crate::spec::runtime::Runtime;
+use crate::spec::scenario::{Offload, Scenario};
+use crate::store::kind::Kind;
+
+/// A device, or a group of like devices, in its place in a rig.
+#[derive(Clone, Debug)]
+struct Seat {
+    name: String,
+    device: Device,
+    count: u64,
+    joined: Option<Tier>,
+    runtime: Option<String>,
+    host: Option<String>,
+}
+
+/// A rig with everything that it names, and the question put to each of its members.
+#[derive(Clone, Debug)]
+pub struct Rigged {
+    /// The rig.
+    pub rig: Rig,
+    /// The model as it was found.
+    pub model: ResolvedModel,
+    /// What each member is called.
+    pub names: Vec<String>,
+    /// The device of each.
+    pub devices: Vec<Device>,
+    /// The runtime of each.
+    pub runtimes: Vec<Runtime>,
+    /// The weight format of all.
+    pub weights: Choice,
+    /// The KV format of all.
+    pub kv: Choice,
+    /// One question for every way to share layers inside groups; the first divides no layer.
+    pub questions: Vec<Question>,
+    /// The same with host memory for what does not fit, where there is any.
+    pub offloaded: Vec<Question>,
+    /// Why the model cannot be cut into stages, where it cannot.
+    pub whole: Option<Infeasible>,
+}
+
+/// Ways to share layers inside groups that are tried, at most.
+const MOST_WAYS: usize = 64;
+
+impl Rigged {
+    /// Resolves `rig` for what `scenario` asks of it; `concurrency` requests are in flight.
+    ///
+    /// # Errors
+    /// Whatever is wrong in the rig or the scenario, or no format or runtime serves all members.
+    pub fn resolve(
+        catalog: &Catalog,
+        scenario: &Scenario,
+        rig: Rig,
+        concurrency: u64,
+    ) -> Result<Rigged, Error> {
+        let model = catalog.model(scenario.model.as_deref().unwrap_or(super::problem::DEFAULT_MODEL))?;
+        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+        let seats = catalog.seats(&rig)?;
+        let names: Vec<String> = seats.iter().map(|seat| seat.name.clone()).collect();
+        let wires = catalog.wires(&rig, &names)?;
+        let runtimes = catalog.runtimes(&seats, scenario)?;
+        let put = |at: usize, devices: u64| -> Result<Problem, Error> {
+            let seat = &seats[at];
+            let own = Scenario { runtime: Some(runtimes[at].clone()), objective: None, ..scenario.clone() };
+            Problem::placed(catalog, &own, (model.clone(), graph.clone()), seat.cluster(&rig, devices)?)
+        };
+        let alone: Vec<Problem> = (0..seats.len()).map(|at| put(at, 1)).collect::<Result<_, Error>>()?;
+        let first = alone.first().ok_or_else(|| Error::new("members", "none", "a device", "name one"))?;
+        let weights = common("weight-format", &alone, |problem| &problem.weight_formats)?;
+        let kv = common("kv-format", &alone, |problem| &problem.kv_formats)?;
+        let whole = caches(&first.graph, &ParallelPlan { pp: 2, ..ParallelPlan::SINGLE }).err();
+        let lengths =
+            Lengths { isl: first.workload.isl, osl: first.workload.osl, prefix: first.workload.prefix };
+        let graph = first.graph.clone();
+        let sharing = |host: &Option<String>| -> f64 {
+            seats.iter().filter(|seat| seat.host == *host).map(|seat| seat.count as f64).sum()
+        };
+        let ask = |degrees: &[u64], offload: bool| -> Result<Option<Question>, Error> {
+            let (mut offers, mut parts) = (Vec::new(), Vec::new());
+            for (at, &degree) in degrees.iter().enumerate() {
+                let problem = put(at, degree)?;
+                let Some(plan) = shared(&problem, &weights, degree) else { return Ok(None) };
+                let seat = &seats[at];
+                let groups = seat.count / degree;
+                let begun = offers.len();
+                for group in 0..groups {
+                    let name =
+                        if groups > 1 { format!("{}/{}", seat.name, group + 1) } else { seat.name.clone() };
+                    let host = problem.cluster.host.as_ref().and_then(|host| host.memory.as_ref());
+                    offers.push(Offer {
+                        name,
+                        devices: degree,
+                        machine: problem.machine(&weights, &kv)?,
+                        plan,
+                        host_link: offload
+                            .then_some(seat.device.host_link.as_ref())
+                            .flatten()
+                            .map(|link| link.bandwidth.datum("host_bandwidth")),
+                        host_memory: host
+                            .filter(|_| offload)
+                            .map(|memory| memory.value / sharing(&seat.host)),
+                    });
+                }
+                parts.push(begun..offers.len());
+            }
+            let count = offers.len();
+            let place = |node: usize| parts.get(node).cloned().unwrap_or(count..count + 1);
+            let mut hops = Vec::new();
+            let mut join = |a: usize, b: usize, link: &PricedLink<Datum>| {
+                hops.push(Hop { from: a, to: b, link: link.clone() });
+                hops.push(Hop { from: b, to: a, link: link.clone() });
+            };
+            for (a, b, link) in &wires {
+                place(*a).for_each(|a| place(*b).for_each(|b| join(a, b, link)));
+            }
+            for (seat, part) in seats.iter().zip(&parts) {
+                let inner = seat.joined.as_ref().map(priced);
+                for (a, b) in part.clone().flat_map(|a| (a + 1..part.end).map(move |b| (a, b))) {
+                    inner.iter().for_each(|link| join(a, b, link));
+                }
+            }
+            if whole.is_some() {
+                hops.clear();
+            }
+            Ok(Some(Question { graph: graph.clone(), offers, hops, lengths, concurrency }))
+        };
+        let ways = ways(&seats);
+        let all = |offload: bool| -> Result<Vec<Question>, Error> {
+            ways.iter().filter_map(|degrees| ask(degrees, offload).transpose()).collect()
+        };
+        let host = rig.hosts.values().any(|host| host.memory.is_some());
+        let policy = scenario.offload.unwrap_or_default();
+        let offloaded = if host && policy != Offload::Never { all(true)? } else { vec![] };
+        let questions =
+            if policy == Offload::Always && !offloaded.is_empty() { offloaded.clone() } else { all(false)? };
+        Ok(Rigged {
+            devices: seats.iter().map(|seat| seat.device.clone()).collect(),
+            runtimes: alone.into_iter().map(|problem| problem.runtime).collect(),
+            rig,
+            model,
+            names,
+            weights,
+            kv,
+            questions,
+            offloaded,
+            whole,
+        })
+    }
+}
+
+/// The first format of the first member that all others have too.
+fn common(key: &str, members: &[Problem], of: impl Fn(&Problem) -> &Vec<Choice>) -> Result<Choice, Error> {
+    let has = |problem: &Problem, id: &str| of(problem).iter().any(|choice| choice.format.id == id);
+    let first = members
+        .iter()
+        .flat_map(&of)
+        .find(|choice| members.iter().all(|problem| has(problem, &choice.format.id)));
+    first.cloned().ok_or_else(|| {
+        let each = |problem: &Problem| {
+            let ids: Vec<&str> = of(problem).iter().map(|choice| choice.format.id.as_str()).collect();
+            format!("{} on {}", ids.join(" or "), problem.cluster.device.id)
+        };
+        let found = members.iter().map(each).collect::<Vec<_>>().join(", ");
+        let fix = format!("name one that runs on all with --{key}, or one --runtime for all");
+        Error::new(key, found, "one format that every member runs", fix)
+    })
+}
+
+/// How `degree` devices share a layer, where they can.
+fn shared(problem: &Problem, weights: &Choice, degree: u64) -> Option<ParallelPlan> {
+    let runtime = &problem.runtime;
+    let experts = has_experts(&problem.graph);
+    let roles = crate::cost::drive::quantised(&weights.format, !experts);
+    let limits = Limits {
+        devices: degree,
+        domain: degree,
+        block: weights.format.block.map(|block| (block, roles)),
+        runtime: Some((runtime.id.as_str(), &runtime.parallelism)),
+    };
+    let plan = |moe_tp, ep| ParallelPlan { tp: degree, moe_tp, ep, ..ParallelPlan::SINGLE };
+    let plans = if experts { [plan(degree, 1), plan(1, degree)] } else { [plan(1, 1), plan(degree, 1)] };
+    plans.into_iter().find(|plan| check(&problem.graph, plan, &limits).is_ok())
+}
+
+/// Devices that share a layer in each seat: every divisor of its count, in all combinations.
+fn ways(seats: &[Seat]) -> Vec<Vec<u64>> {
+    let mut ways: Vec<Vec<u64>> = vec![vec![]];
+    for seat in seats {
+        let degrees: Vec<u64> = (1..=seat.count).filter(|degree| seat.count % degree == 0).collect();
+        let more = ways.iter().flat_map(|way| degrees.iter().map(|&d| [way.as_slice(), &[d]].concat()));
+        ways = more.take(MOST_WAYS).collect();
+    }
+    ways
+}
+
+fn priced(tier: &Tier) -> PricedLink<Datum> {
+    PricedLink {
+        bandwidth: tier.bandwidth.datum(format!("{}_bandwidth", tier.link)),
+        latency: tier.latency.datum(format!("{}_latency", tier.link)),
+    }
+}
+
+/// The tier that joins so many devices: in a mesh, each has a link of that rate to every other.
+fn among(tier: &Tier, devices: u64) -> Tier {
+    let links = devices - 1;
+    if tier.topology != Topology::Mesh || links == 1 {
+        return Tier { devices, ..tier.clone() };
+    }
+    let rate = &tier.bandwidth;
+    let text = format!("{links} links, one to every other: {}", rate.source.text);
+    let source = Source { grade: rate.source.grade, text: text.into() };
+    Tier { devices, bandwidth: Figure::new(rate.value * links as f64, source), ..tier.clone() }
+}
+
+impl Seat {
+    /// So many of its devices, by themselves.
+    fn cluster(&self, rig: &Rig, devices: u64) -> Result<Cluster, Error> {
+        let tier = self.joined.as_ref().filter(|_| devices > 1).map(|tier| among(tier, devices));
+        let system = System {
+            id: self.device.id.clone(),
+            name: self.device.name.clone(),
+            aliases: vec![],
+            device: self.device.id.clone(),
+            devices_per_node: devices,
+            nodes: 1,
+            tiers: tier.into_iter().collect(),
+            network: None,
+            host: self.host.as_ref().and_then(|host| rig.hosts.get(host)).cloned(),
+            power: None,
+            price: Price::default(),
+            notes: None,
+        };
+        Cluster::build(&system, self.device.clone(), 1, devices)
+    }
+}
+
+impl Catalog {
+    /// The rig that `text` means: a path of a file, or a name.
+    ///
+    /// # Errors
+    /// There is none, or its file is faulty.
+    pub fn rig(&self, text: &str) -> Result<Rig, Error> {
+        self.load_or_read(text)
+    }
+
+    /// Whether `text` names a rig of the catalogue.
+    pub fn has_rig(&self, text: &str) -> bool {
+        self.find(Kind::Rigs, text).is_ok()
+    }
+
+    fn seats(&self, rig: &Rig) -> Result<Vec<Seat>, Error> {
+        let within = |at: usize, fault: Error| {
+            let key = format!("members[{at}].{}", if fault.key.is_empty() { "device" } else { &fault.key });
+            Error { key, ..fault }
+        };
+        let mut devices = Vec::new();
+        for (at, post) in rig.members.iter().enumerate() {
+            let device = self.device(&post.device).map_err(|miss| within(at, miss.into()))?;
+            devices.push(device);
+        }
+        let name = |post: &Post| {
+            let at = rig.members.iter().position(|other| std::ptr::eq(other, post));
+            at.map_or_else(|| post.device.clone(), |at| devices[at].id.clone())
+        };
+        let mut names = rig.names(name).into_iter();
+        let mut seats = Vec::new();
+        for (at, (post, device)) in rig.members.iter().zip(&devices).enumerate() {
+            let joined = post.joined.as_ref().map(|wire| self.wire(wire)).transpose();
+            let joined = joined.map_err(|fault| within(at, fault))?;
+            let members = if joined.is_some() { 1 } else { post.count };
+            for name in names.by_ref().take(members as usize) {
+                seats.push(Seat {
+                    name,
+                    device: device.clone(),
+                    count: if joined.is_some() { post.count } else { 1 },
+                    joined: joined.clone(),
+                    runtime: post.runtime.clone(),
+                    host: post.host.clone(),
+                });
+            }
+        }
+        Ok(seats)
+    }
+
+    /// A wire with the figures that it leaves to its link.
+    fn wire(&self, wire: &Wire) -> Result<Tier, Error> {
+        let link: Link = self.load(&wire.link)?;
+        let latency = wire.latency.clone().or(link.latency).ok_or_else(|| {
+            let fix = "state `latency` beside `link`";
+            Error::new("latency", format!("none for {}", link.name), "what one small message takes", fix)
+        })?;
+        Ok(Tier {
+            name: link.name.clone(),
+            link: link.id,
+            devices: 2,
+            bandwidth: wire.bandwidth.clone().unwrap_or(link.bandwidth),
+            latency,
+            in_switch_reduction: false,
+            topology: link.topology.unwrap_or(Topology::Switch),
+        })
+    }
+
+    fn wires(&self, rig: &Rig, names: &[String]) -> Result<Vec<(usize, usize, PricedLink<Datum>)>, Error> {
+        let edges = rig.edges(names)?;
+        edges.into_iter().map(|(a, b, wire)| Ok((a, b, priced(&self.wire(wire)?)))).collect()
+    }
+
+    /// The runtime of each seat: the one that is asked for, its own, everybody's default, one that runs on
+    /// all, or else each device's default. A weight format that is asked for must run.
+    fn runtimes(&self, seats: &[Seat], scenario: &Scenario) -> Result<Vec<String>, Error> {
+        if let Some(named) = &scenario.runtime {
+            return Ok(vec![named.clone(); seats.len()]);
+        }
+        let asked = scenario.weight_format.as_deref().filter(|name| *name != "any");
+        let format = asked.map(|name| self.load::<Format>(name)).transpose()?;
+        let runs = |runtime: &Runtime| format.as_ref().is_none_or(|f| runtime.weight_formats.contains(&f.id));
+        let mut defaults = Vec::new();
+        for seat in seats {
+            let cluster = seat.cluster(&Rig::default(), 1)?;
+            defaults.push(self.runtime(seat.runtime.as_deref(), &cluster)?);
+        }
+        let free: Vec<usize> = (0..seats.len()).filter(|&at| seats[at].runtime.is_none()).collect();
+        let same = free.windows(2).all(|pair| defaults[pair[0]].id == defaults[pair[1]].id);
+        let good = free.iter().all(|&at| runs(&defaults[at]));
+        let mut chosen: Vec<String> = defaults.into_iter().map(|runtime| runtime.id).collect();
+        if same && good {
+            return Ok(chosen);
+        }
+        let mut all: Vec<Runtime> = Vec::new();
+        for file in self.shelf(Kind::Runtimes).into_values() {
+            let runtime: Runtime = read_entry(&file)?;
+            if runs(&runtime) && free.iter().all(|&at| runtime.runs_on(&seats[at].device)) {
+                all.push(runtime);
+            }
+        }
+        // The one made for the most makers is the one that joins unlike ones.
+        if let Some(widest) = all.into_iter().max_by_key(|runtime| runtime.vendors.len()) {
+            free.iter().for_each(|&at| chosen[at] = widest.id.clone());
+        }
+        Ok(chosen)
+    }
+}

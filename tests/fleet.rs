@@ -1,0 +1,174 @@
+//! Mixes of systems against brute force, and what must hold of every mix.
+
+#![allow(clippy::unwrap_used)]
+
+use mantile::search::fleet::{Aim, Bounds, Bucket, Fleet, Kind, Mix, Supply, mix};
+use mantile::search::outcome::Status;
+use mantile::search::programme::solve::Effort;
+use proptest::prelude::*;
+
+/// Two kinds of system and up to four buckets; some bucket may be served by one kind alone.
+fn fleets() -> impl Strategy<Value = Fleet> {
+    let rates = prop::collection::vec((1u64..40, 1u64..60, 1u64..60, 0u8..6), 1..=4);
+    (rates, 1u64..400, 1u64..400).prop_map(|(buckets, first, second)| {
+        let bucket =
+            |at: usize, rate: u64| Bucket { name: format!("b{at}"), model: 0, rate: rate as f64, osl: 100 };
+        let kind = |index: usize, cents: u64| Kind {
+            name: format!("k{index}"),
+            supply: index,
+            model: 0,
+            usd_per_hour: cents as f64 / 100.0,
+            devices: 1 + index as u64,
+            rates: buckets
+                .iter()
+                .map(|(_, a, b, only)| {
+                    let served = usize::from(*only) != index;
+                    served.then_some(if index == 0 { *a } else { *b } as f64 * 0.37)
+                })
+                .collect(),
+        };
+        Fleet {
+            buckets: buckets.iter().enumerate().map(|(at, (rate, ..))| bucket(at, *rate)).collect(),
+            supplies: (0..2).map(|at| Supply { name: format!("s{at}"), available: None }).collect(),
+            kinds: vec![kind(0, first), kind(1, second)],
+        }
+    })
+}
+
+/// Least systems of the second kind that take what `first` systems of the first leave: the buckets for which the
+/// second is worst go to the first, as far as it reaches.
+fn second(fleet: &Fleet, first: u64, slack: f64) -> Option<u64> {
+    let load =
+        |kind: usize, bucket: usize| Some(fleet.buckets[bucket].rate / fleet.kinds[kind].rates[bucket]?);
+    let (mut room, mut left) = (first as f64 + slack, 0.0);
+    let mut either: Vec<(f64, f64)> = Vec::new();
+    for bucket in 0..fleet.buckets.len() {
+        match (load(0, bucket), load(1, bucket)) {
+            (Some(a), Some(b)) => either.push((a, b)),
+            (Some(a), None) => room -= a,
+            (None, Some(b)) => left += b,
+            (None, None) => return None,
+        }
+    }
+    if room < 0.0 {
+        return None;
+    }
+    either.sort_by(|x, y| (y.1 / y.0).total_cmp(&(x.1 / x.0)));
+    for (a, b) in either {
+        let taken = (room / a).min(1.0);
+        room -= taken * a;
+        left += (1.0 - taken) * b;
+    }
+    Some((left - slack).ceil().max(0.0) as u64)
+}
+
+/// The least cost over all numbers of systems, in thousandths of a dollar.
+fn brute(fleet: &Fleet, slack: f64) -> Option<i64> {
+    let mills =
+        |kind: usize, count: u64| count as i64 * (fleet.kinds[kind].usd_per_hour * 1000.0).ceil() as i64;
+    (0..=300).filter_map(|first| Some(mills(0, first) + mills(1, second(fleet, first, slack)?))).min()
+}
+
+fn cost(found: &Mix) -> i64 {
+    found.solved.objective.unwrap() as i64
+}
+
+fn best(fleet: &Fleet, bounds: &Bounds) -> Mix {
+    mix(fleet, Aim::Cost, bounds, &Effort::default())
+}
+
+proptest! {
+    #[test]
+    fn the_mix_costs_what_brute_force_says(fleet in fleets()) {
+        let found = best(&fleet, &Bounds::default());
+        // Loads are rounded up to a part in a hundred thousand at most.
+        let (loose, tight) = (brute(&fleet, 1e-9), brute(&fleet, -1e-3));
+        match loose {
+            None => prop_assert_eq!(found.solved.status, Status::Infeasible),
+            Some(least) => {
+                prop_assert_eq!(found.solved.status, Status::Optimal, "{:?}", found.solved);
+                prop_assert!(cost(&found) >= least, "{} below {}", cost(&found), least);
+                prop_assert!(tight.is_none_or(|most| cost(&found) <= most), "{} above {:?}", cost(&found), tight);
+            }
+        }
+    }
+
+    #[test]
+    fn every_bucket_is_served_and_nothing_is_overloaded(fleet in fleets(), spare in any::<bool>()) {
+        let found = best(&fleet, &Bounds { spare, ..Bounds::default() });
+        prop_assume!(found.solved.values.is_some());
+        for bucket in 0..fleet.buckets.len() {
+            let served: f64 = found.parts.iter().filter(|part| part.bucket == bucket).map(|part| part.share).sum();
+            prop_assert!((served - 1.0).abs() < 1e-6, "{served}");
+        }
+        for (kind, count) in found.counts.iter().enumerate() {
+            let parts = found.parts.iter().filter(|part| part.kind == kind);
+            let load: f64 = parts
+                .map(|part| part.share * fleet.buckets[part.bucket].rate / fleet.kinds[kind].rates[part.bucket].unwrap())
+                .sum();
+            let idle = if spare && *count > 0 { 1.0 } else { 0.0 };
+            prop_assert!(load <= *count as f64 - idle + 1e-6, "{load} on {count}");
+        }
+    }
+
+    #[test]
+    fn more_of_anything_is_never_dearer_and_order_does_not_matter(fleet in fleets()) {
+        let all = best(&fleet, &Bounds::default());
+        prop_assume!(all.solved.values.is_some());
+        let mut turned = fleet.clone();
+        turned.kinds.reverse();
+        turned.buckets.reverse();
+        turned.kinds.iter_mut().for_each(|kind| kind.rates.reverse());
+        prop_assert_eq!(cost(&best(&turned, &Bounds::default())), cost(&all));
+        let mut few = fleet.clone();
+        few.supplies[0].available = Some(all.counts[0].saturating_sub(1));
+        let scarce = best(&few, &Bounds::default());
+        prop_assert!(scarce.solved.values.is_none() || cost(&scarce) >= cost(&all));
+        let spared = best(&fleet, &Bounds { spare: true, ..Bounds::default() });
+        prop_assert!(cost(&spared) >= cost(&all));
+        let budget = cost(&all) as f64 / 1000.0;
+        let exact = best(&fleet, &Bounds { usd_per_hour: Some(budget + 1e-6), ..Bounds::default() });
+        prop_assert_eq!(exact.solved.status, Status::Optimal);
+        let fewest = mix(&fleet, Aim::Devices, &Bounds::default(), &Effort::default());
+        let devices = |found: &Mix| -> u64 { found.counts.iter().zip(&fleet.kinds).map(|(n, kind)| n * kind.devices).sum() };
+        prop_assert!(devices(&fewest) <= devices(&all));
+    }
+}
+
+fn one_kind(available: u64) -> Fleet {
+    Fleet {
+        buckets: vec![Bucket { name: "b".into(), model: 0, rate: 10.0, osl: 100 }],
+        supplies: vec![Supply { name: "s".into(), available: Some(available) }],
+        kinds: vec![Kind {
+            name: "k".into(),
+            supply: 0,
+            model: 0,
+            usd_per_hour: 2.0,
+            devices: 8,
+            rates: vec![Some(3.0)],
+        }],
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_and_the_least_change_is_told() {
+    let bounds = Bounds { usd_per_hour: Some(5.0), devices: Some(64), spare: false };
+    let why = best(&one_kind(9), &bounds).reasons.unwrap();
+    assert_eq!(why.conflict, ["traffic", "budget"]);
+    assert!(why.irreducible);
+    assert_eq!(
+        why.relaxations.iter().map(|r| (r.row.as_str(), r.needed)).collect::<Vec<_>>(),
+        [("USD per hour", 8000)]
+    );
+    let why = best(&one_kind(3), &Bounds::default()).reasons.unwrap();
+    assert_eq!(why.conflict, ["traffic", "available s"]);
+    assert_eq!(why.relaxations[0].needed, 4);
+}
+
+#[test]
+fn within_a_budget_as_much_is_served_as_fits() {
+    let bounds = Bounds { usd_per_hour: Some(5.0), ..Bounds::default() };
+    let found = mix(&one_kind(9), Aim::Throughput, &bounds, &Effort::default());
+    assert_eq!((found.solved.status, found.counts[0]), (Status::Optimal, 2));
+    assert!((found.parts[0].share - 0.6).abs() < 1e-5, "two systems carry 6 of 10 requests a second");
+}

@@ -1,0 +1,18 @@
+//! Placement over unlike devices: the programmes against brute force, and what must not change.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "placement/brute.rs"]
+mod brute;
+#[path = "placement/chains.rs"]
+mod chains;
+#[path = "placement/change.rs"]
+mod change;
+#[path = "placement/priced.rs"]
+mod priced;
+#[path = "placement/refused.rs"]
+mod refused;
+#[path = "placement/rigs.rs"]
+mod rigs;
+#[path = "placement/speed.rs"]
+mod speed;

@@ -1,0 +1,102 @@
+//! The programmes find what trying everything finds.
+
+use mantile::search::placement::chain::{Chain, Hosts, Stage};
+use mantile::search::placement::groups::Groups;
+use mantile::search::placement::sum::Sum;
+use mantile::search::placement::{bound, least_slowest, least_sum};
+use proptest::prelude::*;
+
+use super::chains::{any, some};
+
+/// Every placement: members in every order, every cut.
+fn every(chain: &Chain) -> Vec<Vec<Stage>> {
+    fn on(chain: &Chain, before: &[Stage], all: &mut Vec<Vec<Stage>>) {
+        let from = before.last().map_or(0, |stage| stage.to);
+        if from == chain.layers {
+            all.push(before.to_vec());
+            return;
+        }
+        for member in 0..chain.members.len() {
+            if before.iter().any(|stage| stage.member == member) {
+                continue;
+            }
+            for to in from + 1..=chain.layers {
+                let mut next = before.to_vec();
+                next.push(Stage { member, from, to });
+                on(chain, &next, all);
+            }
+        }
+    }
+    let mut all = Vec::new();
+    on(chain, &[], &mut all);
+    all
+}
+
+fn check(chain: &Chain) -> Result<(), TestCaseError> {
+    let all = every(chain);
+    let sum = all.iter().filter_map(|stages| chain.sum(stages).ok()).min();
+    let found = least_sum(chain);
+    prop_assert_eq!(found.as_ref().ok().map(|found| found.ticks), sum);
+    if let Ok(found) = &found {
+        prop_assert_eq!(chain.sum(&found.stages), Ok(found.ticks), "the stages are worth what is said");
+        prop_assert!(found.cheap_bound <= found.ticks);
+    }
+    for count in 1..=chain.members.len() {
+        let of_count = all.iter().filter(|stages| stages.len() == count);
+        let slowest = of_count.filter_map(|stages| chain.slowest(stages).ok()).min();
+        let found = least_slowest(chain, count, u64::MAX).unwrap();
+        prop_assert_eq!(found.as_ref().map(|found| found.ticks), slowest, "{} stages", count);
+        if let Some(found) = found {
+            prop_assert_eq!(chain.slowest(&found.stages), Ok(found.ticks));
+            prop_assert!(bound::slowest(chain, Some(count)) <= found.ticks);
+            prop_assert_eq!(found.stages.len(), count);
+            let none = least_slowest(chain, count, found.ticks).unwrap();
+            prop_assert!(none.is_none(), "nothing is below the least");
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn the_programmes_find_what_trying_everything_finds(chain in any(4, 6)) {
+        check(&chain)?;
+    }
+
+    /// Kinds of several members, which the programme counts instead of naming.
+    #[test]
+    fn like_members_are_counted_and_nothing_is_lost(chain in some(2, 4, 5)) {
+        check(&chain)?;
+    }
+
+    /// Without a bound to begin with, every set of members has its own optimum.
+    #[test]
+    fn every_set_of_members_has_its_own_optimum(chain in any(3, 5)) {
+        let groups = Groups::new(&chain, 1 << 20).unwrap();
+        let programme = Sum::new(&chain, &groups, u64::MAX);
+        let all = every(&chain);
+        for state in 1..groups.states {
+            let counts = |stages: &&Vec<Stage>| groups.kinds().all(|kind| {
+                let of_kind = stages.iter().filter(|stage| groups.members[kind].contains(&stage.member));
+                of_kind.count() == groups.count(state, kind)
+            });
+            let least = all.iter().filter(counts).filter_map(|stages| chain.sum(stages).ok()).min();
+            prop_assert_eq!(programme.whole(state).map(|(ticks, _)| ticks), least);
+            if let Some(ticks) = least {
+                prop_assert_eq!(chain.sum(&programme.stages(state)), Ok(ticks));
+            }
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_sum_are_its_stages(chain in any(3, 5)) {
+        for stages in every(&chain).iter().take(50) {
+            if let Ok(sum) = chain.sum(stages) {
+                let each = chain.stages(stages, Hosts::Each).unwrap();
+                prop_assert!(each.iter().sum::<u64>() >= sum, "every stage prepares its own step");
+            }
+        }
+    }
+}

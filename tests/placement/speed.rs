@@ -1,0 +1,47 @@
+//! How long the programmes take, on budgets wide enough for a slow and busy machine.
+
+use std::time::{Duration, Instant};
+
+use mantile::search::placement::chain::{Chain, Member, Part};
+use mantile::search::placement::{least_slowest, least_sum};
+
+/// `each` members of every kind, which together hold half as much again as there is.
+fn chain(kinds: u64, each: u64) -> Chain {
+    let (layers, members) = (80, kinds * each);
+    let room = 120 / members;
+    let member = |kind: u64| Member {
+        layers: vec![Part { ticks: 5_000 + 1_237 * (kind * 7 % 16), pages: 10 }; layers],
+        experts: vec![0; layers],
+        first: Part { ticks: 3_000, pages: 5 },
+        last: Part { ticks: 9_000, pages: 5 },
+        copy: 0,
+        host: 1_000,
+        base: 3,
+        usable: 13 + 10 * (room + kind % 3),
+        spill: None,
+    };
+    let link =
+        |a: u64, b: u64| Some(500 + 131 * ((a / each + b / each) % 11) + (a / each).abs_diff(b / each));
+    Chain {
+        layers,
+        members: (0..members).map(|at| member(at / each)).collect(),
+        links: (0..members).map(|a| (0..members).map(|b| link(a, b)).collect()).collect(),
+    }
+}
+
+#[test]
+fn sixteen_unlike_members_and_thirty_two_of_four_kinds_are_proved_soon() {
+    for (kinds, each, budget) in [(16, 1, 60), (4, 8, 20), (4, 1, 5)] {
+        let chain = chain(kinds, each);
+        let begun = Instant::now();
+        let sum = least_sum(&chain).unwrap();
+        let summed = begun.elapsed();
+        assert_eq!(sum.kinds as u64, kinds);
+        let stages = sum.stages.len();
+        let slowest = least_slowest(&chain, stages, u64::MAX).unwrap().unwrap();
+        let took = begun.elapsed();
+        eprintln!("{kinds} x {each}: sum {summed:?}, slowest of {stages} stages {:?}", took - summed);
+        assert!(slowest.ticks <= chain.slowest(&sum.stages).unwrap());
+        assert!(took < Duration::from_secs(budget), "{kinds} x {each}: {took:?}");
+    }
+}

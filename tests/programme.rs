@@ -1,0 +1,179 @@
+//! Small programmes against brute force, solvers that lie, and reasons that cannot be shortened.
+
+#![allow(clippy::unwrap_used)]
+
+use mantile::search::outcome::Status;
+use mantile::search::programme::backend::{Claim, claim};
+use mantile::search::programme::reasons::reasons;
+use mantile::search::programme::solve::{Effort, Prover, solve, solve_with};
+use mantile::search::programme::{Domain, Programme, SHARE, Sense, Values};
+use proptest::prelude::*;
+
+/// A programme of whole numbers up to `most`, with factors up to `size`.
+fn programmes(size: i64) -> impl Strategy<Value = Programme> {
+    let columns = prop::collection::vec((-2i64..=1, 0i64..=6, -9i64..=9), 2..=5);
+    columns.prop_flat_map(move |columns| {
+        let n = columns.len();
+        let row = (prop::collection::vec(-size..=size, n), 0..3usize, -size..=4 * size);
+        prop::collection::vec(row, 1..=5).prop_map(move |rows| {
+            let mut programme = Programme::default();
+            for (at, (least, more, cost)) in columns.iter().enumerate() {
+                programme.whole(format!("x{at}"), (*least, least + more), *cost);
+            }
+            for (at, (factors, sense, bound)) in rows.into_iter().enumerate() {
+                let terms = factors.into_iter().enumerate().filter(|(_, factor)| *factor != 0).collect();
+                let sense = [Sense::AtMost, Sense::AtLeast, Sense::Equal][sense];
+                programme.row((format!("r{at}"), format!("g{}", at % 3)), terms, sense, bound);
+            }
+            programme
+        })
+    })
+}
+
+/// Every point there is.
+fn brute(programme: &Programme) -> Option<i128> {
+    let bounds: Vec<(i64, i64)> = (0..programme.columns.len()).map(|at| programme.bounds(at)).collect();
+    let mut values: Values = bounds.iter().map(|(low, _)| *low).collect();
+    let mut best: Option<i128> = None;
+    loop {
+        if programme.check(&values).is_ok() {
+            let cost = programme.objective(&values);
+            best = Some(best.map_or(cost, |best| best.min(cost)));
+        }
+        let Some(at) = (0..values.len()).find(|at| values[*at] < bounds[*at].1) else { return best };
+        values[at] += 1;
+        (0..at).for_each(|before| values[before] = bounds[before].0);
+    }
+}
+
+fn holds(programme: &Programme) -> Result<(), TestCaseError> {
+    let solved = solve(programme, &Effort::default());
+    match brute(programme) {
+        None => prop_assert_eq!(solved.status, Status::Infeasible, "{:?}", solved),
+        Some(best) => {
+            prop_assert_eq!(solved.status, Status::Optimal, "{:?}", solved);
+            prop_assert_eq!(programme.objective(&solved.values.clone().unwrap()), best, "{:?}", solved);
+            prop_assert_eq!(solved.bound, solved.objective);
+            prop_assert_eq!(solved.rows_checked, programme.rows.len() as u64);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn small_programmes_are_solved_as_brute_force_does(programme in programmes(9)) {
+        holds(&programme)?;
+    }
+
+    #[test]
+    fn rows_in_mib_are_solved_as_brute_force_does(programme in programmes(80_000)) {
+        holds(&programme)?;
+    }
+
+    /// Bytes beside counts: no solver in floating point is asked, and the answer is right all the same.
+    #[test]
+    fn uneven_programmes_are_refused_to_the_solver_and_solved(programme in programmes(9), scale in 2i64..9) {
+        let mut uneven = programme;
+        let columns = uneven.columns.len();
+        uneven.row(("bytes", "memory"), vec![(0, 100_000_000_000), (columns - 1, scale)], Sense::AtMost, 200_000_000_000);
+        prop_assert!(uneven.even().is_err());
+        holds(&uneven)?;
+        prop_assert_eq!(solve(&uneven, &Effort::default()).prover, Prover::OwnSearch);
+    }
+
+    #[test]
+    fn reasons_conflict_and_none_of_them_can_be_left_out(programme in programmes(9)) {
+        if brute(&programme).is_none() {
+            let why = reasons(&programme, &Effort::default());
+            prop_assert!(why.irreducible);
+            prop_assert!(brute(&programme.only(&why.conflict)).is_none());
+            for group in &why.conflict {
+                let others: Vec<String> = why.conflict.iter().filter(|other| *other != group).cloned().collect();
+                prop_assert!(brute(&programme.only(&others)).is_some(), "{} is not needed", group);
+            }
+            for help in &why.relaxations {
+                let mut moved = programme.clone();
+                let row = moved.rows.iter_mut().find(|row| row.name == help.row).unwrap();
+                let toward = (help.stated - help.needed).signum();
+                row.bound = help.needed;
+                prop_assert!(brute(&moved).is_some());
+                moved.rows.iter_mut().find(|row| row.name == help.row).unwrap().bound = help.needed + toward;
+                prop_assert!(brute(&moved).is_none(), "a smaller change of {} would do", help.row);
+            }
+        }
+    }
+}
+
+/// Two types of device, seven requests: 3 x 2 + 1 x 1 cost 7, the best.
+fn fleet() -> Programme {
+    let mut programme = Programme::default();
+    let large = programme.whole("large", (0, 5), 2);
+    let small = programme.whole("small", (0, 9), 1);
+    programme.row(("demand", "traffic"), vec![(large, 2), (small, 1)], Sense::AtLeast, 7);
+    programme
+}
+
+#[test]
+fn a_solver_that_lies_is_caught_and_our_own_search_answers() {
+    let point = |values: Values, bound: f64| {
+        move |_: &Programme, _: u64| {
+            Ok(Claim::Point { values: values.clone(), bound: Some(bound), optimal: true, nodes: 1 })
+        }
+    };
+    let lies: [(&dyn Fn(&Programme, u64) -> Result<Claim, String>, &str); 6] = [
+        (&point(vec![3, 0], 6.0), "demand is broken"),
+        (&point(vec![6, 0], 6.0), "large is 6"),
+        (&point(vec![3], 6.0), "1 values for 2 columns"),
+        (&point(vec![3, 1], 9.0), "bound is above its own point"),
+        (&|_, _| Ok(Claim::Infeasible), "infeasible that has a point"),
+        (&|_, _| Err("internal error".into()), "internal error"),
+    ];
+    for (lie, doubt) in lies {
+        let solved = solve_with(&fleet(), &Effort::default(), lie);
+        assert_eq!((solved.status, solved.objective), (Status::Optimal, Some(7.0)), "{doubt}");
+        assert_eq!(solved.prover, Prover::OwnSearch);
+        assert!(solved.doubts.iter().any(|told| told.contains(doubt)), "{:?}", solved.doubts);
+    }
+}
+
+#[test]
+fn what_is_not_proved_is_not_called_optimal() {
+    let stopped = |_: &Programme, _: u64| Ok(Claim::Stopped { bound: Some(3.0), nodes: 9 });
+    let none = Effort { nodes: 1, own_nodes: 0 };
+    let solved = solve_with(&fleet(), &none, &stopped);
+    assert_eq!((solved.status, solved.bound), (Status::Unknown, Some(3.0)));
+    let halfway = |_: &Programme, _: u64| {
+        Ok(Claim::Point { values: vec![4, 0], bound: Some(6.5), optimal: false, nodes: 9 })
+    };
+    let solved = solve_with(&fleet(), &none, &halfway);
+    assert_eq!(solved.status, Status::Feasible);
+    assert_eq!((solved.objective, solved.bound), (Some(8.0), Some(7.0)), "costs are whole: 6.5 means 7");
+}
+
+#[test]
+fn shares_are_checked_to_a_billionth() {
+    let mut programme = fleet();
+    let part = programme.share("part", 0);
+    programme.row(("all", ""), vec![(part, 3)], Sense::Equal, 1);
+    let solved = solve(&programme, &Effort::default());
+    assert_eq!((solved.status, solved.objective), (Status::Optimal, Some(7.0)));
+    let values = solved.values.unwrap();
+    assert_eq!(values[part], (SHARE / 3) as i64);
+    let mut off = values;
+    off[part] += 2;
+    assert!(programme.check(&off).unwrap_err().contains("all is broken"));
+    assert_eq!(programme.columns[part].domain, Domain::Share);
+}
+
+#[test]
+fn the_least_change_of_a_budget_is_found_and_tried() {
+    let mut programme = fleet();
+    programme.row(("budget", "budget"), vec![(0, 2), (1, 1)], Sense::AtMost, 5);
+    programme.row(("room", "room"), vec![(0, 1), (1, 1)], Sense::AtMost, 9);
+    let why = reasons(&programme, &Effort::default());
+    assert_eq!(why.conflict, ["traffic", "budget"], "the room is not at fault");
+    let told: Vec<(&str, i64)> = why.relaxations.iter().map(|r| (r.row.as_str(), r.needed)).collect();
+    assert_eq!(told, [("demand", 5), ("budget", 7)]);
+    assert!(matches!(claim(&programme, 100), Ok(Claim::Infeasible)));
+}
