@@ -233,12 +233,18 @@ impl<'a> Peak<'a> {
             left[state].min(more).min(MOST_LAYERS) as u32
         };
         let mut begins = vec![0; groups.rows()];
+        // Most states hold nothing that could be completed: they are passed by as a whole.
+        let mut alive = vec![false; groups.states];
+        alive[0] = true;
         for state in 1..groups.states {
             let placed = usize::from(self.sizes[state]);
             if stages.is_some_and(|stages| placed > stages) {
                 continue;
             }
             for (kind, row) in groups.present(state) {
+                if !alive[groups.without(state, kind)] {
+                    continue;
+                }
                 self.looked += 1;
                 let complete = stages.is_none_or(|stages| placed == stages);
                 if complete && self.whole(&reach, state, kind, &begins) {
@@ -247,6 +253,7 @@ impl<'a> Peak<'a> {
                 if stages != Some(placed) {
                     let most = most(state, placed);
                     begins[row] = self.begins(&reach, state, kind, &begins) & span(0, most + 1);
+                    alive[state] |= begins[row] != 0;
                 }
             }
         }
