@@ -13,13 +13,18 @@ const FILE: &str = "../shared/validation/serving.csv";
 
 /// The aggregated rows, predicted.
 fn aggregated() -> Option<Vec<Held>> {
+    rows("agg")
+}
+
+/// The rows of a mode, predicted.
+fn rows(mode: &str) -> Option<Vec<Held>> {
     if !Path::new(FILE).exists() {
         assert!(std::env::var("CI").is_err(), "{FILE} is missing in CI");
         eprintln!("SKIPPED: {FILE} is not there, so predictions were held against nothing");
         return None;
     }
     let mut rows = read(Path::new(FILE)).unwrap();
-    rows.retain(|row| row.mode == "agg");
+    rows.retain(|row| row.mode == mode);
     Some(predict(&Catalog::default(), rows))
 }
 
@@ -43,6 +48,23 @@ fn median_errors_are_what_the_readme_says() {
         let covered = score.coverage_80.unwrap();
         assert!((0.75..0.92).contains(&covered), "{covered:.2} lie in the interval of four in five");
     }
+}
+
+#[test]
+fn the_readme_states_what_the_profiles_reach() {
+    let Some(rows) = aggregated() else { return };
+    let (tpot, ttft) = errors(&validation(&rows, &[]));
+    let row = format!("fitted on them | {:.1} % | {:.1} % |", 100.0 * tpot, 100.0 * ttft);
+    assert!(include_str!("../README.md").contains(&row), "{row}");
+}
+
+#[test]
+fn pools_apart_are_as_far_off_as_the_readme_says() {
+    let Some(rows) = rows("disagg") else { return };
+    let found = validation(&rows, &[]);
+    let (tpot, ttft) = errors(&found);
+    assert!(found.overall.n >= 160, "{}", found.overall.n);
+    assert!(tpot <= 0.16 && ttft <= 0.71, "median errors: TPOT {tpot:.3}, TTFT {ttft:.3}");
 }
 
 #[test]

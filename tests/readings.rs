@@ -19,7 +19,7 @@ use mantile::search::candidate::Duty;
 use mantile::serving::disaggregated::crowded;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::step::Watch;
-use mantile::serving::streamed::{arrival, hop};
+use mantile::serving::streamed::{arrival, transfer};
 use mantile::spec::objective::METRICS;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -80,7 +80,7 @@ fn evaluate<R: Read>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(Stri
 /// A cache streamed to another device, as if the prompt were two layers.
 fn arrives<R: Read>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> Option<Qty<R::N>> {
     let machine = case.question.formats[case.candidate.formats].machine.read(read);
-    let layer = (told.prefill.total, hop(told.memory.kv, machine.links.first()?, &machine.chip));
+    let layer = (told.prefill.total, transfer(told.memory.kv, machine.links.first()?, &machine.chip));
     Some(arrival(Qty::literal(0.0 * SECOND), [layer, layer]))
 }
 

@@ -93,8 +93,6 @@ pub struct Whole<'a> {
     pub found: &'a Found,
     /// Devices of all rows.
     pub measured_anywhere: Vec<String>,
-    /// Their classes.
-    pub classes: Vec<String>,
     /// Intervals, nearest first.
     pub intervals: Vec<Around>,
 }
@@ -116,7 +114,6 @@ impl Whole<'_> {
             }
         }
         fit.insert("measured_on".into(), json!(measured_on));
-        fit.insert("classes".into(), json!(self.classes));
         fit.insert("measured_anywhere".into(), json!(self.measured_anywhere));
         fit.insert("intervals".into(), self.intervals.iter().map(Around::json).collect());
         let stated = |of: Fitted| BEGINNINGS.iter().any(|known| known.of == of);

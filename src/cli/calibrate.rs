@@ -17,7 +17,7 @@ use crate::calibrate::profile::{Around, BEGINNINGS, Whole, adjust, written};
 use crate::calibrate::sample::{ORDER, Sample, Times, set};
 use crate::report::table::table as lines;
 use crate::spec::error::Error;
-use crate::spec::runtime::{Fitted, Near};
+use crate::spec::runtime::{Fitted, Near, Runtime};
 use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::kind::Kind;
@@ -96,6 +96,17 @@ impl Calibrate {
             )
             .into());
         }
+        if let Some(name) = runtimes.first().filter(|_| !self.whole)
+            && catalog.load::<Runtime>(name)?.serving_fit.is_none()
+        {
+            return Err(Error::new(
+                "serving_fit",
+                format!("none in the profile of {name}, which was never fitted"),
+                "a fit to adjust",
+                "add --whole, and name a folder with --out",
+            )
+            .into());
+        }
         let told = told(&samples);
         let constants = told.iter().filter(|told| **told).count();
         if constants == 0 || samples.len() < ROWS_PER_CONSTANT * constants {
@@ -138,7 +149,6 @@ impl Calibrate {
                     let whole = Whole {
                         found: &fit,
                         measured_anywhere: distinct(&samples, |sample| &sample.hardware),
-                        classes: distinct(&samples, |sample| &sample.class),
                         intervals: intervals(&samples, &apart),
                     };
                     whole.replace(&mut profile, &distinct(&own, |sample| &sample.hardware), &source);
@@ -181,7 +191,10 @@ impl Calibrate {
             if self.whole {
                 BEGINNINGS.iter().for_each(|known| set(&mut sample.machine, known.of, known.value));
             }
-            Some(sample)
+            // What no formula makes a time of tells nothing of constants.
+            let Times { ttft, tpot } = sample.times(&[0.0; ORDER.len()]);
+            let times = [ttft, tpot];
+            times.iter().all(|time| time.is_finite() && *time > 0.0).then_some(sample)
         });
         Ok(made.collect())
     }

@@ -126,9 +126,7 @@ impl FleetOf {
             of_bucket.push(match known {
                 Some(at) => at,
                 None => {
-                    let model = catalog.model(name)?;
-                    let graph =
-                        ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+                    let (model, graph) = catalog.built(name)?;
                     models.push((name.to_owned(), model, graph));
                     models.len() - 1
                 }

@@ -8,6 +8,7 @@ use crate::report::text::place::table_of;
 use crate::search::placement::apart::{MOST_MEMBERS, apart};
 use crate::search::placement::price::{Prices, Question};
 use crate::search::placement::solve::{Aim, fits, solve};
+use crate::search::shape::largest;
 use crate::spec::error::Error;
 use crate::spec::objective::{MOST_TOKENS, Metric, Objective as Stated};
 use crate::spec::rig::{Post, Rig, Shape, Wire};
@@ -343,11 +344,7 @@ impl Place {
         let osl = questions.first().map_or(1, |question| question.lengths.osl);
         let limit = questions.first().and_then(|question| question.graph.max_context).unwrap_or(MOST_TOKENS);
         let holds = |isl: u64| questions.iter().any(|question| fits(&with(question, isl)));
-        let (mut low, mut high) = (0, limit.saturating_sub(osl).max(1));
-        while low < high {
-            let middle = high - (high - low) / 2;
-            if holds(middle) { low = middle } else { high = middle - 1 }
-        }
+        let low = largest(limit.saturating_sub(osl).max(1), holds);
         let at = |isl: u64| questions.iter().map(|question| with(question, isl)).collect::<Vec<_>>();
         let rigged = Rigged { questions: at(low.max(1)), offloaded: vec![], ..rigged };
         let mut answer = self.answer(&rigged)?;

@@ -129,22 +129,11 @@ const PREFILL_UTILIZATION: f64 = 0.85;
 /// `datum` as the runtime's fit changes it.
 fn fitted(drive: &Drive, of: Fitted, mut datum: Datum) -> Datum {
     let Some(fit) = &drive.runtime.serving_fit else { return datum };
-    let family = &drive.cluster.device.family;
-    let times = fit.times(of, family, &drive.weights.id, &drive.traits);
-    // An efficiency falls as its time grows, and cannot pass the roofline.
-    let efficiency = matches!(
-        of,
-        Fitted::GemmCompute
-            | Fitted::GemmMemory
-            | Fitted::AttentionCompute
-            | Fitted::AttentionMemory
-            | Fitted::MoeCompute
-            | Fitted::MoeMemory
-            | Fitted::CollectiveBandwidth
-    );
-    if efficiency && !fit.classes.contains(&drive.cluster.device.class) {
+    let times = fit.times(of, &drive.cluster.device, &drive.weights.id, &drive.traits);
+    if times == 1.0 {
         return datum;
     }
+    let efficiency = of.is_efficiency();
     datum.value = if efficiency { (datum.value / times).min(1.0) } else { datum.value * times };
     datum.source.text =
         format!("{} (in serving takes {times:.3} times as long: {})", datum.source.text, fit.source).into();
@@ -168,6 +157,7 @@ impl Drive<'_> {
         let stated = |symbol, value, unit, text: &'static str| Datum::stated(symbol, value, unit, text);
         let logits = || stated("sampler_bytes", 4.0, BYTE, "logits in fp32");
         let fit = |of, datum| fitted(self, of, datum);
+        let reached = |of, figure, symbol: &'static str| fit(of, fraction(figure, symbol, &borrowed));
         let none = "the runtime's constants hold it already: nothing was fitted apart";
         let extra = |of, symbol, pick: fn(&ServingFit) -> &Figure<Seconds>| match &self.runtime.serving_fit {
             Some(found) => fit(of, pick(found).datum(symbol)),
@@ -182,18 +172,12 @@ impl Drive<'_> {
             native_bytes: self.native.bits_per_element.datum("bytes_per_native_weight"),
             activation_bytes: self.native.bits_per_element.datum("bytes_per_activation"),
             kv_bytes: self.kv.bits_per_element.datum("bytes_per_kv_element"),
-            gemm_compute: fit(Fitted::GemmCompute, fraction(&c.gemm_compute, "gemm_compute", &borrowed)),
-            gemm_memory: fit(Fitted::GemmMemory, fraction(&c.gemm_memory, "gemm_memory", &borrowed)),
-            attention_compute: fit(
-                Fitted::AttentionCompute,
-                fraction(&c.attention_compute, "attention_compute", &borrowed),
-            ),
-            attention_memory: fit(
-                Fitted::AttentionMemory,
-                fraction(&c.attention_memory, "attention_memory", &borrowed),
-            ),
-            moe_compute: fit(Fitted::MoeCompute, fraction(&c.moe_compute, "moe_compute", &borrowed)),
-            moe_memory: fit(Fitted::MoeMemory, fraction(&c.moe_memory, "moe_memory", &borrowed)),
+            gemm_compute: reached(Fitted::GemmCompute, &c.gemm_compute, "gemm_compute"),
+            gemm_memory: reached(Fitted::GemmMemory, &c.gemm_memory, "gemm_memory"),
+            attention_compute: reached(Fitted::AttentionCompute, &c.attention_compute, "attention_compute"),
+            attention_memory: reached(Fitted::AttentionMemory, &c.attention_memory, "attention_memory"),
+            moe_compute: reached(Fitted::MoeCompute, &c.moe_compute, "moe_compute"),
+            moe_memory: reached(Fitted::MoeMemory, &c.moe_memory, "moe_memory"),
             launch_per_layer: fit(
                 Fitted::LaunchPerLayer,
                 figure(&c.launch_per_layer, "launch_per_layer", &borrowed),
@@ -203,9 +187,10 @@ impl Drive<'_> {
                 Fitted::CollectiveLatency,
                 figure(&c.collective_latency, "collective_latency", &borrowed),
             ),
-            collective_bandwidth: fit(
+            collective_bandwidth: reached(
                 Fitted::CollectiveBandwidth,
-                fraction(&c.collective_bandwidth, "collective_bandwidth", &borrowed),
+                &c.collective_bandwidth,
+                "collective_bandwidth",
             ),
             kernel_launch: extra(Fitted::KernelLaunch, "kernel_launch", |fit| &fit.kernel_launch),
             quantised_launch: extra(Fitted::QuantisedLaunch, "quantised_launch", |fit| &fit.quantised_launch),

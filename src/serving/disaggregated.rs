@@ -9,6 +9,7 @@ use super::metrics::{e2e, open_flow};
 use super::residency::{cache_per_sequence, max_context};
 use super::round::{Decode, decode};
 use super::step::{StepTime, Watch};
+use super::streamed::transfer;
 use super::terms::{Demand, Load, Terms};
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
@@ -131,8 +132,7 @@ pub fn split<R: Read>(
     let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
     let received = cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine);
     let link = machine.links.last().expect("two pools are joined by a link");
-    let travel = sent.max(received) / (link.bandwidth * machine.chip.collective_bandwidth);
-    let transfer = (link.latency + travel).is(&TRANSFER).at(format_args!("kv_transfer"));
+    let transfer = transfer(sent.max(received), link, &machine.chip).at(format_args!("kv_transfer"));
     let load = machine.chip.prefill_utilization;
     let queue = (prompt.slowest * load / (2.0 * (Qty::from(1.0) - load))).is(&QUEUE);
     let waiting = machine.chip.request_overhead + queue;
@@ -191,12 +191,6 @@ crate::formulas! {
         why: "share that is asked of what the prefill pool is planned to carry",
         cite: "utilisation law",
     }
-    TRANSFER {
-        symbol: "kv_transfer",
-        unit: SECOND,
-        why: "the prompt's cache from each prefill device to its decode device, over the outermost link",
-        cite: "Zhong et al. 2024 (DistServe)",
-    }
     TTFT_SPLIT {
         symbol: "ttft_split",
         unit: SECOND,
@@ -220,5 +214,21 @@ crate::formulas! {
         unit: SECOND,
         why: "with more in flight than both pools can hold moving, the wait for the prefill pool takes the rest",
         cite: "asymptotic bounds of closed networks: Denning and Buzen 1978",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_pools_cannot_hold_moving_waits() {
+        let seconds = |value: f64| Qty::<f64>::literal(value * SECOND);
+        let first = |requests: f64| {
+            let output = Qty::literal(1_000.0 * TOKEN.per(SECOND));
+            crowded(Qty::from(requests), output, Qty::from(100.0), seconds(0.02), seconds(0.5)).value()
+        };
+        // Ten requests a second, each answered in 1.98 s: what is in flight beyond 19.8 waits, in vain only below 0.5 s.
+        assert!((first(20.0) - 0.5).abs() < 1e-12 && (first(100.0) - 8.02).abs() < 1e-9, "{}", first(100.0));
     }
 }

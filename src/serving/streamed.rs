@@ -1,4 +1,4 @@
-//! A prompt's cache on its way to another device, layer by layer, while later layers are still computed.
+//! A prompt's cache on its way to another device: whole, or layer by layer while later layers are still computed.
 //!
 //! Knows neither which devices those are nor over which links.
 
@@ -6,9 +6,9 @@ use crate::cost::machine::{Chip, Link};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::SECOND;
 
-/// What a layer's cache of `bytes` takes over one link.
-pub fn hop<N: Num>(bytes: Qty<N>, link: &Link<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
-    (link.latency + bytes / (link.bandwidth * chip.collective_bandwidth)).is(&HOP)
+/// What `bytes` of a cache take over one link.
+pub fn transfer<N: Num>(bytes: Qty<N>, link: &Link<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
+    (link.latency + bytes / (link.bandwidth * chip.collective_bandwidth)).is(&TRANSFER)
 }
 
 /// When the last layer's cache has arrived: `layers` are each one's time of computing and of travelling.
@@ -22,10 +22,10 @@ pub fn arrival<N: Num>(before: Qty<N>, layers: impl IntoIterator<Item = (Qty<N>,
 }
 
 crate::formulas! {
-    HOP {
-        symbol: "layer_transfer",
+    TRANSFER {
+        symbol: "kv_transfer",
         unit: SECOND,
-        why: "one layer's keys and values over one link, at the fraction of its rate that transfers reach",
+        why: "keys and values from each device to the one that receives them, over one link, at the fraction of its rate that transfers reach",
         cite: "Hockney 1994 (latency and bandwidth); Zhong et al. 2024 (DistServe)",
     }
     ARRIVAL {

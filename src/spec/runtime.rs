@@ -69,8 +69,6 @@ pub struct ServingFit {
     pub prompt_burst: Figure<Ratio>,
     /// Devices of the data of this runtime.
     pub measured_on: Vec<String>,
-    /// Classes of these devices: kernels of others are not slowed or sped up like theirs.
-    pub classes: Vec<String>,
     /// Devices of the data of any runtime.
     pub measured_anywhere: Vec<String>,
     /// How far what is measured lies from what is predicted, nearest first.
@@ -117,6 +115,9 @@ pub struct Interval {
 pub struct Factor {
     /// The constant.
     pub of: Fitted,
+    /// The class of device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     /// The generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
@@ -183,16 +184,41 @@ pub struct Traits {
     pub equal_lengths: bool,
 }
 
+impl Fitted {
+    /// Whether it is a fraction of what the device could do: it falls as its time grows, and cannot pass 1.
+    pub fn is_efficiency(self) -> bool {
+        matches!(
+            self,
+            Fitted::GemmCompute
+                | Fitted::GemmMemory
+                | Fitted::AttentionCompute
+                | Fitted::AttentionMemory
+                | Fitted::MoeCompute
+                | Fitted::MoeMemory
+                | Fitted::CollectiveBandwidth
+        )
+    }
+}
+
 impl Factor {
     /// None, whatever the conditions.
     pub fn of(of: Fitted) -> Factor {
-        Factor { of, family: None, weight_format: None, attention: None, equal_lengths: None, times: 1.0 }
+        Factor {
+            of,
+            class: None,
+            family: None,
+            weight_format: None,
+            attention: None,
+            equal_lengths: None,
+            times: 1.0,
+        }
     }
 
     /// Whether its conditions hold.
-    pub fn holds(&self, family: &str, weight_format: &str, traits: &Traits) -> bool {
+    pub fn holds(&self, (class, family): (&str, &str), weight_format: &str, traits: &Traits) -> bool {
         let is = |stated: &Option<String>, name: &str| stated.as_deref().is_none_or(|s| s == name);
-        is(&self.family, family)
+        is(&self.class, class)
+            && is(&self.family, family)
             && is(&self.weight_format, weight_format)
             && self.attention.is_none_or(|kind| kind == traits.attention)
             && self.equal_lengths.is_none_or(|equal| equal == traits.equal_lengths)
@@ -226,8 +252,9 @@ impl ServingFit {
     }
 
     /// How many times as long `of` takes than its constant says.
-    pub fn times(&self, of: Fitted, family: &str, weight_format: &str, traits: &Traits) -> f64 {
-        let holds = |f: &&Factor| f.of == of && f.holds(family, weight_format, traits);
+    pub fn times(&self, of: Fitted, device: &Device, weight_format: &str, traits: &Traits) -> f64 {
+        let device = (device.class.as_str(), device.family.as_str());
+        let holds = |f: &&Factor| f.of == of && f.holds(device, weight_format, traits);
         self.factors.iter().filter(holds).map(|factor| factor.times).product()
     }
 }

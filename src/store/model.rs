@@ -9,6 +9,7 @@ use super::fetch::Fetch;
 use super::file;
 use super::hub::Repository;
 use super::kind::Kind;
+use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal};
@@ -58,6 +59,16 @@ impl Catalog {
             }
             Err(miss) => Err(miss.into()),
         }
+    }
+
+    /// A model and its graph.
+    ///
+    /// # Errors
+    /// As [`Catalog::model`], or the configuration is of no architecture known here.
+    pub fn built(&self, name: &str) -> Result<(ResolvedModel, ModelGraph), Error> {
+        let model = self.model(name)?;
+        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+        Ok((model, graph))
     }
 
     /// Names of the catalogue's models, those with the most parameters first.

@@ -60,10 +60,9 @@ impl Problem {
     /// # Errors
     /// Whatever is wrong in it, or in a file that it names.
     pub fn resolve(catalog: &Catalog, scenario: &Scenario) -> Result<Problem, Error> {
-        let model = catalog.model(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
+        let found = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
         let cluster = catalog.hardware(scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE))?;
-        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
-        Problem::placed(catalog, scenario, (model, graph), cluster)
+        Problem::placed(catalog, scenario, found, cluster)
     }
 
     /// The problem of a model and a cluster that are found already, whatever the scenario calls them.

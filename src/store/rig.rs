@@ -6,7 +6,6 @@ use super::catalog::{Catalog, read_entry};
 use super::model::ResolvedModel;
 use super::problem::Problem;
 use crate::cost::machine::Link as PricedLink;
-use crate::graph::model::ModelGraph;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::{Limits, caches, check, has_experts};
 use crate::plan::parallel::ParallelPlan;
@@ -75,8 +74,8 @@ impl Rigged {
         rig: Rig,
         concurrency: u64,
     ) -> Result<Rigged, Error> {
-        let model = catalog.model(scenario.model.as_deref().unwrap_or(super::problem::DEFAULT_MODEL))?;
-        let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+        let (model, graph) =
+            catalog.built(scenario.model.as_deref().unwrap_or(super::problem::DEFAULT_MODEL))?;
         let seats = catalog.seats(&rig)?;
         let names: Vec<String> = seats.iter().map(|seat| seat.name.clone()).collect();
         let wires = catalog.wires(&rig, &names)?;

@@ -27,8 +27,7 @@ pub(super) fn for_model(
     scenario: &Scenario,
     sought: &mut Sought,
 ) -> Result<Recommendation, Error> {
-    let model = catalog.model(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
-    let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+    let (model, graph) = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
     sought.model = Some(model.name.clone());
     let market = match &scenario.hardware {
         Some(hardware) => catalog.one(hardware)?,
@@ -65,15 +64,9 @@ pub(super) fn for_hardware(
     let ids: Vec<String> = catalog.shelf(Kind::Models).into_keys().collect();
     let seen: Vec<(Vec<Held>, Option<Miss>, Vec<Census>)> = ids
         .par_iter()
-        .map(|id| {
-            let found = catalog.model(id).and_then(|model| {
-                let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
-                Ok((model, graph))
-            });
-            match found {
-                Ok((model, graph)) => held(catalog, scenario, sought, (&model, &graph), lot),
-                Err(fault) => (vec![], Some(fault_told(id, &fault)), vec![]),
-            }
+        .map(|id| match catalog.built(id) {
+            Ok((model, graph)) => held(catalog, scenario, sought, (&model, &graph), lot),
+            Err(fault) => (vec![], Some(fault_told(id, &fault)), vec![]),
         })
         .collect();
     let mut looked = Looked { systems: seen.len() as u64, ..Looked::default() };

@@ -23,6 +23,27 @@ fn find(table: &'static [(&'static str, Defaults)], model_type: &str) -> Default
     table.iter().find(|(class, _)| *class == model_type).map_or(&[], |(_, defaults)| defaults)
 }
 
+/// `qwen2_5_vl_text`, and classes made after it.
+const QWEN2_5_VL_TEXT: Defaults = &[
+    ("vocab_size", 152_064),
+    ("hidden_size", 8192),
+    ("intermediate_size", 29568),
+    ("num_hidden_layers", 80),
+    ("num_attention_heads", 64),
+    ("num_key_value_heads", 8),
+];
+
+/// `qwen3`, and classes made after it.
+const QWEN3: Defaults = &[
+    ("vocab_size", 151_936),
+    ("hidden_size", 4096),
+    ("intermediate_size", 22016),
+    ("num_hidden_layers", 32),
+    ("num_attention_heads", 32),
+    ("num_key_value_heads", 32),
+    ("head_dim", 128),
+];
+
 /// By `model_type` of the file.
 static FILES: &[(&str, Defaults)] = &[
     ("bamba", &[("num_key_value_heads", 8)]),
@@ -242,42 +263,11 @@ static PARTS: &[(&str, Defaults)] = &[
             ("num_key_value_heads", 32),
         ],
     ),
-    (
-        "qwen2_5_vl_text",
-        &[
-            ("vocab_size", 152_064),
-            ("hidden_size", 8192),
-            ("intermediate_size", 29568),
-            ("num_hidden_layers", 80),
-            ("num_attention_heads", 64),
-            ("num_key_value_heads", 8),
-        ],
-    ),
+    ("qwen2_5_vl_text", QWEN2_5_VL_TEXT),
     ("qwen2_5_vl_vision", &[("hidden_size", 3584)]),
-    (
-        "qwen2_vl_text",
-        &[
-            ("vocab_size", 152_064),
-            ("hidden_size", 8192),
-            ("intermediate_size", 29568),
-            ("num_hidden_layers", 80),
-            ("num_attention_heads", 64),
-            ("num_key_value_heads", 8),
-        ],
-    ),
+    ("qwen2_vl_text", QWEN2_5_VL_TEXT),
     ("qwen2_vl_vision", &[("hidden_size", 3584)]),
-    (
-        "qwen3",
-        &[
-            ("vocab_size", 151_936),
-            ("hidden_size", 4096),
-            ("intermediate_size", 22016),
-            ("num_hidden_layers", 32),
-            ("num_attention_heads", 32),
-            ("num_key_value_heads", 32),
-            ("head_dim", 128),
-        ],
-    ),
+    ("qwen3", QWEN3),
     (
         "qwen3_5_moe_text",
         &[
@@ -329,18 +319,7 @@ static PARTS: &[(&str, Defaults)] = &[
             ("num_experts", 60),
         ],
     ),
-    (
-        "qwen3_vl_text",
-        &[
-            ("vocab_size", 151_936),
-            ("hidden_size", 4096),
-            ("intermediate_size", 22016),
-            ("num_hidden_layers", 32),
-            ("num_attention_heads", 32),
-            ("num_key_value_heads", 32),
-            ("head_dim", 128),
-        ],
-    ),
+    ("qwen3_vl_text", QWEN3),
     (
         "siglip_vision_model",
         &[

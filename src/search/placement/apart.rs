@@ -13,7 +13,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::unit::SECOND;
 use crate::serving::metrics::e2e;
 use crate::serving::residency::cache_per_sequence;
-use crate::serving::streamed::{arrival, hop};
+use crate::serving::streamed::{arrival, transfer};
 
 /// Members whose pairs of sets are looked at, at most: beyond, three to their number is too many.
 pub const MOST_MEMBERS: usize = 10;
@@ -153,7 +153,7 @@ fn caches(prices: &Prices<'_>) -> Vec<Vec<Vec<Option<f64>>>> {
                 &stand.machine,
             );
             let link = each.link.map(|datum| Qty(datum.value));
-            hop(bytes, &link, &stand.machine.chip).value()
+            transfer(bytes, &link, &stand.machine.chip).value()
         };
         // Paths are chosen on whole picoseconds, as those of the residual stream are.
         let hops: Vec<_> = question
