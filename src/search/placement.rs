@@ -6,10 +6,14 @@ pub mod apart;
 pub mod baseline;
 pub mod bound;
 pub mod chain;
+pub mod cycle;
 pub mod groups;
 pub mod path;
 pub mod peak;
 pub mod price;
+pub mod reasons;
+pub mod relax;
+pub mod replicas;
 pub mod solve;
 pub mod sum;
 
@@ -18,6 +22,8 @@ use chain::{Chain, Stage};
 use groups::Groups;
 use peak::Peak;
 use sum::Sum;
+
+use super::run::{Control, UNWATCHED};
 
 /// Rows that a programme may have: 2^15 sets of 16 members, for each that is in front, with room to spare.
 const MOST_ROWS: usize = 1 << 21;
@@ -29,7 +35,7 @@ pub struct Placement {
     pub stages: Vec<Stage>,
     /// Ticks, by the objective.
     pub ticks: u64,
-    /// No placement takes less, by the programme.
+    /// No placement takes less, by the programme; below `ticks` where it was stopped.
     pub bound: u64,
     /// Nor less than this, by an argument that leaves out order and links.
     pub cheap_bound: u64,
@@ -73,6 +79,11 @@ pub enum Refusal {
         /// Unlike kinds of members.
         kinds: usize,
     },
+    /// The programme was stopped before it found any; none has less than so many ticks.
+    Stopped {
+        /// Ticks.
+        bound: u64,
+    },
     /// More layers than the programme for the slowest stage has room for.
     TooDeep {
         /// Layers there are.
@@ -98,15 +109,33 @@ pub fn groups(chain: &Chain) -> Result<Groups, Refusal> {
 /// # Errors
 /// Nothing fits, and why.
 pub fn least_sum(chain: &Chain) -> Result<Placement, Refusal> {
+    least_sum_watched(chain, &UNWATCHED)
+}
+
+/// The least sum of stage times that is found before `control` says stop.
+///
+/// # Errors
+/// Nothing fits, and why; or nothing was found so far.
+pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, Refusal> {
     let groups = groups(chain)?;
-    let bound = known(chain).iter().filter_map(|stages| chain.sum(stages).ok()).min();
-    let programme = Sum::new(chain, &groups, bound.unwrap_or(u64::MAX));
-    let (ticks, state) = programme.least().ok_or_else(|| refusal(chain, &groups))?;
+    let known = known(chain).into_iter().filter_map(|stages| Some((chain.sum(&stages).ok()?, stages)));
+    let known = known.min_by_key(|(ticks, _)| *ticks);
+    let bound = known.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
+    let programme = Sum::watched(chain, &groups, bound, control);
+    let found = programme.least().map(|(ticks, state)| (ticks, programme.stages(state)));
+    // What the programme found counts first: of equals it has the fewest members.
+    let best = found.into_iter().chain(known.filter(|_| !programme.complete)).min_by_key(|(ticks, _)| *ticks);
+    let cheap_bound = bound::sum(chain);
+    let (ticks, stages) = match best {
+        Some(best) => best,
+        None if programme.complete => return Err(refusal(chain, &groups)),
+        None => return Err(Refusal::Stopped { bound: cheap_bound }),
+    };
     Ok(Placement {
-        stages: programme.stages(state),
+        stages,
         ticks,
-        bound: ticks,
-        cheap_bound: bound::sum(chain),
+        bound: if programme.complete { ticks } else { cheap_bound },
+        cheap_bound,
         states: programme.looked,
         kinds: groups.kinds().len(),
     })
@@ -118,11 +147,8 @@ pub fn least_sum(chain: &Chain) -> Result<Placement, Refusal> {
 /// There are more unlike members than the programme has room for.
 pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Result<Option<Placement>, Refusal> {
     let groups = groups(chain)?;
-    if chain.layers > peak::MOST_LAYERS {
-        return Err(Refusal::TooDeep { layers: chain.layers });
-    }
-    let mut programme = Peak::new(chain, &groups);
-    let found = programme.least(stages, below);
+    let mut programme = peak(chain, &groups)?;
+    let found = programme.least(stages, below, &|| false).found;
     let states = programme.looked;
     Ok(found.map(|(ticks, stages)| Placement {
         stages,
@@ -134,8 +160,19 @@ pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Result<Option<
     }))
 }
 
+/// The programme for the slowest stage.
+///
+/// # Errors
+/// There are more layers than it has room for.
+pub fn peak<'a>(chain: &'a Chain, groups: &'a Groups) -> Result<Peak<'a>, Refusal> {
+    if chain.layers > peak::MOST_LAYERS {
+        return Err(Refusal::TooDeep { layers: chain.layers });
+    }
+    Ok(Peak::new(chain, groups))
+}
+
 /// Placements that need no search: a bound to begin with.
-fn known(chain: &Chain) -> Vec<Vec<Stage>> {
+pub fn known(chain: &Chain) -> Vec<Vec<Stage>> {
     let alone = (0..chain.members.len()).map(|member| vec![Stage { member, from: 0, to: chain.layers }]);
     let rules = [Rule::Fewest, Rule::BackToFront];
     let split = rules.into_iter().flat_map(|rule| baseline::placements(chain, rule));

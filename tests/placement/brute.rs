@@ -3,7 +3,7 @@
 use mantile::search::placement::chain::{Chain, Hosts, Stage};
 use mantile::search::placement::groups::Groups;
 use mantile::search::placement::sum::Sum;
-use mantile::search::placement::{bound, least_slowest, least_sum};
+use mantile::search::placement::{bound, groups, least_slowest, least_sum, peak};
 use proptest::prelude::*;
 
 use super::chains::{any, some};
@@ -49,6 +49,7 @@ fn check(chain: &Chain) -> Result<(), TestCaseError> {
         if let Some(found) = found {
             prop_assert_eq!(chain.slowest(&found.stages), Ok(found.ticks));
             prop_assert!(bound::slowest(chain, Some(count)) <= found.ticks);
+            prop_assert!(peak(chain, &groups(chain).unwrap()).unwrap().floor(count) <= found.ticks);
             prop_assert_eq!(found.stages.len(), count);
             let none = least_slowest(chain, count, found.ticks).unwrap();
             prop_assert!(none.is_none(), "nothing is below the least");
