@@ -35,6 +35,7 @@ fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
         base: 3,
         usable: 13 + 10 * room,
         spill: None,
+        disk: None,
     };
     let of_kind: Vec<Member> = (0..kinds)
         .map(|_| kind(5_000 + next(20_000), (room * (0.5 + next(100) as f64 / 100.0)) as u64))
@@ -46,6 +47,7 @@ fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
         layers: LAYERS,
         members: (0..members).map(|member| of_kind[at(member) as usize].clone()).collect(),
         links: (0..members).map(|a| (0..members).map(|b| link(a, b)).collect()).collect(),
+        hosts: vec![],
     }
 }
 

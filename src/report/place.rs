@@ -77,8 +77,12 @@ pub struct StageReport {
     pub memory_bytes: f64,
     /// What the runtime may use of each.
     pub usable_bytes: f64,
-    /// What of it lies in host memory.
+    /// What of it lies in host memory or below.
     pub offloaded_bytes: f64,
+    /// What of that lies in storage.
+    pub disk_bytes: f64,
+    /// The first and last layer whose routed experts lie there, the first perhaps in part; the rest stays.
+    pub experts_out: Option<(usize, usize)>,
 }
 
 /// A placement.

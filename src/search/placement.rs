@@ -8,6 +8,7 @@ pub mod bound;
 pub mod chain;
 pub mod cycle;
 pub mod groups;
+pub mod hosts;
 pub mod path;
 pub mod peak;
 pub mod price;
@@ -20,6 +21,7 @@ pub mod sum;
 use baseline::Rule;
 use chain::{Chain, Stage};
 use groups::Groups;
+use hosts::{Look, Shared, share};
 use peak::Peak;
 use sum::Sum;
 
@@ -43,6 +45,8 @@ pub struct Placement {
     pub states: u64,
     /// Kinds of members that are not interchangeable.
     pub kinds: usize,
+    /// Pages of host memory that each member may take, where members share a host.
+    pub parts: Option<Vec<u64>>,
 }
 
 /// Why there is no placement.
@@ -117,6 +121,26 @@ pub fn least_sum(chain: &Chain) -> Result<Placement, Refusal> {
 /// # Errors
 /// Nothing fits, and why; or nothing was found so far.
 pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, Refusal> {
+    if chain.hosts.is_empty() {
+        return least_sum_apart(chain, control);
+    }
+    let mut states = 0;
+    let found = share(chain, control.stop, |parts| {
+        let found = least_sum_apart(&chain.apart(parts), control)?;
+        states += found.states;
+        let (worth, bound) = (found.ticks as f64, found.bound as f64);
+        Ok(Look { worth, bound, stages: found.stages.clone(), answer: found })
+    });
+    let Shared { best, parts, bound } = found.map_err(|why| match why {
+        Refusal::Stopped { .. } => why,
+        _ => groups(chain).map_or_else(|why| why, |groups| refusal(chain, &groups)),
+    })?;
+    let bound = bound.max(0.0) as u64;
+    Ok(Placement { bound, states, parts: Some(parts), ..best.answer })
+}
+
+/// The same of members that share nothing.
+fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Refusal> {
     let groups = groups(chain)?;
     let known = known(chain).into_iter().filter_map(|stages| Some((chain.sum(&stages).ok()?, stages)));
     let known = known.min_by_key(|(ticks, _)| *ticks);
@@ -138,6 +162,7 @@ pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, 
         cheap_bound,
         states: programme.looked,
         kinds: groups.kinds().len(),
+        parts: None,
     })
 }
 
@@ -157,6 +182,7 @@ pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Result<Option<
         cheap_bound: bound::slowest(chain, None),
         states,
         kinds: groups.kinds().len(),
+        parts: None,
     }))
 }
 
@@ -184,8 +210,8 @@ pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
     let holds = |member: usize, layer: usize| {
         let held = &chain.members[member];
         let (all, _) = held.pages(chain.layers, layer, layer + 1);
-        let room = held.usable + held.spill.map_or(0, |spill| spill.pages);
-        all.saturating_sub(room)
+        let deeper = [held.spill, held.disk].into_iter().flatten().map(|spill| spill.pages);
+        all.saturating_sub(held.usable + deeper.sum::<u64>())
     };
     for layer in 0..chain.layers {
         let short = (0..chain.members.len()).map(|member| (holds(member, layer), member)).min();
@@ -197,10 +223,17 @@ pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
     let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
     let layers: u64 = (0..chain.layers).map(|layer| least(&|k| members[k].layers[layer].pages)).sum();
     let needed = layers + least(&|k| members[k].first.pages) + least(&|k| members[k].last.pages);
-    let room = |member: &chain::Member| {
-        member.usable.saturating_sub(member.base) + member.spill.map_or(0, |spill| spill.pages)
+    let deeper = |member: &chain::Member| {
+        let shared = chain
+            .hosts
+            .iter()
+            .any(|host| host.members.iter().any(|(at, _)| std::ptr::eq(&members[*at], member)));
+        let own = if shared { 0 } else { member.spill.map_or(0, |spill| spill.pages) };
+        own + member.disk.map_or(0, |disk| disk.pages)
     };
-    let available: u64 = members.iter().map(room).sum();
+    let room = |member: &chain::Member| member.usable.saturating_sub(member.base) + deeper(member);
+    let hosts: u64 = chain.hosts.iter().map(|host| host.pages).sum();
+    let available: u64 = members.iter().map(room).sum::<u64>() + hosts;
     if needed > available {
         return Refusal::Memory { needed, available };
     }

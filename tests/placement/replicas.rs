@@ -41,7 +41,7 @@ fn flows(layers: usize, kinds: &[Kind]) -> u64 {
         held.map(rate).filter(|span| span.2 > 0).collect::<Vec<_>>()
     };
     let all: Vec<Vec<(usize, usize, u64)>> = nodes.iter().map(|kind| spans(kind)).collect();
-    let mut at = vec![0; all.len()];
+    let mut at = vec![0_usize; all.len()];
     let mut best = 0;
     loop {
         let chosen: Vec<(usize, usize, u64)> =

@@ -19,6 +19,7 @@ fn chain(kinds: u64, each: u64) -> Chain {
         base: 3,
         usable: 13 + 10 * (room + kind % 3),
         spill: None,
+        disk: None,
     };
     let link =
         |a: u64, b: u64| Some(500 + 131 * ((a / each + b / each) % 11) + (a / each).abs_diff(b / each));
@@ -26,6 +27,7 @@ fn chain(kinds: u64, each: u64) -> Chain {
         layers,
         members: (0..members).map(|at| member(at / each)).collect(),
         links: (0..members).map(|a| (0..members).map(|b| link(a, b)).collect()).collect(),
+        hosts: vec![],
     }
 }
 

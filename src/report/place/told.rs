@@ -22,9 +22,9 @@ fn shares(question: &Question, stages: &[Stage]) -> Vec<(String, usize)> {
 /// A solved placement with everything that is told of it.
 pub fn placed(question: &Question, solved: &Solved) -> Placed {
     let prices = Prices::new(question);
-    let token = prices.chain(Work::Token(solved.batches.1));
-    let prompt = prices.chain(Work::Prompt);
-    let request = prices.chain(Work::Request);
+    let token = solved.apart(prices.chain(Work::Token(solved.batches.1)));
+    let prompt = solved.apart(prices.chain(Work::Prompt));
+    let request = solved.apart(prices.chain(Work::Request));
     let sum = |priced: &Priced| {
         priced.chain.sum(&solved.stages).map_or(f64::NAN, |ticks| 1e3 * priced.seconds(ticks))
     };
@@ -35,6 +35,7 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
         let (offer, member) = (&question.offers[stage.member], &token.chain.members[stage.member]);
         let alone = member.ticks(layers, stage.from, stage.to, Hosts::Once).unwrap_or_default();
         let pages = member.pages(layers, stage.from, stage.to).0;
+        let over = token.chain.over(stage);
         let time = |times: &[f64]| times.get(at).map_or(f64::NAN, |seconds| 1e3 * seconds);
         StageReport {
             member: offer.name.clone(),
@@ -49,7 +50,9 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
             send_ms: (time(&decode) - 1e3 * token.seconds(alone)).max(0.0),
             memory_bytes: pages as f64 * PAGE,
             usable_bytes: member.usable as f64 * PAGE,
-            offloaded_bytes: pages.saturating_sub(member.usable) as f64 * PAGE,
+            offloaded_bytes: over as f64 * PAGE,
+            experts_out: token.chain.experts_out(stage).map(|first| (first, stage.to - 1)),
+            disk_bytes: over.saturating_sub(member.spill.map_or(0, |spill| spill.pages)) as f64 * PAGE,
         }
     };
     let used = |at: usize| solved.stages.iter().any(|stage| stage.member == at);
@@ -134,7 +137,7 @@ pub fn alone(question: &Question) -> Vec<(String, f64)> {
 }
 
 /// The stages of `answer` as rows.
-pub static COLUMNS: [&str; 9] = [
+pub static COLUMNS: [&str; 10] = [
     "member",
     "devices",
     "first_layer",
@@ -144,6 +147,7 @@ pub static COLUMNS: [&str; 9] = [
     "send_ms",
     "memory_bytes",
     "offloaded_bytes",
+    "disk_bytes",
 ];
 
 /// One row a stage.
@@ -160,6 +164,7 @@ pub fn rows(answer: &Answer) -> Vec<Vec<String>> {
             stage.send_ms.to_string(),
             stage.memory_bytes.to_string(),
             stage.offloaded_bytes.to_string(),
+            stage.disk_bytes.to_string(),
         ]
     };
     stages.map(row).collect()

@@ -74,6 +74,7 @@ fn head(answer: &Answer) -> String {
 
 fn stages(placed: &Placed) -> String {
     let spilled = placed.stages.iter().any(|stage| stage.offloaded_bytes > 0.0);
+    let stored = placed.stages.iter().any(|stage| stage.disk_bytes > 0.0);
     let row = |stage: &StageReport| {
         let ends = match (stage.embedding, stage.head) {
             (true, true) => " + embedding, head",
@@ -96,7 +97,10 @@ fn stages(placed: &Placed) -> String {
             format!("{} of {}", gib_number(stage.memory_bytes), gib_number(stage.usable_bytes)),
         ];
         if spilled {
-            row.push(gib_number(stage.offloaded_bytes));
+            row.push(gib_number(stage.offloaded_bytes - stage.disk_bytes));
+        }
+        if stored {
+            row.push(gib_number(stage.disk_bytes));
         }
         row
     };
@@ -104,9 +108,20 @@ fn stages(placed: &Placed) -> String {
     if spilled {
         header.push("in host memory");
     }
+    if stored {
+        header.push("on disk");
+    }
     let rows: Vec<Vec<String>> = placed.stages.iter().map(row).collect();
     let mut text = heading("Where the layers are", "");
     text.push_str(&indent(&table(&header, &rows), 2));
+    let experts = placed.stages.iter().filter_map(|stage| {
+        let (first, last) = stage.experts_out?;
+        Some(format!("{first}-{last} of {}", stage.member))
+    });
+    let experts: Vec<String> = experts.collect();
+    if !experts.is_empty() {
+        text.push_str(&paragraph(&format!("experts outside device memory: layers {}", experts.join(", "))));
+    }
     if !placed.unused.is_empty() {
         text.push_str(&paragraph(&format!("left out: {}", placed.unused.join(", "))));
     }

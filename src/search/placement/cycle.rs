@@ -17,6 +17,8 @@ struct Load {
     each: u64,
     priced: Priced,
     groups: Groups,
+    /// The same where hosts are shared as they are.
+    stated: Priced,
 }
 
 /// A number of stages to be tried.
@@ -75,16 +77,23 @@ impl Best<'_> {
 }
 
 /// The shortest cycle, over every number of stages; the best so far where `control` says stop.
-pub fn cycle(prices: &Prices<'_>, control: &Control) -> Result<Solved, Refusal> {
+///
+/// Where members share hosts, each takes at most its of `parts`.
+///
+/// # Errors
+/// Nothing fits, and why; or nothing was found so far.
+pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> Result<Solved, Refusal> {
     let question = prices.question;
     let most = question.offers.len().min(question.graph.layer_block.len());
     let mut loads: Vec<Load> = Vec::new();
     for stages in 1..=most {
         let (_, each) = batches(question.concurrency, stages);
         if !loads.iter().any(|load| load.each == each) {
-            let priced = prices.chain(Work::Token(each));
+            let stated = prices.chain(Work::Token(each));
+            let mut priced = stated.clone();
+            parts.into_iter().for_each(|parts| priced.chain = stated.chain.apart(parts));
             let groups = groups(&priced.chain)?;
-            loads.push(Load { each, priced, groups });
+            loads.push(Load { each, priced, groups, stated });
         }
     }
     // One table of segments for each load, whatever number of stages asks it.
@@ -158,7 +167,8 @@ pub fn cycle(prices: &Prices<'_>, control: &Control) -> Result<Solved, Refusal> 
     }
     let kinds = loads.first().map_or(0, |load| load.groups.kinds().len());
     let (bound, cheap_bound) = (bound.min(seconds), cheap.min(seconds));
-    Ok(Solved { way: 0, stages, seconds, bound, cheap_bound, batches, states: looked, kinds, others })
+    let parts = None;
+    Ok(Solved { way: 0, stages, seconds, bound, cheap_bound, batches, states: looked, kinds, parts, others })
 }
 
 /// The least sum of so many members, with its state.
@@ -170,7 +180,7 @@ fn shortest(sum: &Sum<'_>, groups: &Groups, stages: usize) -> Option<(u64, usize
 /// What each rule of others' takes, on the fewest members that hold it.
 fn others(counts: &[Count], loads: &[Load]) -> Vec<(Rule, Option<(f64, Vec<Stage>)>)> {
     let of_count = |rule: Rule, count: &Count| {
-        let priced = &loads[count.load].priced;
+        let priced = &loads[count.load].stated;
         let placed = placements(&priced.chain, rule).into_iter();
         let mut sized = placed.filter(|stages| stages.len() == count.stages);
         sized.find_map(|stages| Some((cycle_of(priced, &stages, count.flying)?, stages)))

@@ -46,7 +46,10 @@ pub struct Miss {
 /// Whether anything fits at all.
 pub fn holds(chain: &Chain) -> bool {
     match groups(chain) {
-        Ok(groups) if chain.layers <= MOST_LAYERS => Peak::new(chain, &groups).any().is_some(),
+        // Who takes how much of a host that is shared, only the programme for sums is asked.
+        Ok(groups) if chain.layers <= MOST_LAYERS && chain.hosts.is_empty() => {
+            Peak::new(chain, &groups).any().is_some()
+        }
         _ => least_sum(chain).is_ok(),
     }
 }
@@ -104,6 +107,7 @@ pub fn only(chain: &Chain, lean: &Chain, keep: &[Limit]) -> Chain {
         layers: chain.layers,
         members: chain.members.iter().zip(&lean.members).enumerate().map(one).collect(),
         links: chain.links.iter().map(|row| row.iter().map(link).collect()).collect(),
+        hosts: if kept(Limit::Hosts) { chain.hosts.clone() } else { vec![] },
     }
 }
 
@@ -143,12 +147,12 @@ pub fn nearest(chain: &Chain) -> Option<Miss> {
     let pages = least(all(chain), |pages| holds(&more(pages)))?;
     let larger = more(pages);
     let groups = groups(&larger).ok()?;
-    let counted = chain.layers <= MOST_LAYERS;
+    let counted = chain.layers <= MOST_LAYERS && chain.hosts.is_empty();
     let stages = if counted { Peak::new(&larger, &groups).any()? } else { least_sum(&larger).ok()?.stages };
     let lacks = stages.iter().map(|stage| {
         let member = &chain.members[stage.member];
-        let spill = member.spill.map_or(0, |spill| spill.pages);
-        member.pages(chain.layers, stage.from, stage.to).0.saturating_sub(member.usable + spill)
+        let deeper = [member.spill, member.disk].into_iter().flatten().map(|spill| spill.pages);
+        chain.over(stage).saturating_sub(deeper.sum())
     });
     Some(Miss { lacks: lacks.collect(), stages })
 }

@@ -5,6 +5,7 @@
 use super::baseline::{self, Rule};
 use super::chain::{Hosts, Stage};
 use super::cycle::cycle;
+use super::hosts::{Look, Shared, share};
 use super::price::{Priced, Prices, Question, Work};
 use super::reasons::holds;
 use super::{Placement, Refusal, least_sum_watched};
@@ -40,6 +41,8 @@ pub struct Solved {
     pub states: u64,
     /// Unlike kinds of members.
     pub kinds: usize,
+    /// Pages of host memory that each member may take, where members share a host.
+    pub parts: Option<Vec<u64>>,
     /// What splits by memory alone would take.
     pub others: Vec<(Rule, Option<(f64, Vec<Stage>)>)>,
 }
@@ -87,19 +90,45 @@ pub fn solve(questions: &[Question], aim: Aim, control: &Control) -> Result<Solv
     Ok(Solved { states, bound, cheap_bound: cheap, ..found })
 }
 
+impl Solved {
+    /// `priced` with no more host memory for each member than it takes here.
+    pub fn apart(&self, priced: Priced) -> Priced {
+        let chain = match &self.parts {
+            Some(parts) => priced.chain.apart(parts),
+            None => priced.chain,
+        };
+        Priced { chain, ..priced }
+    }
+}
+
 fn one(prices: &Prices<'_>, aim: Aim, control: &Control) -> Result<Solved, Refusal> {
     let concurrency = prices.question.concurrency;
     match aim {
         Aim::Latency => whole(prices, Work::Token(concurrency), (1, concurrency), control),
         Aim::Request => whole(prices, Work::Request, (1, 1), control),
-        Aim::Throughput => cycle(prices, control),
+        Aim::Throughput => shared_cycle(prices, control),
     }
+}
+
+/// The shortest cycle on members that may share hosts.
+fn shared_cycle(prices: &Prices<'_>, control: &Control) -> Result<Solved, Refusal> {
+    let chain = prices.chain(Work::Token(prices.question.concurrency)).chain;
+    if chain.hosts.is_empty() {
+        return cycle(prices, None, control);
+    }
+    let mut states = 0;
+    let Shared { best, parts, bound } = share(&chain, control.stop, |parts| {
+        let found = cycle(prices, Some(parts), control)?;
+        states += found.states;
+        Ok(Look { worth: found.seconds, bound: found.bound, stages: found.stages.clone(), answer: found })
+    })?;
+    Ok(Solved { bound: bound.max(0.0), states, parts: Some(parts), ..best.answer })
 }
 
 /// The least sum.
 fn whole(prices: &Prices<'_>, work: Work, batches: (u64, u64), control: &Control) -> Result<Solved, Refusal> {
     let priced = prices.chain(work);
-    let Placement { stages, ticks, bound, cheap_bound, states, kinds } =
+    let Placement { stages, ticks, bound, cheap_bound, states, kinds, parts } =
         least_sum_watched(&priced.chain, control)?;
     let cost = |stages: &[Stage]| priced.chain.sum(stages).ok();
     let other = |rule: Rule| {
@@ -116,6 +145,7 @@ fn whole(prices: &Prices<'_>, work: Work, batches: (u64, u64), control: &Control
         states,
         kinds,
         others: RULES.into_iter().map(other).collect(),
+        parts,
     })
 }
 
