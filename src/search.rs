@@ -5,6 +5,7 @@
 pub mod aggregated;
 pub mod answers;
 pub mod candidate;
+pub mod conflict;
 pub mod fleet;
 pub mod looks;
 pub mod offers;
