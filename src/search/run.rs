@@ -50,13 +50,7 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
             nearest: None,
         };
     }
-    let none: &[Offload] = &[Offload::Nothing];
-    let mut shapes = prepare(question, none, &mut census);
-    let nothing_fits = !shapes.iter().any(|shape| shape.fits > 0);
-    if question.offload == OffloadPolicy::Always || (question.offload == OffloadPolicy::Auto && nothing_fits)
-    {
-        shapes.extend(prepare(question, question.offloads(), &mut census));
-    }
+    let shapes = shapes(question, &mut census);
     census.shapes = shapes.len() as u64;
     let watch = Watch { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
     let Seen { mut together, mut answers, fronts } = look(question, &shapes, &watch);
@@ -173,6 +167,18 @@ fn pair_up(
         parts.reduce_with(|a, b| a.merged(question, b)).unwrap_or_else(|| split::Survey::new(question));
     censuses.into_iter().for_each(|census| found.census.add(census));
     found
+}
+
+/// Every shape that the question lets in: with host memory where it is allowed, or where nothing fits without.
+pub(super) fn shapes(question: &Question, census: &mut Census) -> Vec<Shape> {
+    let none: &[Offload] = &[Offload::Nothing];
+    let mut shapes = prepare(question, none, census);
+    let nothing_fits = !shapes.iter().any(|shape| shape.fits > 0);
+    if question.offload == OffloadPolicy::Always || (question.offload == OffloadPolicy::Auto && nothing_fits)
+    {
+        shapes.extend(prepare(question, question.offloads(), census));
+    }
+    shapes
 }
 
 /// Every shape that is legal and holds the model.

@@ -1,11 +1,17 @@
 //! How many copies of a system serve so many users, at which load, and what the whole draws and costs.
 //!
-//! Knows one system at a time; which of several to take is for [`super::offers`].
+//! Knows one system at a time, and like instances that take prompts and answers; which of several systems to take
+//! is for [`super::offers`].
 
-use super::outcome::{Census, Found, Outcome};
+use rayon::prelude::*;
+
+use super::aggregated::{measure, room};
+use super::candidate::{Candidate, Duty, PoolPlan};
+use super::outcome::{Census, Found};
 use super::point::place;
 use super::question::{Question, Traffic};
-use super::run::{UNWATCHED, run};
+use super::run::shapes;
+use super::shape::{Laid, Shape, largest};
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::datum::Datum;
@@ -16,7 +22,7 @@ use crate::serving::evaluate::residency;
 use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
 use crate::serving::terms::Lengths;
-use crate::spec::objective::{Aim, Direction, Metric};
+use crate::spec::objective::Metric;
 
 /// Users who each keep one request in flight, served by copies of one system.
 #[derive(Clone, Debug)]
@@ -29,7 +35,7 @@ pub struct Sized {
     pub at_share: Found,
     /// What one copy runs when it carries all it can: the most output within the limits.
     pub full: Found,
-    /// Requests in flight of one copy when it carries all it can.
+    /// Most requests in flight that one copy carries within the limits, in any deployment.
     pub full_users: u64,
     /// What became of every candidate of all searches.
     pub census: Census,
@@ -85,27 +91,96 @@ fn too_large(question: &Question) -> Option<Infeasible> {
     Some(Infeasible::OutOfMemory { needed: needed / devices, available: usable, largest: "weights" })
 }
 
-fn aim(metric: Metric, direction: Direction) -> Aim {
-    Aim { metric, direction }
+/// A shape at the largest load within the limits.
+struct Carrying<'q> {
+    laid: Laid<'q>,
+    /// Instances that the system has room for.
+    room: u64,
+    /// Requests of a rank at that load.
+    within: u64,
 }
 
-/// The question with this traffic, asked for output first and without a front.
-fn asked(question: &Question, traffic: Traffic) -> Question {
-    let mut asked = question.clone();
-    asked.traffic = traffic;
-    asked.axes.clear();
-    asked.aims = vec![
-        aim(Metric::OutputTokS, Direction::Maximize),
-        aim(Metric::Tpot, Direction::Minimize),
-        aim(Metric::Devices, Direction::Minimize),
-    ];
-    asked
+impl Carrying<'_> {
+    /// Requests in flight of the whole system.
+    fn users(&self) -> u64 {
+        self.room * self.laid.concurrency(self.within)
+    }
+
+    /// Output of the whole system with so many requests of a rank.
+    fn output(&self, requests: u64) -> f64 {
+        self.laid.at(self.room, self.laid.concurrency(requests))[place(Metric::OutputTokS)]
+    }
+
+    /// The load of most output. It grows among loads that fill every micro-batch alike, and from the last of
+    /// them up to the limit.
+    fn fullest(&self) -> (f64, u64) {
+        let even = self.within - self.within % self.laid.shape.plan.pp;
+        let loads = [self.within, even].into_iter().filter(|requests| *requests > 0);
+        let each = loads.map(|requests| (self.output(requests), requests));
+        each.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, self.within))
+    }
+
+    /// Time of a request with `share` of them over as many instances as there is room for: latencies never
+    /// fall as load grows, so fewer instances are no quicker.
+    fn quickest(&self, share: u64) -> (f64, u64, u64) {
+        let replicas = self.room.min(share);
+        let concurrency = share.div_ceil(replicas);
+        (self.laid.at(replicas, concurrency)[place(Metric::E2e)], replicas, concurrency)
+    }
+
+    fn found(&self, question: &Question, replicas: u64, concurrency: u64) -> Found {
+        let Shape { formats, plan, stages, offload, .. } = self.laid.shape;
+        let pool = PoolPlan { duty: Duty::Both, plan: *plan, stages: stages.clone(), replicas, concurrency };
+        let candidate = Candidate { formats: *formats, pools: vec![pool], offload: *offload };
+        Found { point: measure(question, &candidate), candidate }
+    }
 }
 
-/// A missed limit, else what most candidates were refused for.
-fn unfit(outcome: Outcome) -> Unfit {
-    let Outcome { nearest, census, .. } = outcome;
-    if let Some((found, missed)) = nearest {
+/// Every shape at the largest load that keeps the limits; and the least miss of those that keep none.
+fn carrying<'q>(
+    question: &'q Question,
+    shapes: &'q [Shape],
+    census: &mut Census,
+) -> (Vec<Carrying<'q>>, Option<(f64, Found, Infeasible)>) {
+    let fitting: Vec<&Shape> = shapes.iter().filter(|shape| shape.fits > 0).collect();
+    let looked: Vec<(Carrying, u64)> = fitting
+        .into_par_iter()
+        .map(|shape| {
+            let laid = Laid::new(question, shape);
+            let mut probes = 0;
+            let within = largest(shape.fits, |requests| {
+                probes += 1;
+                question.missed(&laid.at(1, laid.concurrency(requests))).is_none()
+            });
+            (Carrying { room: room(question, shape.plan.devices()), laid, within }, probes)
+        })
+        .collect();
+    let mut nearest: Option<(f64, Found, Infeasible)> = None;
+    let mut carrying = Vec::new();
+    for (one, probes) in looked {
+        let fits = one.laid.shape.fits;
+        census.candidates += fits;
+        census.evaluated += probes.min(fits);
+        census.prune("load_between_bounds", fits - probes.min(fits));
+        if one.within > 0 {
+            carrying.push(one);
+            continue;
+        }
+        let found = one.found(question, 1, one.laid.concurrency(1));
+        if let Some(reason @ Infeasible::LimitMissed { value, limit, .. }) = question.missed(&found.point) {
+            let miss = value / limit;
+            census.refuse(reason.kind(), 1, &reason.to_string());
+            if nearest.as_ref().is_none_or(|(known, ..)| miss < *known) {
+                nearest = Some((miss, found, reason));
+            }
+        }
+    }
+    (carrying, nearest)
+}
+
+/// A missed limit, else what most shapes were refused for.
+fn unfit(nearest: Option<(f64, Found, Infeasible)>, census: Census) -> Unfit {
+    if let Some((_, found, missed)) = nearest {
         let (kind, reason) = (missed.kind().to_string(), missed.to_string());
         return Unfit { kind, reason, nearest: Some(found), census };
     }
@@ -117,35 +192,52 @@ fn unfit(outcome: Outcome) -> Unfit {
     Unfit { kind, reason, nearest: None, census }
 }
 
-/// The fewest copies of the question's system that serve `users` within its limits.
+/// The question with this traffic.
+fn asked(question: &Question, traffic: Traffic) -> Question {
+    let mut asked = question.clone();
+    asked.traffic = traffic;
+    asked
+}
+
+/// The fewest copies of the question's system that serve `users` within its limits, of like instances that take
+/// prompts and answers.
 ///
 /// # Errors
 /// One user alone is too much for it.
 pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
-    if let Some(reason) = too_large(question) {
+    let refused = |reason: Infeasible| {
         let (kind, reason) = (reason.kind().to_string(), reason.to_string());
-        return Err(Box::new(Unfit { kind, reason, nearest: None, census: Census::default() }));
-    }
-    let mut outcome = run(&asked(question, Traffic::Free), &UNWATCHED);
-    let Some(full) = outcome.best.take() else { return Err(Box::new(unfit(outcome))) };
-    let mut census = outcome.census;
-    let full_users = full.candidate.concurrency(&Traffic::Free);
-    let mut search = |copies: u64| {
-        let outcome = run(&asked(question, Traffic::InFlight(users.div_ceil(copies))), &UNWATCHED);
-        census.add(outcome.census);
-        outcome.best
+        Box::new(Unfit { kind, reason, nearest: None, census: Census::default() })
     };
-    let mut copies = users.div_ceil(full_users);
-    let mut at_share = search(copies);
-    // Most output is not most users: fewer copies may do, one by one until they do not.
-    while copies > 1 {
-        let Some(found) = search(copies - 1) else { break };
-        (copies, at_share) = (copies - 1, Some(found));
+    question.context_fits().map_err(refused)?;
+    if let Some(reason) = too_large(question) {
+        return Err(refused(reason));
     }
+    let question = &asked(question, Traffic::Free);
+    let mut census = Census::default();
+    let shapes = shapes(question, &mut census);
+    census.shapes = shapes.len() as u64;
+    let (carrying, nearest) = carrying(question, &shapes, &mut census);
+    let Some(full_users) = carrying.iter().map(Carrying::users).max() else {
+        return Err(Box::new(unfit(nearest, census)));
+    };
+    let better = |a: &(f64, u64), b: &(f64, u64)| a.0 > b.0;
+    let mut full = (carrying[0].fullest(), 0);
+    for (at, one) in carrying.iter().enumerate().skip(1) {
+        let fullest = one.fullest();
+        if better(&fullest, &full.0) {
+            full = (fullest, at);
+        }
+    }
+    let copies = users.div_ceil(full_users);
     let share = users.div_ceil(copies);
-    // Instances of several sizes may carry together what no like ones do.
-    let at_share = at_share.unwrap_or_else(|| full.clone());
-    Ok(Sized { copies, share, at_share, full, full_users: full_users.max(share), census })
+    let able = carrying.iter().filter(|one| one.users() >= share);
+    let quickest = able.map(|one| (one.quickest(share), one)).min_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    let ((_, replicas, concurrency), quickest) = quickest.expect("some shape carries most users");
+    let at_share = quickest.found(&asked(question, Traffic::InFlight(share)), replicas, concurrency);
+    let (((_, requests), at), room) = (full, carrying[full.1].room);
+    let full = carrying[at].found(question, room, carrying[at].laid.concurrency(requests));
+    Ok(Sized { copies, share, at_share, full, full_users, census })
 }
 
 /// The longest context, in powers of two or what the model states, at which `users` are still served within
@@ -156,12 +248,17 @@ pub fn longest_context(question: &Question, users: u64) -> u64 {
     let serves = |tokens: u64| {
         let Some(isl) = tokens.checked_sub(lengths.osl).filter(|isl| *isl > 0) else { return true };
         let longer = Lengths { isl, prefix: isl.saturating_sub(fresh), ..lengths };
-        let at_length = asked(&question.with_lengths(longer), Traffic::InFlight(users));
-        run(&at_length, &UNWATCHED).best.is_some()
+        let question = asked(&question.with_lengths(longer), Traffic::Free);
+        if question.context_fits().is_err() {
+            return false;
+        }
+        let mut census = Census::default();
+        let shapes = shapes(&question, &mut census);
+        carrying(&question, &shapes, &mut census).0.iter().any(|one| one.users() >= users)
     };
     let most = question.graph.max_context.unwrap_or(LONGEST);
-    let doublings = most.ilog2() as u64;
-    let power = super::shape::largest(doublings, |power| serves(1 << power));
+    let doublings = u64::from(most.ilog2());
+    let power = largest(doublings, |power| serves(1 << power));
     if most > 1 << power && power == doublings && serves(most) {
         return most;
     }
