@@ -6,6 +6,7 @@ pub mod aggregated;
 pub mod answers;
 pub mod candidate;
 pub mod fleet;
+pub mod layouts;
 pub mod looks;
 pub mod offers;
 pub mod outcome;

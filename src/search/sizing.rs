@@ -3,15 +3,12 @@
 //! Knows one system at a time, and like instances that take prompts and answers; which of several systems to take
 //! is for [`super::offers`].
 
-use rayon::prelude::*;
+pub mod bench;
 
-use super::aggregated::{measure, room};
-use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::{Census, Found};
 use super::point::place;
 use super::question::{Question, Traffic};
-use super::run::shapes;
-use super::shape::{Laid, Shape, largest};
+use super::shape::largest;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::datum::Datum;
@@ -23,6 +20,7 @@ use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
 use crate::serving::terms::Lengths;
 use crate::spec::objective::Metric;
+use bench::{Bench, Most, Nearest, layouts, shapes};
 
 /// Users who each keep one request in flight, served by copies of one system.
 #[derive(Clone, Debug)]
@@ -91,95 +89,8 @@ fn too_large(question: &Question) -> Option<Infeasible> {
     Some(Infeasible::OutOfMemory { needed: needed / devices, available: usable, largest: "weights" })
 }
 
-/// A shape at the largest load within the limits.
-struct Carrying<'q> {
-    laid: Laid<'q>,
-    /// Instances that the system has room for.
-    room: u64,
-    /// Requests of a rank at that load.
-    within: u64,
-}
-
-impl Carrying<'_> {
-    /// Requests in flight of the whole system.
-    fn users(&self) -> u64 {
-        self.room * self.laid.concurrency(self.within)
-    }
-
-    /// Output of the whole system with so many requests of a rank.
-    fn output(&self, requests: u64) -> f64 {
-        self.laid.at(self.room, self.laid.concurrency(requests))[place(Metric::OutputTokS)]
-    }
-
-    /// The load of most output. It grows among loads that fill every micro-batch alike, and from the last of
-    /// them up to the limit.
-    fn fullest(&self) -> (f64, u64) {
-        let even = self.within - self.within % self.laid.shape.plan.pp;
-        let loads = [self.within, even].into_iter().filter(|requests| *requests > 0);
-        let each = loads.map(|requests| (self.output(requests), requests));
-        each.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, self.within))
-    }
-
-    /// Time of a request with `share` of them over as many instances as there is room for: latencies never
-    /// fall as load grows, so fewer instances are no quicker.
-    fn quickest(&self, share: u64) -> (f64, u64, u64) {
-        let replicas = self.room.min(share);
-        let concurrency = share.div_ceil(replicas);
-        (self.laid.at(replicas, concurrency)[place(Metric::E2e)], replicas, concurrency)
-    }
-
-    fn found(&self, question: &Question, replicas: u64, concurrency: u64) -> Found {
-        let Shape { formats, plan, stages, offload, .. } = self.laid.shape;
-        let pool = PoolPlan { duty: Duty::Both, plan: *plan, stages: stages.clone(), replicas, concurrency };
-        let candidate = Candidate { formats: *formats, pools: vec![pool], offload: *offload };
-        Found { point: measure(question, &candidate), candidate }
-    }
-}
-
-/// Every shape at the largest load that keeps the limits; and the least miss of those that keep none.
-fn carrying<'q>(
-    question: &'q Question,
-    shapes: &'q [Shape],
-    census: &mut Census,
-) -> (Vec<Carrying<'q>>, Option<(f64, Found, Infeasible)>) {
-    let fitting: Vec<&Shape> = shapes.iter().filter(|shape| shape.fits > 0).collect();
-    let looked: Vec<(Carrying, u64)> = fitting
-        .into_par_iter()
-        .map(|shape| {
-            let laid = Laid::new(question, shape);
-            let mut probes = 0;
-            let within = largest(shape.fits, |requests| {
-                probes += 1;
-                question.missed(&laid.at(1, laid.concurrency(requests))).is_none()
-            });
-            (Carrying { room: room(question, shape.plan.devices()), laid, within }, probes)
-        })
-        .collect();
-    let mut nearest: Option<(f64, Found, Infeasible)> = None;
-    let mut carrying = Vec::new();
-    for (one, probes) in looked {
-        let fits = one.laid.shape.fits;
-        census.candidates += fits;
-        census.evaluated += probes.min(fits);
-        census.prune("load_between_bounds", fits - probes.min(fits));
-        if one.within > 0 {
-            carrying.push(one);
-            continue;
-        }
-        let found = one.found(question, 1, one.laid.concurrency(1));
-        if let Some(reason @ Infeasible::LimitMissed { value, limit, .. }) = question.missed(&found.point) {
-            let miss = value / limit;
-            census.refuse(reason.kind(), 1, &reason.to_string());
-            if nearest.as_ref().is_none_or(|(known, ..)| miss < *known) {
-                nearest = Some((miss, found, reason));
-            }
-        }
-    }
-    (carrying, nearest)
-}
-
 /// A missed limit, else what most shapes were refused for.
-fn unfit(nearest: Option<(f64, Found, Infeasible)>, census: Census) -> Unfit {
+fn unfit(nearest: Option<Nearest>, census: Census) -> Unfit {
     if let Some((_, found, missed)) = nearest {
         let (kind, reason) = (missed.kind().to_string(), missed.to_string());
         return Unfit { kind, reason, nearest: Some(found), census };
@@ -213,31 +124,19 @@ pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
     if let Some(reason) = too_large(question) {
         return Err(refused(reason));
     }
-    let question = &asked(question, Traffic::Free);
+    let free = &asked(question, Traffic::Free);
     let mut census = Census::default();
-    let shapes = shapes(question, &mut census);
-    census.shapes = shapes.len() as u64;
-    let (carrying, nearest) = carrying(question, &shapes, &mut census);
-    let Some(full_users) = carrying.iter().map(Carrying::users).max() else {
-        return Err(Box::new(unfit(nearest, census)));
+    let layouts = layouts(free, &mut census);
+    let shapes = shapes(free, &layouts, &mut census);
+    let bench = Bench::new(free, &shapes);
+    let Some(Most { users: full_users, output: (_, full) }) = bench.most(&mut census) else {
+        return Err(Box::new(unfit(bench.nearest(), census)));
     };
-    let better = |a: &(f64, u64), b: &(f64, u64)| a.0 > b.0;
-    let mut full = (carrying[0].fullest(), 0);
-    for (at, one) in carrying.iter().enumerate().skip(1) {
-        let fullest = one.fullest();
-        if better(&fullest, &full.0) {
-            full = (fullest, at);
-        }
-    }
     let copies = users.div_ceil(full_users);
     let share = users.div_ceil(copies);
-    let able = carrying.iter().filter(|one| one.users() >= share);
-    let quickest = able.map(|one| (one.quickest(share), one)).min_by(|a, b| a.0.0.total_cmp(&b.0.0));
-    let ((_, replicas, concurrency), quickest) = quickest.expect("some shape carries most users");
-    let at_share = quickest.found(&asked(question, Traffic::InFlight(share)), replicas, concurrency);
-    let (((_, requests), at), room) = (full, carrying[full.1].room);
-    let full = carrying[at].found(question, room, carrying[at].laid.concurrency(requests));
-    Ok(Sized { copies, share, at_share, full, full_users, census })
+    let quickest = bench.quickest(share, &mut census).expect("some shape carries most users");
+    let at_share = bench.found(&asked(question, Traffic::InFlight(share)), quickest);
+    Ok(Sized { copies, share, at_share, full: bench.found(free, full), full_users, census })
 }
 
 /// The longest context, in powers of two or what the model states, at which `users` are still served within
@@ -245,6 +144,7 @@ pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
 pub fn longest_context(question: &Question, users: u64) -> u64 {
     let lengths = question.stated.lengths;
     let fresh = lengths.isl - lengths.prefix;
+    let layouts = layouts(question, &mut Census::default());
     let serves = |tokens: u64| {
         let Some(isl) = tokens.checked_sub(lengths.osl).filter(|isl| *isl > 0) else { return true };
         let longer = Lengths { isl, prefix: isl.saturating_sub(fresh), ..lengths };
@@ -252,9 +152,8 @@ pub fn longest_context(question: &Question, users: u64) -> u64 {
         if question.context_fits().is_err() {
             return false;
         }
-        let mut census = Census::default();
-        let shapes = shapes(&question, &mut census);
-        carrying(&question, &shapes, &mut census).0.iter().any(|one| one.users() >= users)
+        let shapes = shapes(&question, &layouts, &mut Census::default());
+        Bench::new(&question, &shapes).serves(users)
     };
     let most = question.graph.max_context.unwrap_or(LONGEST);
     let doublings = u64::from(most.ilog2());

@@ -41,8 +41,8 @@ fn blocks<'a>(
     graph: &'a ModelGraph,
     sharded: &'a ShardedModel,
 ) -> impl Iterator<Item = (&'a Block, &'a ShardedBlock)> {
-    let ends = [(&graph.embedding, &sharded.embedding), (&graph.head, &sharded.head)];
-    ends.into_iter().chain(graph.blocks.iter().zip(&sharded.blocks))
+    let ends = [(&graph.embedding, &*sharded.embedding), (&graph.head, &*sharded.head)];
+    ends.into_iter().chain(graph.blocks.iter().zip(sharded.blocks.iter()))
 }
 
 /// Roles whose tensors in a block are divided without rest: matrices that `tp` or the experts' degrees divide.
