@@ -7,6 +7,7 @@ use mantile::search::point::{Point, cost};
 use mantile::search::question::{OffloadPolicy, Question, Reach, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::shape::{Laid, cuts, shape};
+use mantile::serving::instance::Instance;
 use mantile::serving::terms::Offload::Nothing;
 use mantile::serving::terms::{Lengths, Stated};
 use mantile::spec::objective::{Limits, METRICS, Metric};

@@ -154,8 +154,8 @@ fn memory_is_never_below_the_weights() {
 }
 
 fn exchanges(model: &ShardedModel) -> usize {
-    let ends = [&model.embedding, &model.head];
-    let steps = ends.into_iter().chain(&model.blocks).flat_map(|block| &block.steps);
+    let ends = [&*model.embedding, &*model.head];
+    let steps = ends.into_iter().chain(model.blocks.iter()).flat_map(|block| &block.steps);
     steps.filter(|step| matches!(step.task, Task::Exchange(_))).count()
         + usize::from(model.handover.is_some())
 }
