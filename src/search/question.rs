@@ -1,5 +1,6 @@
 //! What is asked, put together once: the model, the machine in every format pair, the terms, the aims.
 
+use super::family::Family;
 use crate::cost::machine::Machine;
 use crate::graph::model::ModelGraph;
 use crate::graph::tensor::Role;
@@ -10,6 +11,7 @@ use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Read};
+use crate::serving::economy::Bill;
 use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
@@ -45,6 +47,11 @@ impl Formats {
             interval: None,
             plain,
         }
+    }
+
+    /// Reads its figures again, after they were changed.
+    pub fn reread(&mut self) {
+        self.plain = self.machine.read(&Plain);
     }
 
     /// The machine as the search reads it.
@@ -144,6 +151,8 @@ pub struct Question {
     pub host_memory: Option<f64>,
     /// Whether prefill and decode may be split over pools.
     pub split: bool,
+    /// The strategies that are looked at.
+    pub family: Family,
     /// How far the front of split deployments reaches.
     pub reach: Reach,
     shapes: Vec<TierShape>,
@@ -190,6 +199,7 @@ impl Question {
             limits,
             aims,
             split,
+            family: Family::Any,
             reach: Reach::default(),
             risk: Risk::default(),
             terms,
@@ -206,6 +216,23 @@ impl Question {
     pub fn with_tail(&self, percentile: Percentile) -> Question {
         let stated = Stated { tail: Some(percentile), ..self.stated.clone() };
         Question { terms: stated.read(&Plain), stated, ..self.clone() }
+    }
+
+    /// The same question paid for otherwise.
+    pub fn billed(&self, bill: Bill<Datum>) -> Question {
+        let stated = Stated { bill: Some(bill), ..self.stated.clone() };
+        Question { terms: stated.read(&Plain), stated, ..self.clone() }
+    }
+
+    /// The same question on other devices of the same kind.
+    pub fn on(&self, cluster: Cluster) -> Question {
+        let shapes = tiers(&cluster);
+        let mut question = Question { cluster, shapes: shapes.clone(), ..self.clone() };
+        question.formats.iter_mut().for_each(|pair| {
+            pair.machine.shapes.clone_from(&shapes);
+            pair.reread();
+        });
+        question
     }
 
     /// The terms as the search reads them.
@@ -247,7 +274,6 @@ impl Question {
     /// The axes without those that order candidates as another does: rented devices cost the same an
     /// hour whatever they do, so dollars per token and tokens per device are one axis.
     pub fn distinct_axes(&self) -> Vec<Metric> {
-        use crate::serving::economy::Bill;
         let rented = matches!(self.stated.bill, Some(Bill::Rented(_)));
         let twin = rented && self.axes.contains(&Metric::OutputTokSPerDevice);
         self.axes.iter().copied().filter(|axis| !(twin && *axis == Metric::UsdPerMtok)).collect()
@@ -280,7 +306,6 @@ impl Question {
 
     /// Power that `devices` draw at least, and whether energy is paid for apart.
     pub fn idle(&self, devices: u64) -> super::point::Idle {
-        use crate::serving::economy::Bill;
         let watts = self.stated.draw.as_ref().map_or(f64::NAN, |draw| draw.tdp.value * draw.idle.value);
         let owned = matches!(self.stated.bill, Some(Bill::Owned(_)));
         super::point::Idle { watts: watts * devices as f64, owned }
