@@ -3,6 +3,7 @@
 
 pub mod disaggregated;
 pub mod economy;
+pub mod encode;
 pub mod evaluate;
 pub mod instance;
 pub mod metrics;
@@ -19,12 +20,14 @@ pub fn formulas() -> Vec<&'static Formula> {
     [
         disaggregated::FORMULAS,
         economy::FORMULAS,
+        encode::FORMULAS,
         evaluate::FORMULAS,
         metrics::FORMULAS,
         residency::FORMULAS,
         round::FORMULAS,
         step::FORMULAS,
         streamed::FORMULAS,
+        terms::FORMULAS,
     ]
     .concat()
 }

@@ -4,6 +4,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::cache::Cache;
 use super::operator::Operator;
+use super::seen::Seen;
 use super::tensor::{Tensor, Weight};
 use super::tower::Tower;
 use crate::quantity::count::Count;
@@ -59,6 +60,8 @@ pub struct ModelGraph {
     pub mtp: Vec<Weight>,
     /// Encoders beside the language model.
     pub towers: Vec<Tower>,
+    /// Images of each request, where it has any.
+    pub seen: Option<Seen>,
     /// What the names of layers' tensors begin with, e.g. `model.layers`.
     pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).

@@ -68,7 +68,14 @@ impl<'a> Layout<'a> {
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
         let caches = self.block.caches.iter().map(|cache| cache.local(self.plan.tp)).collect();
-        ShardedBlock { name: self.block.name, layers, steps: self.steps, weights: self.weights, caches }
+        ShardedBlock {
+            name: self.block.name,
+            layers,
+            steps: self.steps,
+            weights: self.weights,
+            caches,
+            encoder: false,
+        }
     }
 
     fn place(&mut self, node: NodeIndex) {

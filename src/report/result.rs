@@ -7,6 +7,7 @@ use super::detail::Detail;
 use crate::quantity::datum::Grade;
 use crate::search::candidate::Duty;
 use crate::search::outcome::{Census, Status};
+use crate::spec::image::ImageSize;
 use crate::spec::objective::{Aim, Limits, Metric};
 use crate::spec::runtime::{Interval, Near};
 
@@ -53,6 +54,17 @@ pub struct Estimated {
     pub assumptions: Vec<Assumption>,
 }
 
+/// Images of a request.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct AskedImages {
+    /// How many.
+    pub number: u64,
+    /// Size of each, where stated.
+    pub size: Option<ImageSize>,
+    /// Tokens that each adds to the prompt.
+    pub tokens: u64,
+}
+
 /// A question, in full.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Asked {
@@ -72,6 +84,9 @@ pub struct Asked {
     pub osl: u64,
     /// Prompt tokens that are cached already.
     pub prefix: u64,
+    /// Images of each request, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<AskedImages>,
     /// Requests in flight, where stated.
     pub concurrency: Option<u64>,
     /// Requests per second, where stated.

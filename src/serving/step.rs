@@ -1,5 +1,6 @@
 //! One step of one instance: operators in dependency order, layer by layer, stage by stage.
 
+use super::encode::encode;
 use super::instance::Instance;
 use crate::cost::batch::Batch;
 use crate::cost::machine::Machine;
@@ -45,13 +46,13 @@ pub struct StepTime<T> {
 
 /// Sums over one layer of a block.
 #[derive(Clone, Copy)]
-struct Layer<T> {
-    time: T,
-    computing: T,
-    moving: T,
+pub(super) struct Layer<T> {
+    pub(super) time: T,
+    pub(super) computing: T,
+    pub(super) moving: T,
 }
 
-fn layer<R: Read>(
+pub(super) fn layer<R: Read>(
     read: &R,
     block: &ShardedBlock,
     phase: Phase,
@@ -126,6 +127,8 @@ pub fn step<R: Read>(
     let last_token = batch.last_token();
     let embedding = layer(read, &model.embedding, phase, batch, machine, false, watch);
     let head = layer(read, &model.head, phase, &last_token, machine, false, watch);
+    let images = (phase == Phase::Prefill).then(|| model.encoder.as_ref()).flatten();
+    let images = images.map(|encoder| encode(read, encoder, machine, watch));
     let blocks: Vec<_> =
         model.blocks.iter().map(|block| layer(read, block, phase, batch, machine, true, watch)).collect();
     let handover = model.handover.as_ref().map(|collective| {
@@ -137,6 +140,7 @@ pub fn step<R: Read>(
         let mut stage = Qty::literal(0.0 * SECOND);
         if kind.first {
             stage = stage + embedding.time;
+            stage = images.map_or(stage, |images| stage + images.time);
         }
         for (&count, block) in kind.layers.iter().zip(&blocks).filter(|(count, _)| **count > 0) {
             stage = stage + read.count(Count::plan("layers_here", count)) * block.time;
@@ -151,7 +155,8 @@ pub fn step<R: Read>(
     let over = |pick: fn(&Layer<Qty<R::N>>) -> Qty<R::N>| {
         let layers =
             model.blocks.iter().zip(&blocks).map(|(sharded, block)| read.count(sharded.layers) * pick(block));
-        layers.fold(pick(&embedding) + pick(&head), |a, b| a + b)
+        let all = layers.fold(pick(&embedding) + pick(&head), |a, b| a + b);
+        images.as_ref().map_or(all, |images| all + pick(images))
     };
     let sequences = batch.sequences * read.count(Count::plan("dp", instance.plan.dp));
     let host = (machine.chip.host_per_step + sequences * machine.chip.host_per_sequence).is(&HOST);

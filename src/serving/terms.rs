@@ -5,6 +5,7 @@ use crate::quantity::count::{Count, Origin};
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Read;
+use crate::quantity::unit::COUNT;
 
 /// What is asked of every request, and what devices cost.
 #[derive(Clone, Debug)]
@@ -45,14 +46,25 @@ pub struct Stated {
     pub bill: Option<Bill<Datum>>,
     /// Rate of the link to host memory.
     pub host_link: Option<Datum>,
+    /// Images of a request and the tokens of each, which are among those of the prompt.
+    pub images: Option<(Count, Count)>,
 }
 
 impl Stated {
+    /// Tokens of the prompt: those of the text, and those of the images.
+    fn prompt<R: Read>(&self, read: &R) -> Qty<R::N> {
+        let text = |value| read.count(Count { value, symbol: "isl", origin: Origin::Workload("isl") });
+        let Some((images, each)) = self.images else { return text(self.lengths.isl) };
+        let seen = images.value.saturating_mul(each.value);
+        let written = text(self.lengths.isl.saturating_sub(seen));
+        (written + read.count(images) * read.count(each)).is(&PROMPT)
+    }
+
     /// The terms in a reading.
     pub fn read<R: Read>(&self, read: &R) -> Terms<Qty<R::N>> {
         let count = |symbol, value| read.count(Count { value, symbol, origin: Origin::Workload(symbol) });
         Terms {
-            isl: count("isl", self.lengths.isl),
+            isl: self.prompt(read),
             osl: count("osl", self.lengths.osl),
             prefix: count("prefix", self.lengths.prefix),
             draw: self.draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
@@ -93,4 +105,13 @@ pub enum Demand<T> {
     InFlight(T),
     /// So many requests per second.
     Rate(T),
+}
+
+crate::formulas! {
+    PROMPT {
+        symbol: "prompt_tokens",
+        unit: COUNT,
+        why: "every image takes its place in the prompt as the tokens that its encoder yields",
+        cite: "Liu et al. 2023 (LLaVA), 4.1",
+    }
 }

@@ -9,7 +9,7 @@ use crate::plan::legal::has_experts;
 use crate::quantity::datum::Datum;
 use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
-use crate::serving::terms::{Lengths, Stated};
+use crate::serving::terms::Stated;
 use crate::spec::error::Error;
 use crate::spec::precision::Choice;
 use crate::spec::runtime::{AttentionKind, Traits};
@@ -113,7 +113,8 @@ impl Problem {
         let device = &self.cluster.device;
         let economics = &self.economics;
         Stated {
-            lengths: Lengths { isl: self.workload.isl, osl: self.workload.osl, prefix: self.workload.prefix },
+            lengths: self.lengths(),
+            images: self.graph.seen.as_ref().map(|seen| (seen.images, seen.tokens)),
             draw: device.power.as_ref().map(|power| PowerDraw {
                 tdp: power.tdp.datum("tdp"),
                 idle: economics.idle_power.datum("idle_power"),

@@ -4,12 +4,14 @@ use super::catalog::{Catalog, label};
 use super::kind::Kind;
 use super::model::ResolvedModel;
 use crate::graph::model::ModelGraph;
+use crate::graph::seen::Seen;
+use crate::serving::terms::Lengths;
 use crate::spec::cluster::Cluster;
 use crate::spec::defaults::{Defaults, Economics};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::format::Format;
-use crate::spec::objective::{Limits, Objective, Workload};
+use crate::spec::objective::{Limits, MOST_TOKENS, Objective, Workload};
 use crate::spec::precision::{Choice, Precision};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::{Offload, Scenario};
@@ -77,6 +79,7 @@ impl Problem {
     ) -> Result<Problem, Error> {
         let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
         let (objective, workload) = catalog.aim(scenario)?;
+        let graph = graph.seeing(workload.images, workload.image_size)?;
         let load = |id: &str| catalog.load::<Format>(id);
         let precision = Precision {
             config: &model.config,
@@ -93,7 +96,7 @@ impl Problem {
         let defaults = catalog.defaults()?;
         let economics = Economics::new(&defaults, &cluster, scenario)?;
         let deployment = scenario.deployment.clone().filter(Deployment::is_stated);
-        Ok(Problem {
+        let problem = Problem {
             graph,
             native,
             weight_formats,
@@ -108,7 +111,29 @@ impl Problem {
             model,
             cluster,
             runtime,
-        })
+        };
+        problem.prompt_fits()?;
+        Ok(problem)
+    }
+}
+
+impl Problem {
+    /// Lengths of a request; the tokens of its images are among those of the prompt.
+    pub fn lengths(&self) -> Lengths {
+        let Workload { isl, osl, prefix, .. } = self.workload;
+        let images = self.graph.seen.as_ref().map_or(0, Seen::all_tokens);
+        Lengths { isl: isl.saturating_add(images), osl, prefix }
+    }
+
+    /// Text alone was checked with the workload.
+    fn prompt_fits(&self) -> Result<(), Error> {
+        let Some(seen) = &self.graph.seen else { return Ok(()) };
+        if self.lengths().isl <= MOST_TOKENS {
+            return Ok(());
+        }
+        let found = format!("{} images of {} tokens each", seen.images.value, seen.tokens.value);
+        let expected = format!("a prompt of at most {MOST_TOKENS} tokens");
+        Err(Error::new("images", found, expected, "state fewer or smaller images"))
     }
 }
 
@@ -162,6 +187,8 @@ impl Catalog {
             isl: scenario.isl.unwrap_or(workload.isl),
             osl: scenario.osl.unwrap_or(workload.osl),
             prefix: scenario.prefix.unwrap_or(workload.prefix),
+            images: scenario.images.unwrap_or(workload.images),
+            image_size: scenario.image_size.or(workload.image_size),
             concurrency: if either { scenario.concurrency } else { workload.concurrency },
             rate: if either { scenario.rate } else { workload.rate },
             limits,

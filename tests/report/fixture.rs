@@ -129,6 +129,7 @@ fn answer() -> Answer {
         runtime: "vllm".into(),
         workload: "chat".into(),
         isl: 2048,
+        images: None,
         osl: 512,
         prefix: 1024,
         concurrency: None,

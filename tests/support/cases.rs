@@ -10,6 +10,7 @@ use mantile::search::candidate::{Candidate, Duty, PoolPlan};
 use mantile::search::question::Question;
 use mantile::search::shape::cuts;
 use mantile::serving::terms::Offload;
+use mantile::spec::image::ImageSize;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::Kind;
@@ -70,6 +71,7 @@ pub struct Draw {
     traffic: Traffic,
     offload: Offload,
     pools: Pools,
+    images: Option<(u64, u64, u64)>,
 }
 
 /// Whole numbers of every size up to `2^bits`.
@@ -94,19 +96,23 @@ pub fn draws() -> impl Strategy<Value = Draw> {
     let prefix = prop_oneof![Just(0.0), 0.0..1.0];
     let names = any::<[Index; 5]>();
     let choices = (names, any::<[Index; 2]>(), any::<Index>());
+    let images = prop_oneof![5 => Just(None), 1 => (1u64..5, 1u64..3000, 1u64..3000).prop_map(Some)];
     let load = ((sizes(17), sizes(13)), prefix, [sizes(11), sizes(11)], [1u64..5, 1u64..5]);
-    (choices, load, traffic, offload, pools).prop_map(|(choices, load, traffic, offload, pools)| Draw {
-        names: choices.0,
-        plans: choices.1,
-        cut: choices.2,
-        lengths: load.0,
-        prefix: load.1,
-        concurrency: load.2,
-        replicas: load.3,
-        traffic,
-        offload,
-        pools,
-    })
+    (choices, load, traffic, offload, (pools, images)).prop_map(
+        |(choices, load, traffic, offload, (pools, images))| Draw {
+            names: choices.0,
+            plans: choices.1,
+            cut: choices.2,
+            lengths: load.0,
+            prefix: load.1,
+            concurrency: load.2,
+            replicas: load.3,
+            traffic,
+            offload,
+            pools,
+            images,
+        },
+    )
 }
 
 static NAMES: LazyLock<[Vec<String>; 3]> = LazyLock::new(|| {
@@ -144,6 +150,8 @@ impl Draw {
                     kv_format: Some("any".into()),
                     isl: Some(isl),
                     osl: Some(osl),
+                    images: self.images.map(|(images, ..)| images),
+                    image_size: self.images.map(|(_, width, height)| ImageSize { width, height }),
                     prefix: Some(((isl - 1) as f64 * self.prefix) as u64),
                     concurrency,
                     rate,

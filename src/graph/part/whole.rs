@@ -125,6 +125,7 @@ impl Whole {
             head: self.head(),
             mtp,
             towers: vec![],
+            seen: None,
             layer_prefix: self.names.of("model.layers"),
             layer_block,
         }

@@ -136,8 +136,13 @@ impl Stand {
     fn new(question: &Question, offer: &Offer) -> Stand {
         let shapes = &offer.machine.shapes;
         let layers = question.graph.layer_block.len() as u32;
-        let stated =
-            Stated { lengths: question.lengths, draw: None, bill: None, host_link: offer.host_link.clone() };
+        let stated = Stated {
+            lengths: question.lengths,
+            draw: None,
+            bill: None,
+            host_link: offer.host_link.clone(),
+            images: None,
+        };
         Stand {
             instance: Instance::new(&question.graph, offer.plan, vec![layers], shapes),
             machine: offer.machine.read(&Plain),
