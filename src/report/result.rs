@@ -132,6 +132,28 @@ pub struct Reported {
     pub metrics: Option<Figures>,
     /// How far off they may be; null where nothing was measured to tell by.
     pub intervals: Option<Intervals>,
+    /// What it costs at the lowest and the highest price found; null where no bounds are known.
+    pub price_bounds: Option<PriceBounds>,
+}
+
+/// What comes of a price that was found between bounds.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PriceBounds {
+    /// At the lowest.
+    pub low: PriceBound,
+    /// At the highest.
+    pub high: PriceBound,
+}
+
+/// One end of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PriceBound {
+    /// The price, e.g. `rent 2.35 USD/h`.
+    pub price: String,
+    /// Where it was found.
+    pub source: String,
+    /// US dollars per million output tokens at it.
+    pub usd_per_mtok: f64,
 }
 
 /// Where a figure lies: four times in five from p10 to p90.

@@ -79,6 +79,11 @@ impl Problem {
     ) -> Result<Problem, Error> {
         let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
         let (objective, workload) = catalog.aim(scenario)?;
+        if !graph.generates {
+            let found = format!("{}, whose file names a model without a head", model.name);
+            let fix = "choose a model that generates text; `mantile-opt inspect` lays this one open";
+            return Err(Error::new("model", found, "a model that generates text", fix));
+        }
         let graph = graph.seeing(workload.images, workload.image_size)?;
         let load = |id: &str| catalog.load::<Format>(id);
         let precision = Precision {

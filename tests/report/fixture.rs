@@ -85,6 +85,7 @@ fn candidate(apart: bool, speed: f64) -> Reported {
             max_context_tokens: 12_345.0,
         }),
         intervals: None,
+        price_bounds: None,
     }
 }
 

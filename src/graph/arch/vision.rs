@@ -13,6 +13,8 @@ pub mod mobilenet;
 pub mod moonvit;
 pub mod pixtral;
 pub mod qwen;
+pub mod shuffle;
+pub mod whisper;
 
 use super::super::part::encoder::{Projection, linear};
 use crate::graph::assembly::Assembly;

@@ -126,6 +126,7 @@ impl Whole {
             mtp,
             towers: vec![],
             seen: None,
+            generates: true,
             layer_prefix: self.names.of("model.layers"),
             layer_block,
         }

@@ -24,15 +24,17 @@ pub const NAMES: EncoderNames = EncoderNames {
 };
 
 /// What CLIP and SigLIP have in common, and where they differ.
-struct Vit {
-    hidden: Count,
-    positions: Count,
-    parts: Vec<TowerPart>,
+pub struct Vit {
+    /// Width of its stream.
+    pub hidden: Count,
+    /// Positions of an image or tile.
+    pub positions: Count,
+    /// Its parts.
+    pub parts: Vec<TowerPart>,
 }
 
 /// `clip` has a class token and a norm before its layers; SigLIP has neither but a bias on its patches.
 fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
-    keys.set_aside(&["projection_dim", "vocab_size", "initializer_factor"]);
     if clip {
         keys.set_aside(&["vision_use_head"]);
     } else if keys.flag("vision_use_head", true)? {
@@ -43,6 +45,17 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
             "state it as the model's config.json does",
         ));
     }
+    encoder(keys, clip, "model.vision_tower")
+}
+
+/// SigLIP without the head that pools its states.
+pub fn siglip(keys: &Keys<'_>) -> Result<Vit, Error> {
+    vit(keys, false)
+}
+
+/// The encoder alone, under `prefix`.
+pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> {
+    keys.set_aside(&["projection_dim", "vocab_size", "initializer_factor"]);
     keys.only("num_channels", &json!(3))?;
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
     let patch = keys.count("patch_size")?;
@@ -61,7 +74,6 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
     if clip {
         norm(&mut block, stream, "pre_norm", "pre_layrnorm", hidden, true);
     }
-    let prefix = "model.vision_tower";
     let stem = once(block, "patches", prefix, positions);
     let encoder = Encoder {
         hidden,
