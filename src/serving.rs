@@ -9,8 +9,10 @@ pub mod instance;
 pub mod metrics;
 pub mod residency;
 pub mod round;
+pub mod speculative;
 pub mod step;
 pub mod streamed;
+pub mod tail;
 pub mod terms;
 
 use crate::quantity::formula::Formula;
@@ -25,9 +27,11 @@ pub fn formulas() -> Vec<&'static Formula> {
         metrics::FORMULAS,
         residency::FORMULAS,
         round::FORMULAS,
+        speculative::FORMULAS,
         step::FORMULAS,
         streamed::FORMULAS,
         terms::FORMULAS,
+        tail::FORMULAS,
     ]
     .concat()
 }

@@ -12,6 +12,7 @@ pub mod image;
 pub mod link;
 pub mod model;
 pub mod objective;
+pub mod percentile;
 pub mod plausible;
 pub mod precision;
 pub mod rig;

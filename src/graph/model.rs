@@ -3,6 +3,7 @@
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::cache::Cache;
+use super::draft::Draft;
 use super::operator::{Operator, Split};
 use super::seen::Seen;
 use super::tensor::{Tensor, Weight};
@@ -58,6 +59,8 @@ pub struct ModelGraph {
     pub head: Block,
     /// Multi-token-prediction weights, where the checkpoint ships them; kept apart.
     pub mtp: Vec<Weight>,
+    /// What guesses tokens ahead of it, where it is served with that.
+    pub draft: Option<Draft>,
     /// Encoders beside the language model.
     pub towers: Vec<Tower>,
     /// Images of each request, where it has any.

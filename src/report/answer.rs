@@ -159,7 +159,10 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         bottleneck: runs.then(bound),
         metrics: runs.then(|| figures(&evaluation)),
         price_bounds: price_bounds(question, &evaluation).filter(|_| runs),
-        intervals: intervals.map(|interval| Intervals::of(interval, &figures(&evaluation))),
+        intervals: intervals.map(|interval| {
+            let at_rate = matches!(question.traffic, Traffic::Rate(_));
+            Intervals::of(interval, &figures(&evaluation), question.risk, at_rate)
+        }),
         ..bare
     }
 }

@@ -15,6 +15,7 @@ use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
 use crate::spec::objective::{Aim, Limits, Metric};
+use crate::spec::percentile::{Percentile, Risk};
 use crate::spec::runtime::{Interval, Runtime};
 
 /// Weights and cache in certain formats, on the machine that computes them.
@@ -132,6 +133,8 @@ pub struct Question {
     pub bill_bounds: Option<[Bill<Datum>; 2]>,
     /// How much traffic.
     pub traffic: Traffic,
+    /// How sure latencies must be; the machines allow for it.
+    pub risk: Risk,
     /// Latency limits.
     pub limits: Limits,
     /// What to optimise, most important first.
@@ -192,6 +195,7 @@ impl Question {
             aims,
             split,
             reach: Reach::default(),
+            risk: Risk::default(),
             terms,
         }
     }
@@ -199,6 +203,12 @@ impl Question {
     /// The same question of requests with other lengths.
     pub fn with_lengths(&self, lengths: Lengths) -> Question {
         let stated = Stated { lengths, ..self.stated.clone() };
+        Question { terms: stated.read(&Plain), stated, ..self.clone() }
+    }
+
+    /// The same question of another part of the requests.
+    pub fn with_tail(&self, percentile: Percentile) -> Question {
+        let stated = Stated { tail: Some(percentile), ..self.stated.clone() };
         Question { terms: stated.read(&Plain), stated, ..self.clone() }
     }
 

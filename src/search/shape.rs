@@ -14,7 +14,7 @@ use crate::serving::evaluate::{Pool, aggregated, residency};
 use crate::serving::instance::Instance;
 use crate::serving::round::prefill;
 use crate::serving::step::StepTime;
-use crate::serving::terms::{Load, Offload};
+use crate::serving::terms::{Demand, Load, Offload};
 
 /// One instance in one pair of formats. Small: what it is laid out as is made again when needed.
 #[derive(Clone, Debug)]
@@ -70,6 +70,14 @@ impl<'q> Laid<'q> {
         let demand = self.question.traffic.demand(&Plain);
         let pool = self.pool(replicas, concurrency);
         point(&aggregated(&Plain, &[pool], machine, self.question.terms(), &demand, &mut ()).metrics)
+    }
+
+    /// Seconds that each request takes of an instance where every slot is filled again at once.
+    #[inline(always)]
+    pub fn filled(&self, concurrency: u64) -> f64 {
+        let machine = self.question.formats[self.shape.formats].plain();
+        let (pool, terms) = (self.pool(1, concurrency), self.question.terms());
+        aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ()).metrics.e2e.value()
     }
 
     /// Requests in flight when each attention rank has `requests`.

@@ -114,7 +114,7 @@ fn launches<R: Read>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R::N>
     (gaps + experts * chip.experts_launch).is(&LAUNCHES)
 }
 
-/// Prices one step of `instance` in `phase`.
+/// Prices one step of `instance` in `phase`, which the host prepares.
 pub fn step<R: Read>(
     read: &R,
     instance: &Instance,
@@ -123,10 +123,29 @@ pub fn step<R: Read>(
     machine: &Machine<Qty<R::N>>,
     watch: &mut impl Watch<R::N>,
 ) -> StepTime<Qty<R::N>> {
+    let pass = pass(read, instance, phase, batch, machine, watch);
+    let sequences = batch.sequences * read.count(Count::plan("dp", instance.plan.dp));
+    let host = (machine.chip.host_per_step + sequences * machine.chip.host_per_sequence).is(&HOST);
+    watch.wait(phase, "host", 1, host);
+    let path = format_args!("{}", phase.name());
+    let (total, slowest) = (host + pass.total, host + pass.slowest);
+    StepTime { total: total.is(&TOTAL).at(path), slowest: slowest.is(&SLOWEST).at(path), ..pass }
+}
+
+/// The same without the host: what its devices take.
+pub fn pass<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    batch: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    watch: &mut impl Watch<R::N>,
+) -> StepTime<Qty<R::N>> {
     let model = instance.sharded(phase);
-    let last_token = batch.last_token();
+    // Every guess is checked, so the head sees them all.
+    let seen = if phase == Phase::Decode && instance.draft.is_some() { *batch } else { batch.last_token() };
     let embedding = layer(read, &model.embedding, phase, batch, machine, false, watch);
-    let head = layer(read, &model.head, phase, &last_token, machine, false, watch);
+    let head = layer(read, &model.head, phase, &seen, machine, false, watch);
     let images = (phase == Phase::Prefill).then(|| model.encoder.as_ref()).flatten();
     let images = images.map(|encoder| encode(read, encoder, machine, watch));
     let blocks: Vec<_> =
@@ -158,13 +177,10 @@ pub fn step<R: Read>(
         let all = layers.fold(pick(&embedding) + pick(&head), |a, b| a + b);
         images.as_ref().map_or(all, |images| all + pick(images))
     };
-    let sequences = batch.sequences * read.count(Count::plan("dp", instance.plan.dp));
-    let host = (machine.chip.host_per_step + sequences * machine.chip.host_per_sequence).is(&HOST);
-    watch.wait(phase, "host", 1, host);
     let path = format_args!("{}", phase.name());
     StepTime {
-        total: (host + total).is(&TOTAL).at(path),
-        slowest: (host + slowest).is(&SLOWEST).at(path),
+        total,
+        slowest,
         computing: over(|layer| layer.computing).is(&COMPUTING).at(path),
         moving: over(|layer| layer.moving).is(&MOVING).at(path),
     }

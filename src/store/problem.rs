@@ -12,6 +12,7 @@ use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::format::Format;
 use crate::spec::objective::{Limits, MOST_TOKENS, Objective, Workload};
+use crate::spec::percentile::Risk;
 use crate::spec::precision::{Choice, Precision};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::{Offload, Scenario};
@@ -52,6 +53,10 @@ pub struct Problem {
     pub defaults: Defaults,
     /// When weights, experts or cache may lie in host memory.
     pub offload: Offload,
+    /// Probability that a token guessed ahead is accepted, where any is.
+    pub acceptance: Option<f64>,
+    /// How sure latencies must be.
+    pub risk: Risk,
     /// One stated deployment.
     pub deployment: Option<Deployment>,
 }
@@ -74,9 +79,10 @@ impl Problem {
     pub fn placed(
         catalog: &Catalog,
         scenario: &Scenario,
-        (model, graph): (ResolvedModel, ModelGraph),
+        (model, mut graph): (ResolvedModel, ModelGraph),
         cluster: Cluster,
     ) -> Result<Problem, Error> {
+        let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
         let (objective, workload) = catalog.aim(scenario)?;
         if !graph.generates {
@@ -112,6 +118,8 @@ impl Problem {
             economics,
             defaults,
             offload: scenario.offload.unwrap_or_default(),
+            acceptance,
+            risk: scenario.risk.unwrap_or_default(),
             deployment,
             model,
             cluster,
@@ -196,6 +204,7 @@ impl Catalog {
             image_size: scenario.image_size.or(workload.image_size),
             concurrency: if either { scenario.concurrency } else { workload.concurrency },
             rate: if either { scenario.rate } else { workload.rate },
+            percentile: scenario.percentile.or(workload.percentile),
             limits,
             ..workload
         };

@@ -35,7 +35,16 @@ fn near(a: f64, b: f64, what: &str) {
 }
 
 fn terms(question: &Question) -> Terms<Qty<f64>> {
-    Stated { lengths: question.lengths, draw: None, bill: None, host_link: None, images: None }.read(&Plain)
+    Stated {
+        lengths: question.lengths,
+        draw: None,
+        bill: None,
+        host_link: None,
+        images: None,
+        acceptance: None,
+        tail: None,
+    }
+    .read(&Plain)
 }
 
 /// Seconds and bytes of one stage, straight from the formulas.

@@ -124,11 +124,14 @@ fn weighty(case: &Case) -> Result<(), TestCaseError> {
         };
         elements.iter().enumerate().map(one).sum()
     };
-    let graph = &question.graph;
-    let layers = graph.blocks.iter().map(|block| bytes(&whole(block)) * block.layers.len() as f64);
-    let parts = graph.towers.iter().flat_map(|tower| &tower.parts);
-    let towers: f64 = parts.map(|part| bytes(&whole(&part.block)) * part.repeats() as f64).sum();
-    let all = layers.sum::<f64>() + towers + bytes(&whole(&graph.embedding)) + bytes(&whole(&graph.head));
+    let model = |graph: &ModelGraph| {
+        let layers = graph.blocks.iter().map(|block| bytes(&whole(block)) * block.layers.len() as f64);
+        let parts = graph.towers.iter().flat_map(|tower| &tower.parts);
+        let towers: f64 = parts.map(|part| bytes(&whole(&part.block)) * part.repeats() as f64).sum();
+        layers.sum::<f64>() + towers + bytes(&whole(&graph.embedding)) + bytes(&whole(&graph.head))
+    };
+    let draft = question.graph.draft.as_ref().map_or(0.0, |draft| model(&draft.graph));
+    let all = model(&question.graph) + draft;
     for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
         let held = residency(&Plain, &instance, Phase::Decode, machine, question.terms(), pool.concurrency);
         let load = (Qty(1.0), Qty(1.0));

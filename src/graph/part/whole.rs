@@ -124,6 +124,7 @@ impl Whole {
             blocks: blocks.collect(),
             head: self.head(),
             mtp,
+            draft: None,
             towers: vec![],
             seen: None,
             generates: true,

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::page::{WIDTH, heading, paragraph, shorten, wrap};
 use crate::quantity::datum::Grade;
+use crate::report::bounds::{PriceBound, PriceBounds};
 use crate::report::number::{change, count, digits, told};
-use crate::report::result::{Answer, Assumption, PriceBound, PriceBounds, Reported};
+use crate::report::result::{Answer, Assumption, Reported};
 use crate::report::table::grouped;
 use crate::search::outcome::Census;
 use crate::spec::objective::{Direction, Metric};

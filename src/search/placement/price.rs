@@ -142,6 +142,8 @@ impl Stand {
             bill: None,
             host_link: offer.host_link.clone(),
             images: None,
+            acceptance: None,
+            tail: None,
         };
         Stand {
             instance: Instance::new(&question.graph, offer.plan, vec![layers], shapes),
