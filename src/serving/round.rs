@@ -23,10 +23,9 @@ pub fn prefill<R: Read>(
     terms: &Terms<Qty<R::N>>,
     watch: &mut impl Watch<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let new = terms.isl - terms.prefix;
-    let load = batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix);
+    let load = prompt_batch(read, instance, terms);
     let one = step(read, instance, Phase::Prefill, &load, machine, watch);
-    let chunks = (new / machine.chip.max_batched_tokens).ceil();
+    let chunks = (load.new / machine.chip.max_batched_tokens).ceil();
     let waits = ((chunks - 1.0) * machine.chip.host_per_step).is(&CHUNKS);
     let prompt = StepTime {
         total: (one.total + waits).is(&PREFILL),
@@ -37,6 +36,16 @@ pub fn prefill<R: Read>(
         Some(ahead) => reading(read, prompt, ahead, machine, terms, watch),
         None => prompt,
     }
+}
+
+/// The load of a prompt's prefill, one per attention rank.
+pub(super) fn prompt_batch<R: Read>(
+    read: &R,
+    instance: &Instance,
+    terms: &Terms<Qty<R::N>>,
+) -> Batch<Qty<R::N>> {
+    let new = terms.isl - terms.prefix;
+    batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix)
 }
 
 /// Requests of one attention rank: micro-batches in flight, and requests in each.

@@ -3,7 +3,8 @@
 //! Knows neither what the draft is nor how often it is right: that is stated.
 
 use super::instance::{Ahead, Instance};
-use super::step::{StepTime, Watch, batch, pass};
+use super::round::{decode_batch, prompt_batch};
+use super::step::{StepTime, Watch, pass};
 use super::terms::Terms;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
@@ -41,8 +42,7 @@ pub(super) fn guessing<R: Read>(
     each: Qty<R::N>,
     watch: &mut impl Watch<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let past = terms.isl + terms.osl / 2.0 - 1.0;
-    let load = batch(read, &ahead.instance, Phase::Decode, each, Qty::from(1.0), past);
+    let load = decode_batch(read, &ahead.instance, terms, each);
     let one = pass(read, &ahead.instance, Phase::Decode, &load, machine, &mut ());
     watch.wait(Phase::Decode, "draft", ahead.tokens, one.total);
     let times = read.count(Count::plan("guessed_tokens", ahead.tokens));
@@ -64,8 +64,7 @@ pub(super) fn reading<R: Read>(
     terms: &Terms<Qty<R::N>>,
     watch: &mut impl Watch<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let new = terms.isl - terms.prefix;
-    let load = batch(read, &ahead.instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix);
+    let load = prompt_batch(read, &ahead.instance, terms);
     let one = pass(read, &ahead.instance, Phase::Prefill, &load, machine, &mut ());
     watch.wait(Phase::Prefill, "draft", 1, one.total);
     let with = |prompt: Qty<R::N>, draft: Qty<R::N>| (prompt + draft).is(&READ_TWICE);
