@@ -244,7 +244,7 @@ mod tests {
         let cost = |scenario: Scenario| {
             let question = pose(Scenario {
                 model: Some("Llama-3.1-8B".into()),
-                hardware: Some("8xh100".into()),
+                hardware: Some("1xh100".into()),
                 ..scenario
             });
             let best = run(&question, &UNWATCHED).best.unwrap();
