@@ -148,7 +148,8 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         None => Feasibility::InVram,
     };
     let runs = short.is_empty();
-    let intervals = formats.interval.as_ref().filter(|_| runs && candidate.pools.len() == 1);
+    let split = candidate.pools.iter().any(|pool| pool.duty == Duty::Prefill);
+    let intervals = formats.interval(split).filter(|_| runs);
     let bound = || Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string();
     Reported {
         feasibility,

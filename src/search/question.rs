@@ -27,8 +27,10 @@ pub struct Formats {
     pub block: Option<u64>,
     /// Its figures, with their sources.
     pub machine: Machine<Datum>,
-    /// How far off predictions may be, where that was measured.
-    pub interval: Option<Interval>,
+    /// How far off predictions may be where one pool does all, if that was measured.
+    pub together: Option<Interval>,
+    /// The same where prefill and decode are apart.
+    pub split: Option<Interval>,
     plain: Machine<Qty<f64>>,
 }
 
@@ -41,9 +43,15 @@ impl Formats {
             kv: kv.id.clone(),
             block: weights.block,
             machine,
-            interval: None,
+            together: None,
+            split: None,
             plain,
         }
+    }
+
+    /// How far off predictions may be, for pools apart or not.
+    pub fn interval(&self, split: bool) -> Option<&Interval> {
+        if split { self.split.as_ref() } else { self.together.as_ref() }
     }
 
     /// The machine as the search reads it.

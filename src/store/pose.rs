@@ -12,7 +12,7 @@ use crate::serving::economy::{Bill, Owned, PowerDraw};
 use crate::serving::terms::{Lengths, Stated};
 use crate::spec::error::Error;
 use crate::spec::precision::Choice;
-use crate::spec::runtime::{AttentionKind, Traits};
+use crate::spec::runtime::{AttentionKind, Near, Traits};
 use crate::spec::scenario::Offload;
 
 impl Problem {
@@ -25,10 +25,11 @@ impl Problem {
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
                 let mut pair = Formats::new(&weights.format, &kv.format, self.machine(weights, kv)?);
-                let fit = self.runtime.serving_fit.as_ref();
-                let device = &self.cluster.device;
-                pair.interval =
-                    fit.and_then(|fit| fit.interval(device, &weights.format.id, &self.traits())).cloned();
+                if let Some(fit) = &self.runtime.serving_fit {
+                    let near = fit.near(&self.cluster.device, &weights.format.id, &self.traits());
+                    pair.together = fit.interval(near).cloned();
+                    pair.split = fit.interval(Near::Split).cloned();
+                }
                 formats.push(pair);
             }
         }
