@@ -130,10 +130,11 @@ const PREFILL_UTILIZATION: f64 = 0.85;
 fn fitted(drive: &Drive, of: Fitted, mut datum: Datum) -> Datum {
     let Some(fit) = &drive.runtime.serving_fit else { return datum };
     let times = fit.times(of, &drive.cluster.device, &drive.weights.id, &drive.traits);
-    if times == 1.0 {
+    let efficiency = of.is_efficiency();
+    // Fits of a class's kernels say nothing about other classes.
+    if efficiency && times == 1.0 {
         return datum;
     }
-    let efficiency = of.is_efficiency();
     datum.value = if efficiency { (datum.value / times).min(1.0) } else { datum.value * times };
     datum.source.text =
         format!("{} (in serving takes {times:.3} times as long: {})", datum.source.text, fit.source).into();
