@@ -14,7 +14,7 @@ use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
 use crate::spec::objective::{Aim, Limits, Metric};
-use crate::spec::runtime::{Interval, Runtime};
+use crate::spec::runtime::{HeldBeside, Interval, Runtime};
 
 /// Weights and cache in certain formats, on the machine that computes them.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Formats {
     pub together: Option<Interval>,
     /// The same where prefill and decode are apart.
     pub split: Option<Interval>,
+    /// How far off what is held beside the cache may be, where that was measured.
+    pub beside: Option<HeldBeside>,
     plain: Machine<Qty<f64>>,
 }
 
@@ -45,6 +47,7 @@ impl Formats {
             machine,
             together: None,
             split: None,
+            beside: None,
             plain,
         }
     }

@@ -312,6 +312,18 @@ pub struct Reserve {
     pub graphs: Option<Figure<Bytes>>,
     /// Fraction of the cache lost to fragmentation.
     pub fragmentation: Option<Figure<Ratio>>,
+    /// How far what was measured lies from what is predicted; absent where nothing was measured.
+    pub measured: Option<HeldBeside>,
+}
+
+/// Quantiles of measured over predicted of what a device holds beside the cache: p10, p50, p90.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeldBeside {
+    /// The quantiles.
+    pub quantiles: [f64; 3],
+    /// The data and their number.
+    pub source: String,
 }
 
 /// Measured distance from the roofline.

@@ -25,6 +25,7 @@ impl Problem {
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
                 let mut pair = Formats::new(&weights.format, &kv.format, self.machine(weights, kv)?);
+                pair.beside = self.runtime.memory.measured.clone();
                 if let Some(fit) = &self.runtime.serving_fit {
                     let near = fit.near(&self.cluster.device, &weights.format.id, &self.traits());
                     pair.together = fit.interval(near).cloned();

@@ -281,3 +281,24 @@ pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn converted_checkpoints_are_made_of_a_model() {
+        assert_eq!(base("mlx-community/Qwen3-4B-Instruct-2507-5bit-g32"), Some("Qwen3-4B-Instruct-2507"));
+        assert_eq!(base("Qwen/Qwen2-0.5B-Instruct-GPTQ-Int8"), Some("Qwen/Qwen2-0.5B-Instruct"));
+        assert_eq!(base("Qwen/Qwen3-14B"), None);
+    }
+
+    #[test]
+    fn published_names_are_those_of_the_catalogue() {
+        assert_eq!(runtime("llama.cpp (rocm-7_2_3)"), "llama.cpp");
+        assert_eq!(runtime("MLC LLM"), "mlc-llm");
+        assert_eq!(format("UD-Q4_K_XL"), "gguf-q4_k_m");
+        assert_eq!(format("UQFF q8 (8-bit)"), "gguf-q8_0");
+        assert_eq!(format("MLX-5bit g32"), "mlx-5bit");
+    }
+}
