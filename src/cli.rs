@@ -10,6 +10,7 @@ pub mod inspect;
 pub mod optimize;
 pub mod output;
 pub mod place;
+pub mod progress;
 pub mod question;
 pub mod recommend;
 pub mod reference;

@@ -1,16 +1,11 @@
 //! Long searches: progress on a terminal, a limit of time, and Ctrl-C, after which the best so far is told.
 
-use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
-
+use super::progress::shown;
 use crate::search::run::Control;
-
-/// Longest search that goes unannounced.
-const SILENCE: Duration = Duration::from_millis(500);
 
 /// Exit code of whoever is interrupted and has nothing to tell.
 const INTERRUPTED: i32 = 130;
@@ -51,17 +46,7 @@ pub fn watched<T>(limit: Option<Duration>, search: impl FnOnce(&Control) -> T) -
         late.fetch_or(over, Relaxed);
         over || pressed.load(Relaxed)
     };
-    let bar = std::io::stderr()
-        .is_terminal()
-        .then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10)));
-    let progress = |done: usize, total: usize| {
-        if let Some(bar) = bar.as_ref().filter(|_| begun.elapsed() > SILENCE) {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-        }
-    };
-    let found = search(&Control { progress: &progress, stop: &stop });
-    bar.iter().for_each(ProgressBar::finish_and_clear);
+    let found = shown(|progress| search(&Control { progress, stop: &stop }));
     let why = if pressed.load(Relaxed) {
         Some(Stopped::Interrupted)
     } else {

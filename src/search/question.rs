@@ -272,6 +272,12 @@ impl Question {
         })
     }
 
+    /// The largest share of a latency limit that a point uses; above 1 it misses one.
+    pub fn filled(&self, point: &super::point::Point) -> f64 {
+        let share = |metric| Some(point[super::point::place(metric)] / self.limit(metric)?);
+        [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().filter_map(share).fold(0.0, f64::max)
+    }
+
     /// Power that `devices` draw at least, and whether energy is paid for apart.
     pub fn idle(&self, devices: u64) -> super::point::Idle {
         use crate::serving::economy::Bill;

@@ -68,6 +68,19 @@ impl Instance {
         }
     }
 
+    /// The same layout in `pp` pipeline stages that are cut as `stages` says. What a stage's devices do is shared
+    /// with this one.
+    pub fn piped(&self, graph: &ModelGraph, pp: u64, stages: Vec<u32>, tiers: &[TierShape]) -> Instance {
+        Instance {
+            plan: ParallelPlan { pp, ..self.plan },
+            kinds: kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages)),
+            stages,
+            prefill: self.prefill.piped(graph, pp, tiers),
+            decode: self.decode.piped(graph, pp, tiers),
+            max_context: self.max_context,
+        }
+    }
+
     /// The graph laid out for `phase`.
     pub fn sharded(&self, phase: Phase) -> &ShardedModel {
         match phase {

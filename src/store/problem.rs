@@ -1,6 +1,6 @@
 //! From a scenario to a problem: every name resolved, every default filled in, nothing priced yet.
 
-use super::catalog::{Catalog, label};
+use super::catalog::Catalog;
 use super::kind::Kind;
 use super::model::ResolvedModel;
 use crate::graph::model::ModelGraph;
@@ -137,7 +137,7 @@ impl Catalog {
         // What is for a generation comes before what is for all of a maker's.
         for name in [&cluster.device.family, vendor] {
             for file in self.shelf(Kind::Runtimes).into_values() {
-                if label(&file)?.default_for.contains(name) {
+                if self.label(&file)?.default_for.contains(name) {
                     return self.load(&file.id);
                 }
             }

@@ -41,8 +41,8 @@ fn blocks<'a>(
     graph: &'a ModelGraph,
     sharded: &'a ShardedModel,
 ) -> impl Iterator<Item = (&'a Block, &'a ShardedBlock)> {
-    let ends = [(&graph.embedding, &sharded.embedding), (&graph.head, &sharded.head)];
-    ends.into_iter().chain(graph.blocks.iter().zip(&sharded.blocks))
+    let ends = [(&graph.embedding, &*sharded.embedding), (&graph.head, &*sharded.head)];
+    ends.into_iter().chain(graph.blocks.iter().zip(sharded.blocks.iter()))
 }
 
 /// Roles whose tensors in a block are divided without rest: matrices that `tp` or the experts' degrees divide.
@@ -157,8 +157,8 @@ fn memory_is_never_below_the_weights() {
 }
 
 fn exchanges(model: &ShardedModel) -> usize {
-    let ends = [&model.embedding, &model.head];
-    let steps = ends.into_iter().chain(&model.blocks).flat_map(|block| &block.steps);
+    let ends = [&*model.embedding, &*model.head];
+    let steps = ends.into_iter().chain(model.blocks.iter()).flat_map(|block| &block.steps);
     steps.filter(|step| matches!(step.task, Task::Exchange(_))).count()
         + usize::from(model.handover.is_some())
 }
