@@ -6,7 +6,9 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use mantile::search::placement::chain::{Chain, Member, Part};
 use mantile::search::placement::solve::{Aim, solve};
-use mantile::search::placement::{least_slowest, least_sum};
+use mantile::search::placement::{groups, least_sum, peak};
+use mantile::search::run::UNWATCHED;
+use mantile::spec::rig::{Post, Rig, Shape, Wire};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::rig::Rigged;
@@ -33,6 +35,7 @@ fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
         base: 3,
         usable: 13 + 10 * room,
         spill: None,
+        disk: None,
     };
     let of_kind: Vec<Member> = (0..kinds)
         .map(|_| kind(5_000 + next(20_000), (room * (0.5 + next(100) as f64 / 100.0)) as u64))
@@ -44,6 +47,59 @@ fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
         layers: LAYERS,
         members: (0..members).map(|member| of_kind[at(member) as usize].clone()).collect(),
         links: (0..members).map(|a| (0..members).map(|b| link(a, b)).collect()).collect(),
+        hosts: vec![],
+    }
+}
+
+/// The least slowest stage of any number of stages.
+fn slowest(chain: &Chain) -> Option<u64> {
+    let groups = groups(chain).ok()?;
+    let mut programme = peak(chain, &groups).ok()?;
+    let mut counts: Vec<(u64, usize)> =
+        (1..=chain.members.len()).map(|stages| (programme.floor(stages), stages)).collect();
+    counts.sort_unstable();
+    counts.into_iter().fold(None, |best, (floor, stages)| {
+        let below = best.unwrap_or(u64::MAX);
+        let found = if floor < below { programme.least(stages, below, &|| false).found } else { None };
+        found.map(|(ticks, _)| ticks).or(best)
+    })
+}
+
+/// Sixteen devices of the catalogue, no two alike, on one network.
+const SIXTEEN: [&str; 16] = [
+    "nvidia-rtx-3060-12gb",
+    "nvidia-rtx-3070",
+    "nvidia-rtx-3080",
+    "nvidia-rtx-3090",
+    "nvidia-rtx-3090-ti",
+    "nvidia-rtx-4060-ti-16gb",
+    "nvidia-rtx-4070",
+    "nvidia-rtx-4070-ti-super",
+    "nvidia-rtx-4080",
+    "nvidia-rtx-4080-super",
+    "nvidia-rtx-4090",
+    "nvidia-rtx-5060-ti-16gb",
+    "nvidia-rtx-5070",
+    "nvidia-rtx-5070-ti",
+    "nvidia-rtx-5080",
+    "nvidia-rtx-5090",
+];
+
+fn sixteen() -> Rig {
+    let post = |device: &str| Post {
+        name: None,
+        device: device.into(),
+        count: 1,
+        joined: None,
+        runtime: None,
+        host: None,
+    };
+    let wire = Wire { link: "ethernet-10g".into(), between: None, bandwidth: None, latency: None };
+    Rig {
+        members: SIXTEEN.map(post).into(),
+        topology: Some(Shape::Mesh),
+        links: vec![wire],
+        ..Rig::default()
     }
 }
 
@@ -56,15 +112,7 @@ fn benches(criterion: &mut Criterion) {
             let chain = chain(kinds, each, slack);
             let name = format!("{name}, {slack_name}");
             group.bench_function(format!("sum, {name}"), |b| b.iter(|| least_sum(black_box(&chain))));
-            let all = chain.members.len();
-            let of_any = |chain: &Chain| {
-                let below = |best: Option<u64>| best.unwrap_or(u64::MAX);
-                (1..=all).fold(None, |best, stages| {
-                    let found = least_slowest(chain, stages, below(best)).ok().flatten();
-                    found.map(|found| found.ticks).or(best)
-                })
-            };
-            group.bench_function(format!("slowest, {name}"), |b| b.iter(|| of_any(black_box(&chain))));
+            group.bench_function(format!("slowest, {name}"), |b| b.iter(|| slowest(black_box(&chain))));
         }
     }
     let scenario = Scenario { weight_format: Some("q4_k_m".into()), ..Scenario::default() };
@@ -74,8 +122,17 @@ fn benches(criterion: &mut Criterion) {
         .and_then(|rig| Rigged::resolve(&catalog, &scenario, rig, 1))
         .unwrap_or_else(|fault| panic!("{fault}"));
     group.bench_function("four PCIe cards, priced and placed", |b| {
-        b.iter(|| solve(black_box(&rigged.questions), Aim::Latency).map(|found| found.seconds));
+        b.iter(|| solve(black_box(&rigged.questions), Aim::Latency, &UNWATCHED).map(|found| found.seconds));
     });
+    let scenario = Scenario { model: Some("Llama-3.3-70B".into()), ..scenario };
+    for (name, concurrency) in [("16 requests", 16), ("6 requests", 6)] {
+        let rigged = Rigged::resolve(&catalog, &scenario, sixteen(), concurrency)
+            .unwrap_or_else(|fault| panic!("{fault}"));
+        group.bench_function(format!("16 devices of the catalogue, throughput of {name}"), |b| {
+            let solved = || solve(black_box(&rigged.questions), Aim::Throughput, &UNWATCHED);
+            b.iter(|| solved().map(|found| found.seconds));
+        });
+    }
     group.finish();
 }
 

@@ -10,11 +10,13 @@ pub mod inspect;
 pub mod optimize;
 pub mod output;
 pub mod place;
+pub mod progress;
 pub mod question;
 pub mod recommend;
 pub mod reference;
 pub mod summary;
 pub mod validate;
+pub mod watch;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -94,6 +96,8 @@ pub enum Verdict {
     Found,
     /// There is none, and here is why.
     Infeasible,
+    /// It was stopped before it had any.
+    Stopped,
     /// What was to be looked at is faulty, and the answer says how.
     Faulty,
 }
@@ -121,6 +125,7 @@ impl From<std::io::Error> for Fault {
 
 const BAD_INPUT: u8 = 2;
 const INFEASIBLE: u8 = 3;
+const STOPPED: u8 = 4;
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
@@ -129,6 +134,7 @@ pub fn main() -> ExitCode {
     match run(cli, bare) {
         Ok(Verdict::Found) => ExitCode::SUCCESS,
         Ok(Verdict::Infeasible) => ExitCode::from(INFEASIBLE),
+        Ok(Verdict::Stopped) => ExitCode::from(STOPPED),
         Ok(Verdict::Faulty) => ExitCode::from(BAD_INPUT),
         // Whoever closed the pipe has read enough.
         Err(Fault::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

@@ -15,6 +15,7 @@ pub mod linear;
 pub mod machine;
 pub mod memory;
 pub mod recurrence;
+pub mod risk;
 pub mod roofline;
 pub mod task;
 
@@ -35,6 +36,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         linear::FORMULAS,
         memory::FORMULAS,
         recurrence::FORMULAS,
+        risk::FORMULAS,
         roofline::FORMULAS,
     ]
     .concat()

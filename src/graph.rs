@@ -5,6 +5,7 @@ pub mod assembly;
 pub mod cache;
 pub mod checkpoint;
 pub mod count;
+pub mod draft;
 pub mod inspect;
 pub mod model;
 pub mod operator;

@@ -5,7 +5,9 @@
 pub mod aggregated;
 pub mod answers;
 pub mod candidate;
+pub mod conflict;
 pub mod fleet;
+pub mod layouts;
 pub mod looks;
 pub mod offers;
 pub mod outcome;

@@ -8,8 +8,10 @@ pub mod instance;
 pub mod metrics;
 pub mod residency;
 pub mod round;
+pub mod speculative;
 pub mod step;
 pub mod streamed;
+pub mod tail;
 pub mod terms;
 
 use crate::quantity::formula::Formula;
@@ -23,8 +25,10 @@ pub fn formulas() -> Vec<&'static Formula> {
         metrics::FORMULAS,
         residency::FORMULAS,
         round::FORMULAS,
+        speculative::FORMULAS,
         step::FORMULAS,
         streamed::FORMULAS,
+        tail::FORMULAS,
     ]
     .concat()
 }

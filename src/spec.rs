@@ -11,6 +11,7 @@ pub mod format;
 pub mod link;
 pub mod model;
 pub mod objective;
+pub mod percentile;
 pub mod plausible;
 pub mod precision;
 pub mod rig;

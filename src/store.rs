@@ -14,3 +14,4 @@ pub mod model;
 pub mod pose;
 pub mod problem;
 pub mod rig;
+mod speculation;

@@ -95,7 +95,7 @@ fn must(case: &Case, instance: &Instance) -> (f64, f64) {
     let machine = question_machine(case);
     let model = &instance.decode;
     let (mut bytes, mut flops) = (0.0, 0.0);
-    for block in &model.blocks {
+    for block in model.blocks.iter() {
         let layers = block.layers.value as f64;
         for role in [Role::Attention, Role::Mlp, Role::SharedExpert] {
             let elements = block.weights[role as usize] as f64 * layers;

@@ -10,9 +10,15 @@ mod chains;
 mod change;
 #[path = "placement/priced.rs"]
 mod priced;
+#[path = "placement/reasons.rs"]
+mod reasons;
 #[path = "placement/refused.rs"]
 mod refused;
+#[path = "placement/replicas.rs"]
+mod replicas;
 #[path = "placement/rigs.rs"]
 mod rigs;
 #[path = "placement/speed.rs"]
 mod speed;
+#[path = "placement/stopped.rs"]
+mod stopped;

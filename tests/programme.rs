@@ -177,3 +177,14 @@ fn the_least_change_of_a_budget_is_found_and_tried() {
     assert_eq!(told, [("demand", 5), ("budget", 7)]);
     assert!(matches!(claim(&programme, 100), Ok(Claim::Infeasible)));
 }
+
+/// A row that nothing keeps is known as such without a solver, in a programme of any size.
+#[test]
+fn what_no_value_keeps_is_infeasible_at_once() {
+    let mut programme = fleet();
+    programme.row(("traffic that nothing serves", "traffic"), vec![], Sense::Equal, 1);
+    let solved = solve_with(&programme, &Effort::default(), &|_, _| Err("never asked".into()));
+    assert_eq!((solved.status, solved.nodes), (Status::Infeasible, 0));
+    assert!(solved.doubts.is_empty(), "{:?}", solved.doubts);
+    assert!(!fleet().hopeless());
+}

@@ -109,6 +109,7 @@ fn follows(ledger: &Ledger) -> Result<(), TestCaseError> {
             Op::Smax(a, b) => ((at(a) * at(a)).powi(2) + (at(b) * at(b)).powi(2)).sqrt().sqrt(),
             Op::Pow(a, b) => at(a).powf(at(b)),
             Op::Ceil(a) => at(a).ceil(),
+            Op::Ln(a) => at(a).ln(),
             Op::Same(a) => at(a),
         };
         prop_assert_eq!(value.to_bits(), entry.value.to_bits(), "{:?}", entry);

@@ -265,7 +265,7 @@ fn the_users_files_come_before_those_built_in() {
     let home = tempfile::tempdir().unwrap();
     let devices = home.path().join("hardware/devices");
     fs::create_dir_all(&devices).unwrap();
-    let catalog = Catalog { home: Some(home.path().to_owned()) };
+    let catalog = Catalog::at(Some(home.path().to_owned()));
     let text = Catalog::default().find(Kind::Devices, "h100").unwrap().text().unwrap();
     fs::write(devices.join("nvidia-h100-sxm.json"), text.replace("3.35 TB/s", "1 TB/s")).unwrap();
     assert_eq!(catalog.hardware("8xh100").unwrap().device.bandwidth().unwrap().value, 1e12);

@@ -3,7 +3,7 @@
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::read::Plain;
 use crate::report::answer::{carried, forbidden, unbound};
-use crate::report::result::{Asked, LowerFormat};
+use crate::report::result::{Asked, LowerFormat, Speculation};
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::outcome::Outcome;
 use crate::search::point::place;
@@ -32,6 +32,11 @@ pub fn asked(problem: &Problem, question: &Question) -> Asked {
         prefix: workload.prefix,
         concurrency: workload.concurrency,
         rate: workload.rate,
+        percentile: question.stated.tail,
+        risk: problem.risk,
+        speculation: question.graph.draft.as_ref().zip(problem.acceptance).map(|(draft, acceptance)| {
+            Speculation { draft: draft.name.clone(), tokens: draft.tokens, acceptance }
+        }),
         limits: objective.limits,
         objective: objective.id.clone(),
         optimize: objective.optimize.clone(),

@@ -4,9 +4,8 @@ pub mod tried;
 
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
-
 use super::output::{Format, Output, csv, json};
+use super::progress::counted;
 use super::{Fault, Verdict};
 use crate::graph::model::ModelGraph;
 use crate::report::fleet::{Asked, FleetAnswer, fleet_answer};
@@ -145,20 +144,16 @@ impl FleetOf {
         let pairs: Vec<(usize, usize)> = (0..asked.offers.len())
             .flat_map(|offer| (0..models.len()).map(move |model| (offer, model)))
             .collect();
-        let looked: Vec<Result<Vec<Tried>, String>> = pairs
-            .par_iter()
-            .map(|&(offer, model)| {
-                let (_, found, graph) = &models[model];
-                let found = (found.clone(), graph.clone());
-                let on = |fault: Error| {
-                    format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
-                };
-                let problem =
-                    Problem::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
-                let question = problem.question().map_err(on)?;
-                tried(&problem, &question, &asked, offer, |bucket| of_bucket[bucket] == model)
-            })
-            .collect();
+        let looked: Vec<Result<Vec<Tried>, String>> = counted(&pairs, |&(offer, model)| {
+            let (_, found, graph) = &models[model];
+            let found = (found.clone(), graph.clone());
+            let on = |fault: Error| {
+                format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
+            };
+            let problem = Problem::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
+            let question = problem.question().map_err(on)?;
+            tried(&problem, &question, &asked, offer, |bucket| of_bucket[bucket] == model)
+        });
         let (mut names, mut unserved) = (Vec::new(), Vec::new());
         for offer in &asked.offers {
             let terms = offer.terms.map_or("", Terms::name);

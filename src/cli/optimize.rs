@@ -1,21 +1,17 @@
 //! `optimize`: the best deployment, and the front behind it.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use super::output::{Format, Output, json};
 use super::place::Place;
 use super::question::Question;
+use super::watch::watched;
 use super::{Fault, Verdict, ask};
 use crate::report::answer::answer;
 use crate::report::rows::csv;
 use crate::report::text::table;
-use crate::search::outcome::Outcome;
-use crate::search::question::Question as Asking;
-use crate::search::run::{Control, UNWATCHED, run};
+use crate::search::run::run;
 use crate::spec::deployment::Deployment;
 use crate::store::catalog::Catalog;
 use crate::store::file;
@@ -52,7 +48,7 @@ impl Optimize {
 
     fn answer(&self, problem: &Problem) -> Result<Verdict, Fault> {
         let question = problem.question()?;
-        let outcome = watched(&question);
+        let (outcome, _) = watched(None, |control| run(&question, control));
         let lower = ask::lower_format(problem, &outcome)?;
         let whole = self.pareto_out.is_some() || self.output.format != Format::Table;
         let most = if whole { usize::MAX } else { DRAWN };
@@ -74,27 +70,6 @@ impl Optimize {
 
 /// Points of the front that a terminal's plot is drawn from, at most.
 const DRAWN: usize = 1000;
-
-/// Longest search that goes unannounced.
-const SILENCE: Duration = Duration::from_millis(500);
-
-/// Runs the search, with progress on standard error where somebody looks and it takes a moment.
-fn watched(question: &Asking) -> Outcome {
-    if !std::io::stderr().is_terminal() {
-        return run(question, &UNWATCHED);
-    }
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-    let begun = Instant::now();
-    let progress = |done: usize, total: usize| {
-        if begun.elapsed() > SILENCE {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-        }
-    };
-    let outcome = run(question, &Control { progress: &progress, stop: &|| false });
-    bar.finish_and_clear();
-    outcome
-}
 
 /// Says what else there is, to whoever asked nothing.
 ///

@@ -1,21 +1,23 @@
 //! `place`: which of unlike devices hold which layers, in which order, proved.
 
+mod found;
+mod relax;
+
+use std::time::Duration;
+
 use super::output::{Format, Output, csv, json};
+use super::watch::{Stopped, watched};
 use super::{Fault, Verdict};
-use crate::report::place::told::{COLUMNS, alone, apart_report, certificate, compared, placed, reason, rows};
-use crate::report::place::{Answer, Asked, Verdict as Proved};
+use crate::report::place::Verdict as Proved;
+use crate::report::place::told::{COLUMNS, rows};
 use crate::report::text::place::table_of;
-use crate::search::placement::apart::{MOST_MEMBERS, apart};
-use crate::search::placement::price::{Prices, Question};
-use crate::search::placement::solve::{Aim, fits, solve};
-use crate::search::shape::largest;
+use crate::search::placement::solve::Aim;
 use crate::spec::error::Error;
-use crate::spec::objective::{MOST_TOKENS, Metric, Objective as Stated};
+use crate::spec::objective::{Metric, Objective as Stated};
 use crate::spec::rig::{Post, Rig, Shape, Wire};
-use crate::spec::scenario::{Offload, Scenario, whole};
+use crate::spec::scenario::{Offload, Scenario, number, whole};
 use crate::store::catalog::Catalog;
 use crate::store::hardware::Shorthand;
-use crate::store::launch::commands;
 use crate::store::rig::Rigged;
 
 const AFTER: &str = "\
@@ -31,7 +33,7 @@ Examples:
   mantile-opt place --hardware pcie-four-cards --objective largest-model
   mantile-opt catalog rigs
 
-Exit codes: 0 found, 2 bad input, 3 infeasible.";
+Exit codes: 0 found, 2 bad input, 3 infeasible, 4 stopped before anything was found.";
 
 /// What is sought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -131,6 +133,9 @@ pub struct Place {
         help_heading = "What may be chosen"
     )]
     pub offload: Option<Offload>,
+    /// Seconds after which the best so far is told [default: as long as it takes; Ctrl-C ends it too]
+    #[arg(long, value_name = "S", value_parser = number, help_heading = "What may be chosen")]
+    pub time_limit: Option<f64>,
     /// Where the answer goes.
     #[command(flatten)]
     pub output: Output,
@@ -188,17 +193,31 @@ impl Place {
     /// The question is faulty, or the answer cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
         let rig = self.rig(catalog)?;
-        let answer = match self.objective {
-            Objective::MaxContext => self.longest(catalog, &rig)?,
-            Objective::LargestModel => self.largest(catalog, &rig)?,
-            _ => self.answer(&self.resolve(catalog, &rig, &self.scenario())?)?,
-        };
+        // Beyond what a clock counts there is no limit.
+        let limit = self.time_limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let (answer, why) = watched(limit, |control| match self.objective {
+            Objective::MaxContext => self.longest(catalog, &rig, control),
+            Objective::LargestModel => self.largest(catalog, &rig, control),
+            _ => Ok(self.answer(catalog, &self.resolve(catalog, &rig, &self.scenario())?, control)?),
+        });
+        let mut answer = answer?;
+        if answer.status == Proved::Feasible {
+            answer.status = match why {
+                Some(Stopped::TimeLimit) => Proved::TimeLimit,
+                Some(Stopped::Interrupted) => Proved::Interrupted,
+                None => Proved::Feasible,
+            };
+        }
         self.output.write(&match self.output.format {
             Format::Table => table_of(&answer),
             Format::Json => json(&answer),
             Format::Csv => csv(&COLUMNS, rows(&answer))?,
         })?;
-        Ok(if answer.placement.is_some() { Verdict::Found } else { Verdict::Infeasible })
+        Ok(match answer.status {
+            Proved::Infeasible => Verdict::Infeasible,
+            Proved::Unknown => Verdict::Stopped,
+            _ => Verdict::Found,
+        })
     }
 
     fn scenario(&self) -> Scenario {
@@ -253,129 +272,5 @@ impl Place {
         };
         rig.check()?;
         Ok(rig)
-    }
-
-    fn answer(&self, rigged: &Rigged) -> Result<Answer, Error> {
-        let aim = self.objective.aim();
-        let first = rigged.questions.first().ok_or_else(|| {
-            let fix = "name another --runtime, which shares layers between such devices";
-            Error::new("members", "a group that cannot hold the model", "one that can", fix)
-        })?;
-        let mut questions = &rigged.questions;
-        let mut solved = solve(questions, aim);
-        if solved.is_err() && !rigged.offloaded.is_empty() {
-            questions = &rigged.offloaded;
-            solved = solve(questions, aim);
-        }
-        let mut answer = Answer {
-            status: Proved::Infeasible,
-            question: self.asked(rigged, first),
-            max_context: None,
-            placement: None,
-            certificate: None,
-            compared: vec![],
-            apart: None,
-            alone: vec![],
-            infeasible: None,
-            commands: vec![],
-            notes: rigged.whole.iter().map(|why| why.to_string()).collect(),
-        };
-        match solved {
-            Err(why) => answer.infeasible = Some(reason(questions.first().unwrap_or(first), &why)),
-            Ok(solved) => {
-                let question = &questions[solved.way];
-                let placed = placed(question, &solved);
-                answer.status = if solved.is_optimal() { Proved::Optimal } else { Proved::Feasible };
-                answer.certificate = Some(certificate(&solved, aim));
-                answer.compared = compared(question, &solved);
-                answer.commands = commands(rigged, question, &solved, &placed);
-                answer.placement = Some(placed);
-            }
-        }
-        if aim == Aim::Request {
-            answer.alone = alone(questions.first().unwrap_or(first));
-            self.apart(questions, &mut answer);
-        }
-        Ok(answer)
-    }
-
-    /// What prefill and decode on different members would take.
-    fn apart(&self, questions: &[Question], answer: &mut Answer) {
-        let together = answer.placement.as_ref().map_or(f64::NAN, |placed| placed.request_ms);
-        let mut best: Option<(f64, _)> = None;
-        for question in questions {
-            if question.offers.len() > MOST_MEMBERS {
-                let note = format!("prefill and decode apart is looked at for up to {MOST_MEMBERS} members");
-                answer.notes.push(note);
-                return;
-            }
-            let Some(found) = apart(&Prices::new(question)) else { continue };
-            if best.as_ref().is_none_or(|(least, _)| found.request < *least) {
-                best = Some((found.request, apart_report(question, &found, together)));
-            }
-        }
-        answer.apart = best.map(|(_, report)| report);
-    }
-
-    fn asked(&self, rigged: &Rigged, question: &Question) -> Asked {
-        Asked {
-            model: rigged.model.name.clone(),
-            rig: rigged.rig.name.clone(),
-            objective: self.objective.name().into(),
-            isl: question.lengths.isl,
-            osl: question.lengths.osl,
-            prefix: question.lengths.prefix,
-            concurrency: question.concurrency,
-            runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),
-            weight_format: rigged.weights.format.id.clone(),
-            kv_format: rigged.kv.format.id.clone(),
-        }
-    }
-
-    /// The longest prompt whose cache fits, and the best placement for it.
-    fn longest(&self, catalog: &Catalog, rig: &Rig) -> Result<Answer, Fault> {
-        let rigged = self.resolve(catalog, rig, &self.scenario())?;
-        let offload = !rigged.questions.iter().any(fits) && rigged.offloaded.iter().any(fits);
-        let questions = if offload { &rigged.offloaded } else { &rigged.questions };
-        let with = |question: &Question, isl: u64| {
-            let lengths = crate::serving::terms::Lengths { isl, prefix: 0, ..question.lengths };
-            Question { lengths, ..question.clone() }
-        };
-        let osl = questions.first().map_or(1, |question| question.lengths.osl);
-        let limit = questions.first().and_then(|question| question.graph.max_context).unwrap_or(MOST_TOKENS);
-        let holds = |isl: u64| questions.iter().any(|question| fits(&with(question, isl)));
-        let low = largest(limit.saturating_sub(osl).max(1), holds);
-        let at = |isl: u64| questions.iter().map(|question| with(question, isl)).collect::<Vec<_>>();
-        let rigged = Rigged { questions: at(low.max(1)), offloaded: vec![], ..rigged };
-        let mut answer = self.answer(&rigged)?;
-        if answer.placement.is_some() {
-            answer.max_context = Some(low + osl);
-            if low + osl >= limit {
-                answer.notes.push(format!("{limit} tokens are what the model was made for"));
-            }
-        }
-        Ok(answer)
-    }
-
-    /// The model with the most parameters that fits, in the format that is asked for or its own.
-    fn largest(&self, catalog: &Catalog, rig: &Rig) -> Result<Answer, Fault> {
-        let mut smallest = None;
-        for name in catalog.models_by_size()? {
-            let scenario = Scenario { model: Some(name), ..self.scenario() };
-            // What does not run here in any format is no candidate.
-            let Ok(rigged) = self.resolve(catalog, rig, &scenario) else { continue };
-            if rigged.questions.iter().chain(&rigged.offloaded).any(fits) {
-                return Ok(self.answer(&rigged)?);
-            }
-            smallest = Some(rigged);
-        }
-        match smallest {
-            Some(rigged) => Ok(self.answer(&rigged)?),
-            None => {
-                let fix = "name a --weight-format or --runtime that they have in common";
-                let found = "no model of the catalogue that runs on every member";
-                Err(Error::new("model", found, "one that does", fix).into())
-            }
-        }
     }
 }

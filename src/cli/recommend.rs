@@ -15,8 +15,8 @@ use look::{for_hardware, for_model};
 
 const AFTER: &str = "\
 Every system of the catalogue is looked at, with parts of its node, more nodes of it, and copies of it side by
-side; so are devices that no system lists. The search behind it is that of `optimize`, with prompts and answers
-on the same instances.
+side; so are devices that no system lists. Every plan is looked at that `optimize` would, as like instances
+that take prompts and answers.
 
 Examples:
   mantile-opt recommend

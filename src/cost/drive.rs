@@ -241,6 +241,7 @@ impl Drive<'_> {
             shapes: tiers(self.cluster),
             quantised: quantised(self.weights, !self.traits.experts),
             max_sequences: self.runtime.max_sequences.as_ref().map(|f| f.datum("max_sequences")),
+            risk: None,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The figures that operators are priced with: a device as one runtime drives it in given formats.
 
+use super::risk::Risk;
 use super::roofline::Ceiling;
 use crate::figures;
 use crate::plan::group::TierShape;
@@ -109,6 +110,8 @@ pub struct Machine<T> {
     pub quantised: [bool; ROLES],
     /// Sequences that sampling reserves for, where the runtime fixes it.
     pub max_sequences: Option<T>,
+    /// How many times as long latencies may take as predicted, where that is allowed for.
+    pub risk: Option<Risk<T>>,
 }
 
 impl Machine<Datum> {
@@ -120,6 +123,10 @@ impl Machine<Datum> {
             shapes: self.shapes.clone(),
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
+            risk: self
+                .risk
+                .as_ref()
+                .map(|risk| Risk { ttft: read.datum(&risk.ttft), tpot: read.datum(&risk.tpot) }),
         }
     }
 }

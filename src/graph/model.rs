@@ -3,6 +3,7 @@
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::cache::Cache;
+use super::draft::Draft;
 use super::operator::Operator;
 use super::tensor::{Tensor, Weight};
 use super::tower::Tower;
@@ -57,6 +58,8 @@ pub struct ModelGraph {
     pub head: Block,
     /// Multi-token-prediction weights, where the checkpoint ships them; kept apart.
     pub mtp: Vec<Weight>,
+    /// What guesses tokens ahead of it, where it is served with that.
+    pub draft: Option<Draft>,
     /// Encoders beside the language model.
     pub towers: Vec<Tower>,
     /// What the names of layers' tensors begin with, e.g. `model.layers`.

@@ -68,7 +68,7 @@ pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &Limits) -> Result<(
             _ => {}
         }
     }
-    Ok(())
+    graph.draft.as_ref().map_or(Ok(()), |draft| tensor_parallel(&draft.graph, tp, limits))
 }
 
 /// Whether the experts can be spread `ep` ways and each divided `moe_tp` ways.
@@ -83,7 +83,7 @@ pub fn expert_parallel(graph: &ModelGraph, ep: u64, moe_tp: u64, limits: &Limits
             uncut(limits, Some(Role::Expert), "moe_intermediate_size", intermediate.value, moe_tp)?;
         }
     }
-    Ok(())
+    graph.draft.as_ref().map_or(Ok(()), |draft| expert_parallel(&draft.graph, ep, moe_tp, limits))
 }
 
 fn uncut(

@@ -1,6 +1,8 @@
 //! The graph with a plan laid over it: each device's share of every operator, and the exchanges
 //! that the shardings call for, in execution order.
 
+use std::sync::Arc;
+
 use super::collective::{Collective, Kind, Tokens};
 use super::group::{Group, TierShape};
 use super::layout::Layout;
@@ -73,11 +75,11 @@ pub struct ShardedModel {
     /// The plan.
     pub plan: ParallelPlan,
     /// Embedding lookup, on the first pipeline stage.
-    pub embedding: ShardedBlock,
+    pub embedding: Arc<ShardedBlock>,
     /// The layers.
-    pub blocks: Vec<ShardedBlock>,
+    pub blocks: Arc<[ShardedBlock]>,
     /// Final norm, vocabulary projection and sampling, on the last pipeline stage.
-    pub head: ShardedBlock,
+    pub head: Arc<ShardedBlock>,
     /// Weights of vision and audio encoders on one device of the first pipeline stage.
     ///
     /// Engines divide encoders over tensor-parallel ranks as they divide layers (vLLM `--mm-encoder-tp-mode weights`).
@@ -97,27 +99,37 @@ pub struct ShardedModel {
 /// Lays `plan` over `graph`. The plan must have passed [`super::legal::check`].
 pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[TierShape]) -> ShardedModel {
     let lay = |block| Layout::new(plan, phase, tiers, block).run();
-    let stride = plan.stage_devices();
-    let handover = Group::place(plan.pp, stride, tiers).map(|whole| {
-        let pair = Group { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
-        Collective::new(Kind::SendRecv, pair, stream(graph).split(plan.tp), Tokens::Rank, tiers)
-    });
-    let blocks: Vec<_> = graph.blocks.iter().map(lay).collect();
-    let widest = blocks.iter().flat_map(|block| &block.steps).map(|step| width_of(&step.task));
+    let blocks: Arc<[_]> = graph.blocks.iter().map(lay).collect();
+    let widest = blocks.iter().flat_map(|block: &ShardedBlock| &block.steps).map(|step| width_of(&step.task));
     let widest = widest.max_by_key(|width| width.value).unwrap_or(graph.hidden);
     ShardedModel {
         phase,
         plan,
-        embedding: lay(&graph.embedding),
+        embedding: Arc::new(lay(&graph.embedding)),
         blocks,
-        head: lay(&graph.head),
+        head: Arc::new(lay(&graph.head)),
         towers: towers(graph, lay),
-        handover,
+        handover: handover(graph, plan, tiers),
         tied: graph.tied,
         hidden: stream(graph),
         vocab: graph.vocab,
         widest,
     }
+}
+
+impl ShardedModel {
+    /// The same layout in `pp` pipeline stages: what the devices of a stage do does not depend on how many there are.
+    pub fn piped(&self, graph: &ModelGraph, pp: u64, tiers: &[TierShape]) -> ShardedModel {
+        let plan = ParallelPlan { pp, ..self.plan };
+        ShardedModel { plan, handover: handover(graph, plan, tiers), ..self.clone() }
+    }
+}
+
+/// From one pipeline stage to the next, where there are several.
+fn handover(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<Collective> {
+    let whole = Group::place(plan.pp, plan.stage_devices(), tiers)?;
+    let pair = Group { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
+    Some(Collective::new(Kind::SendRecv, pair, stream(graph).split(plan.tp), Tokens::Rank, tiers))
 }
 
 /// What flows from one layer to the next: the residual stream, or all of them where there are several.

@@ -70,6 +70,8 @@ pub enum Op {
     Pow(Id, Id),
     /// The next whole number.
     Ceil(Id),
+    /// `ln a`
+    Ln(Id),
     /// Another name for an earlier entry.
     Same(Id),
 }
@@ -81,7 +83,7 @@ impl Op {
             Op::Input(_) | Op::Literal => vec![],
             Op::Add(a, b) | Op::Sub(a, b) | Op::Mul(a, b) | Op::Div(a, b) => vec![a, b],
             Op::Max(a, b) | Op::Min(a, b) | Op::Smax(a, b) | Op::Pow(a, b) => vec![a, b],
-            Op::Ceil(a) | Op::Same(a) => vec![a],
+            Op::Ceil(a) | Op::Ln(a) | Op::Same(a) => vec![a],
         }
     }
 }
@@ -205,6 +207,16 @@ impl Ledger {
 }
 
 impl<'l> Traced<'l> {
+    fn alone(self, op: fn(Id) -> Op, of: fn(f64) -> f64) -> Self {
+        match self {
+            Traced::Literal(value, unit) => Traced::Literal(of(value), unit),
+            Traced::Entry(ledger, id) => {
+                let entry = ledger.entry(id);
+                Traced::Entry(ledger, ledger.push(op(id), of(entry.value), entry.unit))
+            }
+        }
+    }
+
     fn with(self, other: Self, op: fn(Id, Id) -> Op, value: fn(f64, f64) -> f64) -> Self {
         match (self, other) {
             (Traced::Entry(ledger, _), _) | (_, Traced::Entry(ledger, _)) => {
@@ -262,13 +274,15 @@ impl Num for Traced<'_> {
         self.with(exponent, Op::Pow, Num::pow)
     }
     fn ceil(self) -> Self {
-        match self {
-            Traced::Literal(value, unit) => Traced::Literal(value.ceil(), unit),
-            Traced::Entry(ledger, id) => {
-                let entry = ledger.entry(id);
-                Traced::Entry(ledger, ledger.push(Op::Ceil(id), entry.value.ceil(), entry.unit))
-            }
+        self.alone(Op::Ceil, f64::ceil)
+    }
+    fn ln(self) -> Self {
+        if let Traced::Entry(ledger, id) = self
+            && ledger.entry(id).unit != COUNT
+        {
+            ledger.complain(format!("the logarithm of something in {}", ledger.entry(id).unit));
         }
+        self.alone(Op::Ln, f64::ln)
     }
     fn is(self, formula: &'static Formula) -> Self {
         match self {

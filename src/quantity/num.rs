@@ -30,6 +30,8 @@ pub trait Num: Copy {
     fn pow(self, exponent: Self) -> Self;
     /// The next whole number.
     fn ceil(self) -> Self;
+    /// The natural logarithm, of what has no dimension.
+    fn ln(self) -> Self;
     /// Names the number: this is what `formula` states.
     fn is(self, formula: &'static Formula) -> Self;
     /// Files every number named since the last filing under a path, e.g. `decode/moe_layer/attention`.
@@ -82,6 +84,10 @@ impl Num for f64 {
     #[inline(always)]
     fn ceil(self) -> f64 {
         f64::ceil(self)
+    }
+    #[inline(always)]
+    fn ln(self) -> f64 {
+        f64::ln(self)
     }
     #[inline(always)]
     fn is(self, _: &'static Formula) -> f64 {
@@ -142,6 +148,11 @@ impl<N: Num> Qty<N> {
     #[inline(always)]
     pub fn ceil(self) -> Self {
         Qty(self.0.ceil())
+    }
+    /// The natural logarithm.
+    #[inline(always)]
+    pub fn ln(self) -> Self {
+        Qty(self.0.ln())
     }
     /// Names the number.
     #[inline(always)]

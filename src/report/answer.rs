@@ -157,7 +157,10 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         memory: Some(memory(&evaluation.memory, evaluation.spilled, question, candidate)),
         bottleneck: runs.then(bound),
         metrics: runs.then(|| figures(&evaluation)),
-        intervals: intervals.map(|interval| Intervals::of(interval, &figures(&evaluation))),
+        intervals: intervals.map(|interval| {
+            let at_rate = matches!(question.traffic, Traffic::Rate(_));
+            Intervals::of(interval, &figures(&evaluation), question.risk, at_rate)
+        }),
         ..bare
     }
 }

@@ -14,7 +14,8 @@ use crate::quantity::datum::Grade;
 use crate::quantity::ledger::Leaf;
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, Duty};
-use crate::search::question::Question;
+use crate::search::question::{Question, Traffic};
+use crate::spec::percentile::Percentile;
 
 /// A deployment laid open.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -23,10 +24,25 @@ pub struct Detail {
     pub phases: Vec<PhaseTime>,
     /// What the fullest device of each pool holds.
     pub pools: Vec<PoolMemory>,
+    /// Latencies by part of the requests; empty where these follow one another, as then only the typical one is known.
+    pub percentiles: Vec<Latencies>,
     /// What could stand in the way of more, and whether it does.
     pub constraints: Vec<Constraint>,
     /// How many data the metrics rest on, by how far each may be trusted.
     pub evidence: BTreeMap<Grade, u64>,
+}
+
+/// Latencies that a part of the requests does not exceed.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct Latencies {
+    /// Which part.
+    pub percentile: Percentile,
+    /// Time to first token.
+    pub ttft_ms: f64,
+    /// Time per output token.
+    pub tpot_ms: f64,
+    /// Time of a whole request, both at that end: an upper bound.
+    pub e2e_ms: f64,
 }
 
 /// Where the time of a phase goes.
@@ -74,6 +90,21 @@ pub struct PoolMemory {
     pub memory: Memory,
 }
 
+fn latencies(question: &Question, candidate: &Candidate) -> Vec<Latencies> {
+    let at = |percentile| {
+        let question = question.with_tail(percentile);
+        let metrics = candidate.evaluate(&Plain, &question, &mut ()).metrics;
+        Latencies {
+            percentile,
+            ttft_ms: metrics.ttft.value() * 1e3,
+            tpot_ms: metrics.tpot.value() * 1e3,
+            e2e_ms: metrics.e2e.value() * 1e3,
+        }
+    };
+    let random = matches!(question.traffic, Traffic::Rate(_));
+    Percentile::ALL.into_iter().filter(|_| random).map(at).collect()
+}
+
 /// Lays a candidate open that some rule allows; `leaves` are what its metrics rest on.
 pub fn detail(question: &Question, candidate: &Candidate, leaves: &[Leaf]) -> Detail {
     let evaluation = candidate.evaluate(&Plain, question, &mut ());
@@ -107,6 +138,7 @@ pub fn detail(question: &Question, candidate: &Candidate, leaves: &[Leaf]) -> De
             })
             .collect(),
         constraints: constraints(question, candidate, &phases),
+        percentiles: latencies(question, candidate),
         phases,
         evidence,
     }

@@ -58,6 +58,14 @@ static WORDS: &[Term] = &[
         "speed of light",
         "the time under which no software gets: FLOPs at the dense peak, bytes at the full rate",
     ),
+    term(
+        "p50, p90, p95, p99",
+        "of latencies under a rate: that part of requests fares no worse; of intervals: that part of measurements lies below",
+    ),
+    term(
+        "speculative decoding",
+        "a draft guesses tokens ahead, the model checks them in one step; its acceptance is stated, not predicted",
+    ),
     term("Pareto front", "the candidates that no other equals or beats on every axis"),
     term("capacity", "memory as software sees it, not as it is marketed"),
     term("grade", "how far a figure may be trusted: stated, read, datasheet, measured, fitted, assumed"),

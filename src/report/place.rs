@@ -2,6 +2,7 @@
 //! would take. Prices nothing by itself.
 
 pub mod told;
+pub mod why;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,14 +34,20 @@ pub struct Asked {
 
 /// Whether something better may exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// No placement is better, by the programme.
     Optimal,
     /// One may be, by no more than the gap.
     Feasible,
+    /// The same: its time was up.
+    TimeLimit,
+    /// The same: it was interrupted.
+    Interrupted,
     /// There is none.
     Infeasible,
+    /// It was stopped before any was found; there may be one.
+    Unknown,
 }
 
 /// One stage of a placement.
@@ -70,8 +77,12 @@ pub struct StageReport {
     pub memory_bytes: f64,
     /// What the runtime may use of each.
     pub usable_bytes: f64,
-    /// What of it lies in host memory.
+    /// What of it lies in host memory or below.
     pub offloaded_bytes: f64,
+    /// What of that lies in storage.
+    pub disk_bytes: f64,
+    /// The first and last layer whose routed experts lie there, the first perhaps in part; the rest stays.
+    pub experts_out: Option<(usize, usize)>,
 }
 
 /// A placement.
@@ -152,6 +163,30 @@ pub struct ApartReport {
     pub gain: f64,
 }
 
+/// A stage of the placement that comes nearest, and what it lacks.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Lack {
+    /// Who would hold it.
+    pub member: String,
+    /// Its first layer.
+    pub first_layer: usize,
+    /// Its last layer.
+    pub last_layer: usize,
+    /// Bytes that each of its devices lacks.
+    pub short_bytes: f64,
+}
+
+/// A single change, tried by asking again.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Tried {
+    /// What was changed, as a flag or in words.
+    pub change: String,
+    /// As stated.
+    pub stated: String,
+    /// What is needed; absent where it does not help by itself.
+    pub needed: Option<String>,
+}
+
 /// Why there is none.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Reason {
@@ -161,7 +196,17 @@ pub struct Reason {
     pub text: String,
     /// Bytes that are missing, where that is why.
     pub short_bytes: Option<f64>,
-    /// What would help.
+    /// Limits that cannot all be kept; leaving out any one of them, the others can.
+    pub conflict: Vec<String>,
+    /// Limits that are not needed for that.
+    pub innocent: Vec<String>,
+    /// Lifting one of `conflict` is not enough, as others conflict as well.
+    pub several: bool,
+    /// The placement for which the same more of memory for all would be least.
+    pub nearest: Vec<Lack>,
+    /// Single changes, each tried.
+    pub tried: Vec<Tried>,
+    /// What would help where nothing was tried.
     pub fixes: Vec<String>,
 }
 

@@ -118,7 +118,7 @@ pub struct Build {
     pub tok_s_per_user: f64,
     /// Users that it carries within the limits.
     pub most_users: u64,
-    /// Output tokens a second with as many users.
+    /// Most output tokens a second within the limits, with as many requests as that takes.
     pub most_output_tok_s: f64,
     /// Longest context that fits with the stated users, tokens.
     pub max_context_tokens: f64,
@@ -215,7 +215,9 @@ impl Serving<'_> {
         let (name, system, model, checkpoint) = names;
         let whole_now = whole(question, &sized.at_share, sized.copies, sought.users);
         let most_users = sized.full_users * sized.copies;
-        let whole_full = whole(question, &sized.full, sized.copies, most_users);
+        // Most output and most users may be two deployments.
+        let in_flight = sized.full.candidate.concurrency(&Traffic::Free) * sized.copies;
+        let whole_full = whole(question, &sized.full, sized.copies, in_flight);
         let mut shared = (*question).clone();
         shared.traffic = Traffic::InFlight(sized.share);
         let times = if sized.copies > 1 { format!("{} copies of ", sized.copies) } else { String::new() };

@@ -8,6 +8,7 @@ use crate::quantity::datum::Grade;
 use crate::search::candidate::Duty;
 use crate::search::outcome::{Census, Status};
 use crate::spec::objective::{Aim, Limits, Metric};
+use crate::spec::percentile::{Percentile, Risk};
 use crate::spec::runtime::{Interval, Near};
 
 /// The answer to a question.
@@ -76,6 +77,12 @@ pub struct Asked {
     pub concurrency: Option<u64>,
     /// Requests per second, where stated.
     pub rate: Option<f64>,
+    /// Which part of the requests latencies are of, where they come at a rate.
+    pub percentile: Option<Percentile>,
+    /// How sure latencies must be.
+    pub risk: Risk,
+    /// What guesses tokens ahead, where anything does.
+    pub speculation: Option<Speculation>,
     /// Latency limits.
     pub limits: Limits,
     /// The objective's name.
@@ -88,6 +95,17 @@ pub struct Asked {
     pub weight_formats: Vec<String>,
     /// KV formats that came into question, and why.
     pub kv_formats: Vec<String>,
+}
+
+/// What guesses tokens ahead.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Speculation {
+    /// `mtp`, the model's own module, or the name of a smaller model.
+    pub draft: String,
+    /// Tokens guessed before each step.
+    pub tokens: u64,
+    /// Probability that a guess is accepted, as stated.
+    pub acceptance: f64,
 }
 
 /// A deployment and what comes of it.
@@ -146,18 +164,22 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// The intervals around `figures`.
-    pub fn of(interval: &Interval, figures: &Figures) -> Intervals {
-        let around = |value: f64, [p10, p50, p90]: [f64; 3]| Quantiles {
-            p10: value * p10,
-            p50: value * p50,
-            p90: value * p90,
+    /// The intervals around `figures`, which may be the worse ends already; what comes out at a stated rate is sure.
+    pub fn of(interval: &Interval, figures: &Figures, risk: Risk, at_rate: bool) -> Intervals {
+        let around = |value: f64, ends: [f64; 3], worse: usize| {
+            let told = if risk == Risk::P90 { ends[worse] } else { 1.0 };
+            let [p10, p50, p90] = ends.map(|end| value * end / told);
+            Quantiles { p10, p50, p90 }
         };
         Intervals {
             near: interval.near,
-            ttft_ms: around(figures.ttft_ms, interval.ttft),
-            tpot_ms: around(figures.tpot_ms, interval.tpot),
-            output_tok_s: around(figures.output_tok_s, interval.throughput),
+            ttft_ms: around(figures.ttft_ms, interval.ttft, 2),
+            tpot_ms: around(figures.tpot_ms, interval.tpot, 2),
+            output_tok_s: around(
+                figures.output_tok_s,
+                if at_rate { [1.0; 3] } else { interval.throughput },
+                0,
+            ),
             source: interval.source.clone(),
         }
     }

@@ -12,6 +12,7 @@ pub mod memory;
 pub mod metrics;
 pub mod models;
 pub mod page;
+pub mod percentiles;
 pub mod place;
 pub mod recommend;
 pub mod time;
@@ -33,6 +34,7 @@ pub fn table(answer: &Answer) -> String {
     page::join([
         head::answer(answer, best),
         metrics::metrics(best, &answer.question),
+        percentiles::percentiles(&detail.percentiles),
         devices::devices(best, &answer.question, &detail.constraints),
         memory::memory(&detail.pools),
         time::time(detail, &answer.question, best),
@@ -57,6 +59,7 @@ pub fn estimate(estimated: &Estimated) -> String {
     page::join([
         head,
         metrics::metrics(candidate, question),
+        percentiles::percentiles(&detail.percentiles),
         devices::devices(candidate, question, &detail.constraints),
         memory,
         time::time(detail, question, candidate),

@@ -158,7 +158,7 @@ fn carrying(laid: &Laid, rate: f64) -> Result<u64, Infeasible> {
     // Evaluated with as many requests as fit, whatever rate that carries.
     let flow = |requests: u64| {
         let concurrency = laid.concurrency(requests);
-        concurrency as f64 / laid.at(1, concurrency)[place(Metric::E2e)]
+        concurrency as f64 / laid.filled(concurrency)
     };
     let enough = least(laid.shape.fits, laid.shape.plan.pp, |requests| flow(requests) >= rate);
     let carried = || flow(laid.shape.fits);

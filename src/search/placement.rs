@@ -6,18 +6,26 @@ pub mod apart;
 pub mod baseline;
 pub mod bound;
 pub mod chain;
+pub mod cycle;
 pub mod groups;
+pub mod hosts;
 pub mod path;
 pub mod peak;
 pub mod price;
+pub mod reasons;
+pub mod relax;
+pub mod replicas;
 pub mod solve;
 pub mod sum;
 
 use baseline::Rule;
 use chain::{Chain, Stage};
 use groups::Groups;
+use hosts::{Look, Shared, share};
 use peak::Peak;
 use sum::Sum;
+
+use super::run::{Control, UNWATCHED};
 
 /// Rows that a programme may have: 2^15 sets of 16 members, for each that is in front, with room to spare.
 const MOST_ROWS: usize = 1 << 21;
@@ -29,7 +37,7 @@ pub struct Placement {
     pub stages: Vec<Stage>,
     /// Ticks, by the objective.
     pub ticks: u64,
-    /// No placement takes less, by the programme.
+    /// No placement takes less, by the programme; below `ticks` where it was stopped.
     pub bound: u64,
     /// Nor less than this, by an argument that leaves out order and links.
     pub cheap_bound: u64,
@@ -37,6 +45,8 @@ pub struct Placement {
     pub states: u64,
     /// Kinds of members that are not interchangeable.
     pub kinds: usize,
+    /// Pages of host memory that each member may take, where members share a host.
+    pub parts: Option<Vec<u64>>,
 }
 
 /// Why there is no placement.
@@ -73,6 +83,11 @@ pub enum Refusal {
         /// Unlike kinds of members.
         kinds: usize,
     },
+    /// The programme was stopped before it found any; none has less than so many ticks.
+    Stopped {
+        /// Ticks.
+        bound: u64,
+    },
     /// More layers than the programme for the slowest stage has room for.
     TooDeep {
         /// Layers there are.
@@ -98,17 +113,56 @@ pub fn groups(chain: &Chain) -> Result<Groups, Refusal> {
 /// # Errors
 /// Nothing fits, and why.
 pub fn least_sum(chain: &Chain) -> Result<Placement, Refusal> {
+    least_sum_watched(chain, &UNWATCHED)
+}
+
+/// The least sum of stage times that is found before `control` says stop.
+///
+/// # Errors
+/// Nothing fits, and why; or nothing was found so far.
+pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, Refusal> {
+    if chain.hosts.is_empty() {
+        return least_sum_apart(chain, control);
+    }
+    let mut states = 0;
+    let found = share(chain, control.stop, |parts| {
+        let found = least_sum_apart(&chain.apart(parts), control)?;
+        states += found.states;
+        let (worth, bound) = (found.ticks as f64, found.bound as f64);
+        Ok(Look { worth, bound, stages: found.stages.clone(), answer: found })
+    });
+    let Shared { best, parts, bound } = found.map_err(|why| match why {
+        Refusal::Stopped { .. } => why,
+        _ => groups(chain).map_or_else(|why| why, |groups| refusal(chain, &groups)),
+    })?;
+    let bound = bound.max(0.0) as u64;
+    Ok(Placement { bound, states, parts: Some(parts), ..best.answer })
+}
+
+/// The same of members that share nothing.
+fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Refusal> {
     let groups = groups(chain)?;
-    let bound = known(chain).iter().filter_map(|stages| chain.sum(stages).ok()).min();
-    let programme = Sum::new(chain, &groups, bound.unwrap_or(u64::MAX));
-    let (ticks, state) = programme.least().ok_or_else(|| refusal(chain, &groups))?;
+    let known = known(chain).into_iter().filter_map(|stages| Some((chain.sum(&stages).ok()?, stages)));
+    let known = known.min_by_key(|(ticks, _)| *ticks);
+    let bound = known.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
+    let programme = Sum::watched(chain, &groups, bound, control);
+    let found = programme.least().map(|(ticks, state)| (ticks, programme.stages(state)));
+    // What the programme found counts first: of equals it has the fewest members.
+    let best = found.into_iter().chain(known.filter(|_| !programme.complete)).min_by_key(|(ticks, _)| *ticks);
+    let cheap_bound = bound::sum(chain);
+    let (ticks, stages) = match best {
+        Some(best) => best,
+        None if programme.complete => return Err(refusal(chain, &groups)),
+        None => return Err(Refusal::Stopped { bound: cheap_bound }),
+    };
     Ok(Placement {
-        stages: programme.stages(state),
+        stages,
         ticks,
-        bound: ticks,
-        cheap_bound: bound::sum(chain),
+        bound: if programme.complete { ticks } else { cheap_bound },
+        cheap_bound,
         states: programme.looked,
         kinds: groups.kinds().len(),
+        parts: None,
     })
 }
 
@@ -118,11 +172,8 @@ pub fn least_sum(chain: &Chain) -> Result<Placement, Refusal> {
 /// There are more unlike members than the programme has room for.
 pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Result<Option<Placement>, Refusal> {
     let groups = groups(chain)?;
-    if chain.layers > peak::MOST_LAYERS {
-        return Err(Refusal::TooDeep { layers: chain.layers });
-    }
-    let mut programme = Peak::new(chain, &groups);
-    let found = programme.least(stages, below);
+    let mut programme = peak(chain, &groups)?;
+    let found = programme.least(stages, below, &|| false).found;
     let states = programme.looked;
     Ok(found.map(|(ticks, stages)| Placement {
         stages,
@@ -131,11 +182,23 @@ pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Result<Option<
         cheap_bound: bound::slowest(chain, None),
         states,
         kinds: groups.kinds().len(),
+        parts: None,
     }))
 }
 
+/// The programme for the slowest stage.
+///
+/// # Errors
+/// There are more layers than it has room for.
+pub fn peak<'a>(chain: &'a Chain, groups: &'a Groups) -> Result<Peak<'a>, Refusal> {
+    if chain.layers > peak::MOST_LAYERS {
+        return Err(Refusal::TooDeep { layers: chain.layers });
+    }
+    Ok(Peak::new(chain, groups))
+}
+
 /// Placements that need no search: a bound to begin with.
-fn known(chain: &Chain) -> Vec<Vec<Stage>> {
+pub fn known(chain: &Chain) -> Vec<Vec<Stage>> {
     let alone = (0..chain.members.len()).map(|member| vec![Stage { member, from: 0, to: chain.layers }]);
     let rules = [Rule::Fewest, Rule::BackToFront];
     let split = rules.into_iter().flat_map(|rule| baseline::placements(chain, rule));
@@ -147,8 +210,8 @@ pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
     let holds = |member: usize, layer: usize| {
         let held = &chain.members[member];
         let (all, _) = held.pages(chain.layers, layer, layer + 1);
-        let room = held.usable + held.spill.map_or(0, |spill| spill.pages);
-        all.saturating_sub(room)
+        let deeper = [held.spill, held.disk].into_iter().flatten().map(|spill| spill.pages);
+        all.saturating_sub(held.usable + deeper.sum::<u64>())
     };
     for layer in 0..chain.layers {
         let short = (0..chain.members.len()).map(|member| (holds(member, layer), member)).min();
@@ -160,10 +223,17 @@ pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
     let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
     let layers: u64 = (0..chain.layers).map(|layer| least(&|k| members[k].layers[layer].pages)).sum();
     let needed = layers + least(&|k| members[k].first.pages) + least(&|k| members[k].last.pages);
-    let room = |member: &chain::Member| {
-        member.usable.saturating_sub(member.base) + member.spill.map_or(0, |spill| spill.pages)
+    let deeper = |member: &chain::Member| {
+        let shared = chain
+            .hosts
+            .iter()
+            .any(|host| host.members.iter().any(|(at, _)| std::ptr::eq(&members[*at], member)));
+        let own = if shared { 0 } else { member.spill.map_or(0, |spill| spill.pages) };
+        own + member.disk.map_or(0, |disk| disk.pages)
     };
-    let available: u64 = members.iter().map(room).sum();
+    let room = |member: &chain::Member| member.usable.saturating_sub(member.base) + deeper(member);
+    let hosts: u64 = chain.hosts.iter().map(|host| host.pages).sum();
+    let available: u64 = members.iter().map(room).sum::<u64>() + hosts;
     if needed > available {
         return Refusal::Memory { needed, available };
     }

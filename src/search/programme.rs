@@ -192,6 +192,33 @@ impl Programme {
         Ok(self.rows.len() as u64)
     }
 
+    /// Whether there is a row that no values within their bounds keep, however the others are kept.
+    pub fn hopeless(&self) -> bool {
+        self.rows.iter().any(|row| {
+            let part = |at: usize| {
+                let (low, high) = self.bounds(at);
+                let weight = self.weight(at);
+                (i128::from(low) * weight, i128::from(high) * weight)
+            };
+            let ends = row.terms.iter().map(|(at, factor)| {
+                let ((low, high), factor) = (part(*at), i128::from(*factor));
+                ((factor * low).min(factor * high), (factor * low).max(factor * high))
+            });
+            let (least, most) = ends.fold((0, 0), |sum, end| (sum.0 + end.0, sum.1 + end.1));
+            let right = i128::from(row.bound) * SHARE;
+            match row.sense {
+                Sense::AtMost => least > right,
+                Sense::AtLeast => most < right,
+                Sense::Equal => least > right || most < right,
+            }
+        })
+    }
+
+    /// Terms of all its rows.
+    pub fn terms(&self) -> u64 {
+        self.rows.iter().map(|row| row.terms.len() as u64).sum()
+    }
+
     /// Groups of its rows that a user knows, each once, in order.
     pub fn groups(&self) -> Vec<String> {
         let mut groups: Vec<String> = Vec::new();

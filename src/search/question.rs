@@ -14,6 +14,7 @@ use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
 use crate::spec::objective::{Aim, Limits, Metric};
+use crate::spec::percentile::{Percentile, Risk};
 use crate::spec::runtime::{HeldBeside, Interval, Runtime};
 
 /// Weights and cache in certain formats, on the machine that computes them.
@@ -140,6 +141,8 @@ pub struct Question {
     pub stated: Stated,
     /// How much traffic.
     pub traffic: Traffic,
+    /// How sure latencies must be; the machines allow for it.
+    pub risk: Risk,
     /// Latency limits.
     pub limits: Limits,
     /// What to optimise, most important first.
@@ -199,6 +202,7 @@ impl Question {
             aims,
             split,
             reach: Reach::default(),
+            risk: Risk::default(),
             terms,
         }
     }
@@ -206,6 +210,12 @@ impl Question {
     /// The same question of requests with other lengths.
     pub fn with_lengths(&self, lengths: Lengths) -> Question {
         let stated = Stated { lengths, ..self.stated.clone() };
+        Question { terms: stated.read(&Plain), stated, ..self.clone() }
+    }
+
+    /// The same question of another part of the requests.
+    pub fn with_tail(&self, percentile: Percentile) -> Question {
+        let stated = Stated { tail: Some(percentile), ..self.stated.clone() };
         Question { terms: stated.read(&Plain), stated, ..self.clone() }
     }
 
@@ -271,6 +281,12 @@ impl Question {
             let limit = self.limit(metric)?;
             (value > limit).then_some(Infeasible::LimitMissed { metric, value, limit })
         })
+    }
+
+    /// The largest share of a latency limit that a point uses; above 1 it misses one.
+    pub fn filled(&self, point: &super::point::Point) -> f64 {
+        let share = |metric| Some(point[super::point::place(metric)] / self.limit(metric)?);
+        [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().filter_map(share).fold(0.0, f64::max)
     }
 
     /// Power that `devices` draw at least, and whether energy is paid for apart.

@@ -7,14 +7,13 @@ use rayon::prelude::*;
 
 use super::aggregated::{self, finish};
 use super::answers::Answers;
+use super::layouts;
 use super::outcome::{Census, Found, Outcome, Status};
 use super::point::{before, place};
 use super::prompts::Fronts;
 use super::question::{OffloadPolicy, Question};
-use super::shape::{Laid, Refused, Shape, cuts, refuse, same_plans, shape};
+use super::shape::{Laid, Refused, Shape, refuse, shape};
 use super::split;
-use crate::plan::enumerate::enumerate;
-use crate::plan::parallel::ParallelPlan;
 use crate::serving::terms::Offload;
 use crate::spec::objective::Metric;
 
@@ -177,39 +176,16 @@ fn pair_up(
 
 /// Every shape that is legal and holds the model.
 fn prepare(question: &Question, offloads: &[Offload], census: &mut Census) -> Vec<Shape> {
-    let mut plans: Vec<(usize, crate::plan::enumerate::Plans)> = Vec::new();
-    let mut wanted: Vec<(usize, ParallelPlan)> = Vec::new();
-    for (index, formats) in question.formats.iter().enumerate() {
-        let known = plans.iter().find(|(other, _)| same_plans(&question.formats[*other], formats));
-        let legal = match known {
-            Some((_, plans)) => &plans.legal,
-            None => {
-                plans.push((index, enumerate(&question.graph, &question.legal_limits(formats))));
-                let (_, fresh) = plans.last().expect("just pushed");
-                fresh
-                    .illegal
-                    .iter()
-                    .for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
-                &fresh.legal
+    let made: Vec<(Vec<Shape>, Refused)> = layouts::each(question, census, |formats, instance| {
+        let (mut shapes, mut refused) = (Vec::new(), Refused::new());
+        for &offload in offloads {
+            match shape(question, formats, &instance, offload) {
+                Ok(shape) => shapes.push(shape),
+                Err(reason) => refuse(&mut refused, &reason),
             }
-        };
-        wanted.extend(legal.iter().map(|plan| (index, *plan)));
-    }
-    let made: Vec<(Vec<Shape>, Refused)> = wanted
-        .par_iter()
-        .map(|&(formats, plan)| {
-            let (mut shapes, mut refused) = (Vec::new(), Refused::new());
-            for cut in cuts(question, plan) {
-                for &offload in offloads {
-                    match shape(question, formats, plan, cut.clone(), offload) {
-                        Ok(shape) => shapes.push(shape),
-                        Err(reason) => refuse(&mut refused, &reason),
-                    }
-                }
-            }
-            (shapes, refused)
-        })
-        .collect();
+        }
+        (shapes, refused)
+    });
     let mut shapes = Vec::new();
     for (some, refused) in made {
         shapes.extend(some);

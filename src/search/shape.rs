@@ -1,6 +1,7 @@
 //! Shapes: one instance in one pair of formats, and the loads that it can bear.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::point::{Point, point};
 use super::question::{Formats, Question};
@@ -14,7 +15,7 @@ use crate::serving::evaluate::{Pool, aggregated, residency};
 use crate::serving::instance::Instance;
 use crate::serving::round::prefill;
 use crate::serving::step::StepTime;
-use crate::serving::terms::{Load, Offload};
+use crate::serving::terms::{Demand, Load, Offload};
 
 /// One instance in one pair of formats. Small: what it is laid out as is made again when needed.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ pub struct Laid<'q> {
     /// The shape.
     pub shape: &'q Shape,
     /// Laid out.
-    pub instance: Instance,
+    pub instance: Arc<Instance>,
     /// A prompt on it.
     pub prompt: StepTime<Qty<f64>>,
 }
@@ -50,7 +51,13 @@ pub struct Laid<'q> {
 impl<'q> Laid<'q> {
     /// Lays a shape out.
     pub fn new(question: &'q Question, shape: &'q Shape) -> Laid<'q> {
-        let instance = Instance::new(&question.graph, shape.plan, shape.stages.clone(), question.tiers());
+        let stages = shape.stages.clone();
+        let instance = Instance::new(&question.graph, shape.plan, stages, question.tiers());
+        Laid::of(question, shape, Arc::new(instance))
+    }
+
+    /// A shape whose instance is laid out already.
+    pub fn of(question: &'q Question, shape: &'q Shape, instance: Arc<Instance>) -> Laid<'q> {
         let machine = question.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, question.terms(), &mut ());
         Laid { question, shape, instance, prompt }
@@ -70,6 +77,14 @@ impl<'q> Laid<'q> {
         let demand = self.question.traffic.demand(&Plain);
         let pool = self.pool(replicas, concurrency);
         point(&aggregated(&Plain, &[pool], machine, self.question.terms(), &demand, &mut ()).metrics)
+    }
+
+    /// Seconds that each request takes of an instance where every slot is filled again at once.
+    #[inline(always)]
+    pub fn filled(&self, concurrency: u64) -> f64 {
+        let machine = self.question.formats[self.shape.formats].plain();
+        let (pool, terms) = (self.pool(1, concurrency), self.question.terms());
+        aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ()).metrics.e2e.value()
     }
 
     /// Requests in flight when each attention rank has `requests`.
@@ -101,6 +116,37 @@ pub fn largest(most: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low).div_ceil(2);
         if holds(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+/// The largest `n` in `1..=most` at which `filled`, which never falls, is at most 1; 0 if none. Figures that grow
+/// evenly are met in a few steps.
+pub fn filled_up(most: u64, mut filled: impl FnMut(u64) -> f64) -> u64 {
+    if most == 0 {
+        return 0;
+    }
+    let (mut low, mut at_low) = (1, filled(1));
+    if at_low.partial_cmp(&1.0).is_none_or(|order| order.is_gt()) {
+        return 0;
+    }
+    let (mut high, mut at_high) = (most, filled(most));
+    if at_high <= 1.0 {
+        return most;
+    }
+    let mut halve = false;
+    while high - low > 1 {
+        // Where the straight line between both meets 1; halved where that gained little.
+        let share = (1.0 - at_low) / (at_high - at_low);
+        let straight = low + (share * (high - low) as f64) as u64;
+        let probe = if halve { low + (high - low) / 2 } else { straight.clamp(low + 1, high - 1) };
+        let (before, at) = (high - low, filled(probe));
+        if at <= 1.0 {
+            (low, at_low) = (probe, at)
+        } else {
+            (high, at_high) = (probe, at)
+        }
+        halve = !halve && high - low > before / 2;
     }
     low
 }
@@ -203,27 +249,51 @@ fn spills(question: &Question, held: &Footprint<Qty<f64>>, offload: Offload, pla
 pub fn shape(
     question: &Question,
     formats: usize,
-    plan: ParallelPlan,
-    stages: Vec<u32>,
+    instance: &Instance,
     offload: Offload,
 ) -> Result<Shape, Infeasible> {
-    let instance = Instance::new(&question.graph, plan, stages.clone(), question.tiers());
+    let plan = instance.plan;
     let machine = question.formats[formats].plain();
     let held = |phase, requests: u64| {
-        residency(&Plain, &instance, phase, machine, question.terms(), requests * plan.dp)
+        residency(&Plain, instance, phase, machine, question.terms(), requests * plan.dp)
     };
-    let fits = largest(MOST_REQUESTS_PER_RANK, |requests| {
-        let held = held(Phase::Decode, requests);
-        holds(&held) || spills(question, &held, offload, &plan)
-    });
+    let fits = if offload == Offload::Nothing {
+        filled_up(MOST_REQUESTS_PER_RANK, |requests| {
+            let held = held(Phase::Decode, requests);
+            let (total, usable) = (held.total.value(), held.usable.value());
+            if usable > 0.0 { total / usable } else { f64::INFINITY }
+        })
+    } else {
+        largest(MOST_REQUESTS_PER_RANK, |requests| {
+            let held = held(Phase::Decode, requests);
+            holds(&held) || spills(question, &held, offload, &plan)
+        })
+    };
     let prefills = offload == Offload::Nothing && holds(&held(Phase::Prefill, 1));
     if fits == 0 && !prefills {
         return Err(short(&held(Phase::Decode, 1)));
     }
-    Ok(Shape { formats, plan, stages, offload, fits, prefills })
+    Ok(Shape { formats, plan, stages: instance.stages.clone(), offload, fits, prefills })
 }
 
 /// Formats that may be served by the same plans: those whose scales have the same blocks.
 pub fn same_plans(a: &Formats, b: &Formats) -> bool {
     a.block == b.block && a.machine.quantised == b.machine.quantised
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_filled_up_is_the_largest_that_fits(
+            most in 0u64..5000, (start, slope, curve) in (0.0..1.2, 0.0..0.01, 0.3..3.0), step in 1u64..50,
+        ) {
+            // Even, bent either way, and in steps as micro-batches fill.
+            let filled = |n: u64| start + slope * ((n / step * step) as f64).powf(curve);
+            prop_assert_eq!(filled_up(most, filled), largest(most, |n| filled(n) <= 1.0));
+        }
+    }
 }

@@ -1,11 +1,14 @@
 //! How many copies of a system serve so many users, at which load, and what the whole draws and costs.
 //!
-//! Knows one system at a time; which of several to take is for [`super::offers`].
+//! Knows one system at a time, and like instances that take prompts and answers; which of several systems to take
+//! is for [`super::offers`].
 
-use super::outcome::{Census, Found, Outcome};
+pub mod bench;
+
+use super::outcome::{Census, Found};
 use super::point::place;
 use super::question::{Question, Traffic};
-use super::run::{UNWATCHED, run};
+use super::shape::largest;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::datum::Datum;
@@ -16,7 +19,8 @@ use crate::serving::evaluate::residency;
 use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
 use crate::serving::terms::Lengths;
-use crate::spec::objective::{Aim, Direction, Metric};
+use crate::spec::objective::Metric;
+use bench::{Bench, Most, Nearest, layouts, shapes};
 
 /// Users who each keep one request in flight, served by copies of one system.
 #[derive(Clone, Debug)]
@@ -29,7 +33,7 @@ pub struct Sized {
     pub at_share: Found,
     /// What one copy runs when it carries all it can: the most output within the limits.
     pub full: Found,
-    /// Requests in flight of one copy when it carries all it can.
+    /// Most requests in flight that one copy carries within the limits, in any deployment.
     pub full_users: u64,
     /// What became of every candidate of all searches.
     pub census: Census,
@@ -85,27 +89,9 @@ fn too_large(question: &Question) -> Option<Infeasible> {
     Some(Infeasible::OutOfMemory { needed: needed / devices, available: usable, largest: "weights" })
 }
 
-fn aim(metric: Metric, direction: Direction) -> Aim {
-    Aim { metric, direction }
-}
-
-/// The question with this traffic, asked for output first and without a front.
-fn asked(question: &Question, traffic: Traffic) -> Question {
-    let mut asked = question.clone();
-    asked.traffic = traffic;
-    asked.axes.clear();
-    asked.aims = vec![
-        aim(Metric::OutputTokS, Direction::Maximize),
-        aim(Metric::Tpot, Direction::Minimize),
-        aim(Metric::Devices, Direction::Minimize),
-    ];
-    asked
-}
-
-/// A missed limit, else what most candidates were refused for.
-fn unfit(outcome: Outcome) -> Unfit {
-    let Outcome { nearest, census, .. } = outcome;
-    if let Some((found, missed)) = nearest {
+/// A missed limit, else what most shapes were refused for.
+fn unfit(nearest: Option<Nearest>, census: Census) -> Unfit {
+    if let Some((_, found, missed)) = nearest {
         let (kind, reason) = (missed.kind().to_string(), missed.to_string());
         return Unfit { kind, reason, nearest: Some(found), census };
     }
@@ -117,35 +103,40 @@ fn unfit(outcome: Outcome) -> Unfit {
     Unfit { kind, reason, nearest: None, census }
 }
 
-/// The fewest copies of the question's system that serve `users` within its limits.
+/// The question with this traffic.
+fn asked(question: &Question, traffic: Traffic) -> Question {
+    let mut asked = question.clone();
+    asked.traffic = traffic;
+    asked
+}
+
+/// The fewest copies of the question's system that serve `users` within its limits, of like instances that take
+/// prompts and answers.
 ///
 /// # Errors
 /// One user alone is too much for it.
 pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
-    if let Some(reason) = too_large(question) {
+    let refused = |reason: Infeasible| {
         let (kind, reason) = (reason.kind().to_string(), reason.to_string());
-        return Err(Box::new(Unfit { kind, reason, nearest: None, census: Census::default() }));
-    }
-    let mut outcome = run(&asked(question, Traffic::Free), &UNWATCHED);
-    let Some(full) = outcome.best.take() else { return Err(Box::new(unfit(outcome))) };
-    let mut census = outcome.census;
-    let full_users = full.candidate.concurrency(&Traffic::Free);
-    let mut search = |copies: u64| {
-        let outcome = run(&asked(question, Traffic::InFlight(users.div_ceil(copies))), &UNWATCHED);
-        census.add(outcome.census);
-        outcome.best
+        Box::new(Unfit { kind, reason, nearest: None, census: Census::default() })
     };
-    let mut copies = users.div_ceil(full_users);
-    let mut at_share = search(copies);
-    // Most output is not most users: fewer copies may do, one by one until they do not.
-    while copies > 1 {
-        let Some(found) = search(copies - 1) else { break };
-        (copies, at_share) = (copies - 1, Some(found));
+    question.context_fits().map_err(refused)?;
+    if let Some(reason) = too_large(question) {
+        return Err(refused(reason));
     }
+    let free = &asked(question, Traffic::Free);
+    let mut census = Census::default();
+    let layouts = layouts(free, &mut census);
+    let shapes = shapes(free, &layouts, &mut census);
+    let bench = Bench::new(free, &shapes);
+    let Some(Most { users: full_users, output: (_, full) }) = bench.most(&mut census) else {
+        return Err(Box::new(unfit(bench.nearest(), census)));
+    };
+    let copies = users.div_ceil(full_users);
     let share = users.div_ceil(copies);
-    // Instances of several sizes may carry together what no like ones do.
-    let at_share = at_share.unwrap_or_else(|| full.clone());
-    Ok(Sized { copies, share, at_share, full, full_users: full_users.max(share), census })
+    let quickest = bench.quickest(share, &mut census).expect("some shape carries most users");
+    let at_share = bench.found(&asked(question, Traffic::InFlight(share)), quickest);
+    Ok(Sized { copies, share, at_share, full: bench.found(free, full), full_users, census })
 }
 
 /// The longest context, in powers of two or what the model states, at which `users` are still served within
@@ -153,15 +144,20 @@ pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
 pub fn longest_context(question: &Question, users: u64) -> u64 {
     let lengths = question.stated.lengths;
     let fresh = lengths.isl - lengths.prefix;
+    let layouts = layouts(question, &mut Census::default());
     let serves = |tokens: u64| {
         let Some(isl) = tokens.checked_sub(lengths.osl).filter(|isl| *isl > 0) else { return true };
         let longer = Lengths { isl, prefix: isl.saturating_sub(fresh), ..lengths };
-        let at_length = asked(&question.with_lengths(longer), Traffic::InFlight(users));
-        run(&at_length, &UNWATCHED).best.is_some()
+        let question = asked(&question.with_lengths(longer), Traffic::Free);
+        if question.context_fits().is_err() {
+            return false;
+        }
+        let shapes = shapes(&question, &layouts, &mut Census::default());
+        Bench::new(&question, &shapes).serves(users)
     };
     let most = question.graph.max_context.unwrap_or(LONGEST);
-    let doublings = most.ilog2() as u64;
-    let power = super::shape::largest(doublings, |power| serves(1 << power));
+    let doublings = u64::from(most.ilog2());
+    let power = largest(doublings, |power| serves(1 << power));
     if most > 1 << power && power == doublings && serves(most) {
         return most;
     }

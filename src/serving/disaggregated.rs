@@ -10,6 +10,7 @@ use super::residency::{cache_per_sequence, max_context};
 use super::round::{Decode, decode};
 use super::step::{StepTime, Watch};
 use super::streamed::transfer;
+use super::tail::{queue, wait};
 use super::terms::{Demand, Load, Terms};
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
@@ -17,6 +18,7 @@ use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
 use crate::quantity::unit::{COUNT, SECOND, TOKEN};
+use crate::spec::percentile::Percentile;
 
 /// Instances that answer prompts prefilled elsewhere, under a load.
 pub struct Answering<T> {
@@ -24,6 +26,8 @@ pub struct Answering<T> {
     pub tpot: T,
     /// Requests per second that one instance makes way for.
     pub rate: T,
+    /// Mean time per output token, whatever part of the requests is told of.
+    pace: T,
     round: Decode<T>,
 }
 
@@ -37,9 +41,18 @@ pub fn answering<R: Read>(
     watch: &mut impl Watch<R::N>,
 ) -> Answering<Qty<R::N>> {
     let round = decode(read, instance, machine, terms, load, None, watch);
-    let tpot = round.cycle.is(&TPOT_ALONE).at(format_args!("tpot"));
+    let pace = machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE));
+    let tpot = match &terms.tail {
+        Some(tail) if tail.percentile != Percentile::P50 => {
+            let crowd = Load { concurrency: tail.percentile.in_flight(load.concurrency), ..*load };
+            let round = decode(read, instance, machine, terms, &crowd, None, &mut ());
+            machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE))
+        }
+        _ => pace,
+    };
     let each = read.count(Count::plan("concurrency_per_replica", load.concurrency));
-    Answering { tpot, rate: decode_rate(each, terms.osl, tpot), round }
+    let tpot = tpot.at(format_args!("tpot"));
+    Answering { tpot, rate: decode_rate(each, terms.osl, pace), pace, round }
 }
 
 impl<N: Num> Answering<Qty<N>> {
@@ -52,7 +65,7 @@ impl<N: Num> Answering<Qty<N>> {
         draw: &PowerDraw<Qty<N>>,
     ) -> Qty<N> {
         let stages = read.count(Count::plan("pp", instance.plan.pp));
-        let work = |time: Qty<N>| busy(self.round.flying * time, stages, self.tpot);
+        let work = |time: Qty<N>| busy(self.round.per_token(self.round.flying * time), stages, self.pace);
         watts(devices, work(self.round.step.computing), work(self.round.step.moving), draw)
     }
 }
@@ -125,7 +138,7 @@ pub fn split<R: Read>(
     let able = fronts * prefill_rate(read, front.instance, machine, &prompt);
     let rate = match demand {
         Demand::Rate(rate) => *rate,
-        Demand::InFlight(requests) => decode_rate(*requests, terms.osl, tpot).min(able).is(&FLOW),
+        Demand::InFlight(requests) => decode_rate(*requests, terms.osl, answers.pace).min(able).is(&FLOW),
         Demand::Free => (backs * answers.rate).min(able).is(&FLOW),
     };
     let utilised = (rate / able).is(&UTILISED);
@@ -134,9 +147,13 @@ pub fn split<R: Read>(
     let link = machine.links.last().expect("two pools are joined by a link");
     let transfer = transfer(sent.max(received), link, &machine.chip).at(format_args!("kv_transfer"));
     let load = machine.chip.prefill_utilization;
-    let queue = (prompt.slowest * load / (2.0 * (Qty::from(1.0) - load))).is(&QUEUE);
+    let queue = match &terms.tail {
+        Some(tail) => wait(prompt.slowest, load, tail.part),
+        None => queue(prompt.slowest, load),
+    };
     let waiting = machine.chip.request_overhead + queue;
-    let ttft = (waiting + prompt.total + transfer).is(&TTFT_SPLIT).at(format_args!("ttft"));
+    let ttft = (waiting + prompt.total + transfer).is(&TTFT_SPLIT);
+    let ttft = machine.ttft_at_risk(ttft).at(format_args!("ttft"));
     let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
     let size =
         |pool: &Pool<Qty<R::N>>| read.count(Count::plan("devices_per_replica", pool.instance.plan.devices()));
@@ -196,12 +213,6 @@ crate::formulas! {
         unit: SECOND,
         why: "what the server takes, the queue for the prefill pool, the prompt, and its cache's way to the decode pool",
         cite: "Zhong et al. 2024 (DistServe)",
-    }
-    QUEUE {
-        symbol: "prefill_queue",
-        unit: SECOND,
-        why: "prompts that come at random and take the same time wait load / (2 (1 - load)) of it for a pool so loaded",
-        cite: "Pollaczek 1930, Khinchine 1932: M/D/1",
     }
     LEFT {
         symbol: "time_not_answering",

@@ -7,8 +7,9 @@ use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per
 use super::instance::Instance;
 use super::metrics::{Metrics, closed_loop, e2e, open_flow, per_device, per_user};
 use super::residency::{fullest, max_context};
-use super::round::{decode, offloaded, spill};
+use super::round::{Decode, decode, offloaded, spill};
 use super::step::{StepTime, Watch};
+use super::tail::wait;
 use super::terms::{Demand, Load, Offload, Terms};
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
@@ -17,6 +18,7 @@ use crate::quantity::count::{Count, Origin};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
 use crate::quantity::unit::{COUNT, SECOND, TOKEN};
+use crate::spec::percentile::Percentile;
 
 /// Metrics of an instance (or of a pair of pools), and what its fullest device holds.
 #[derive(Clone, Copy, Debug)]
@@ -86,21 +88,37 @@ fn share<R: Read>(
     let prompt =
         offloaded(read, instance, pool.prompt, terms, spilled.filter(|_| load.offload != Offload::Kv));
     let round = decode(read, instance, machine, terms, &load, spilled, watch);
-    let turns = (machine.chip.prefill_interference * (round.slots - 1.0) / terms.osl).is(&TURNS);
-    let tpot = (round.cycle + turns * prompt.slowest).is(&TPOT).at(format_args!("tpot"));
+    let pace = |round: &Decode<Qty<R::N>>| {
+        let turns = (machine.chip.prefill_interference * (round.slots - 1.0) / terms.osl).is(&TURNS);
+        machine.tpot_at_risk((round.per_token(round.cycle) + turns * prompt.slowest).is(&TPOT))
+    };
     let chip = &machine.chip;
-    let ahead = chip.prompt_queue * round.slots.pow(Qty::from(0.5)) + chip.prompt_burst * round.slots;
-    let ahead = ahead.is(&AHEAD);
     let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));
-    let waiting = chip.request_overhead + chip.step_wait * round.cycle + flying * chip.request_work;
-    let ttft = (waiting + prompt.total + ahead * prompt.slowest).is(&TTFT).at(format_args!("ttft"));
-    let whole = e2e(ttft, tpot, terms.osl);
     let replicas = read.count(Count::plan("replicas", replicas));
-    let output = match demand {
-        Demand::Free => {
-            let each = read.count(Count::plan("concurrency_per_replica", load.concurrency));
-            closed_loop(replicas * each, terms.osl, whole)
+    let ranks = read.count(Count::plan("dp", instance.plan.dp));
+    let waiting = chip.request_overhead + chip.step_wait * round.cycle + flying * chip.request_work;
+    let (tpot, queued) = match (demand, &terms.tail) {
+        (Demand::Rate(rate), Some(tail)) => {
+            let tpot = match tail.percentile {
+                Percentile::P50 => pace(&round),
+                percentile => {
+                    let crowd = Load { concurrency: percentile.in_flight(load.concurrency), ..load };
+                    pace(&decode(read, instance, machine, terms, &crowd, spilled, &mut ()))
+                }
+            };
+            let busy = (*rate * prompt.slowest / (replicas * ranks)).is(&PROMPT_LOAD);
+            (tpot, wait(prompt.slowest, busy, tail.part))
         }
+        _ => {
+            let ahead = chip.prompt_queue * round.slots.pow(Qty::from(0.5)) + chip.prompt_burst * round.slots;
+            (pace(&round), ahead.is(&AHEAD) * prompt.slowest)
+        }
+    };
+    let tpot = tpot.at(format_args!("tpot"));
+    let ttft = machine.ttft_at_risk((waiting + prompt.total + queued).is(&TTFT)).at(format_args!("ttft"));
+    let whole = e2e(ttft, tpot, terms.osl);
+    let output = match demand {
+        Demand::Free => closed_loop(replicas * flying, terms.osl, whole),
         Demand::InFlight(requests) => closed_loop(*requests, terms.osl, whole),
         Demand::Rate(rate) => open_flow(*rate, terms.osl),
     };
@@ -109,7 +127,7 @@ fn share<R: Read>(
     let stages = read.count(Count::plan("pp", instance.plan.pp));
     let prompts = round.slots / terms.osl;
     let work = |steps: Qty<R::N>, prompt: Qty<R::N>| {
-        busy(round.flying * steps + prompts * prompt, stages, whole / terms.osl)
+        busy(round.per_token(round.flying * steps) + prompts * prompt, stages, whole / terms.osl)
     };
     let computing = work(round.step.computing, prompt.computing);
     let moving = work(round.step.moving, prompt.moving);
@@ -234,6 +252,12 @@ crate::formulas! {
         unit: SECOND,
         why: "a decode cycle, and the prompts of newcomers that share it",
         cite: "mean-value analysis of continuous batching",
+    }
+    PROMPT_LOAD {
+        symbol: "prompt_load",
+        unit: COUNT,
+        why: "part of the time that an attention rank works on prompts which come at this rate",
+        cite: "utilisation law",
     }
     AHEAD {
         symbol: "prompts_ahead",

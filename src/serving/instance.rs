@@ -3,6 +3,7 @@
 
 use crate::graph::model::ModelGraph;
 use crate::plan::group::TierShape;
+use crate::plan::legal::has_experts;
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedModel, shard};
 use crate::plan::stages::blocks_per_stage;
@@ -35,6 +36,17 @@ pub struct Instance {
     pub decode: ShardedModel,
     /// Longest context the model states.
     pub max_context: Option<u64>,
+    /// What guesses tokens ahead, on the devices of the last stage.
+    pub draft: Option<Box<Ahead>>,
+}
+
+/// What guesses tokens ahead, laid out.
+#[derive(Clone, Debug)]
+pub struct Ahead {
+    /// On one stage.
+    pub instance: Instance,
+    /// Tokens guessed before each step.
+    pub tokens: u64,
 }
 
 impl Instance {
@@ -48,6 +60,24 @@ impl Instance {
             prefill: shard(graph, plan, Phase::Prefill, tiers),
             decode,
             max_context: graph.max_context,
+            draft: graph.draft.as_ref().map(|draft| {
+                let (graph, layers) = (&draft.graph, vec![draft.graph.layers.value as u32]);
+                let instance = Instance::new(graph, beside(graph, plan), layers, tiers);
+                Box::new(Ahead { instance, tokens: draft.tokens })
+            }),
+        }
+    }
+
+    /// The same layout in `pp` pipeline stages that are cut as `stages` says. What a stage's devices do is shared
+    /// with this one.
+    pub fn piped(&self, graph: &ModelGraph, pp: u64, stages: Vec<u32>, tiers: &[TierShape]) -> Instance {
+        Instance {
+            plan: ParallelPlan { pp, ..self.plan },
+            kinds: kinds(blocks_per_stage(&graph.layer_block, graph.blocks.len(), &stages)),
+            stages,
+            prefill: self.prefill.piped(graph, pp, tiers),
+            decode: self.decode.piped(graph, pp, tiers),
+            max_context: self.max_context,
         }
     }
 
@@ -58,6 +88,12 @@ impl Instance {
             Phase::Decode => &self.decode,
         }
     }
+}
+
+/// The plan of what guesses ahead for a model with `plan`: on the devices of one stage, split as that is.
+pub fn beside(draft: &ModelGraph, plan: ParallelPlan) -> ParallelPlan {
+    let one = ParallelPlan { pp: 1, ..plan };
+    if has_experts(draft) { one } else { ParallelPlan { ep: 1, moe_tp: plan.tp, ..one } }
 }
 
 fn kinds(stages: Vec<Vec<u64>>) -> Vec<StageKind> {

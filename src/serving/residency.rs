@@ -1,6 +1,7 @@
 //! What the fullest device of an instance holds, and the longest context that would fit.
 
 use super::instance::{Instance, StageKind};
+use super::speculative::checked;
 use crate::cost::machine::Machine;
 use crate::cost::memory::{Footprint, activations, footprint, kv_per_sequence, weights};
 use crate::graph::cache::Cache;
@@ -57,6 +58,12 @@ pub fn cache_per_sequence<R: Read>(
     caches.reduce(|a, b| a.max(b)).expect("a stage at least")
 }
 
+/// What guesses ahead, laid out, where it is on `stage`.
+fn draft<'i>(instance: &'i Instance, stage: &StageKind) -> Option<(&'i Instance, &'i StageKind)> {
+    let ahead = instance.draft.as_deref().filter(|_| stage.last)?;
+    Some((&ahead.instance, ahead.instance.kinds.first()?))
+}
+
 fn stage_cache<R: Read>(
     read: &R,
     instance: &Instance,
@@ -92,7 +99,11 @@ fn stage_caches<R: Read>(
         let one = kv_per_sequence(read, cache, tokens, parts, &machine.chip);
         read.count(Count::plan("layers_here", layers)) * one
     });
-    bytes.fold(Qty::literal(0.0 * BYTE), |a, b| a + b)
+    let own = bytes.fold(Qty::literal(0.0 * BYTE), |a, b| a + b);
+    match draft(instance, stage) {
+        Some((draft, alone)) => own + stage_caches(read, draft, phase, alone, tokens, machine, of),
+        None => own,
+    }
 }
 
 /// What a stage keeps of a sequence however long it is, where anything.
@@ -103,11 +114,16 @@ fn stage_state<R: Read>(
     stage: &StageKind,
     machine: &Machine<Qty<R::N>>,
 ) -> Option<Qty<R::N>> {
+    let none = Qty::from(0.0);
+    stays(instance, phase, stage)
+        .then(|| stage_caches(read, instance, phase, stage, none, machine, |cache| !grows(cache)))
+}
+
+/// Whether a stage keeps anything that does not grow with the sequence.
+fn stays(instance: &Instance, phase: Phase, stage: &StageKind) -> bool {
     let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers);
     let mut kept = blocks.filter(|(_, layers)| **layers > 0).flat_map(|(block, _)| &block.caches);
-    let any = kept.any(|cache| !grows(cache));
-    let none = Qty::from(0.0);
-    any.then(|| stage_caches(read, instance, phase, stage, none, machine, |cache| !grows(cache)))
+    kept.any(|cache| !grows(cache)) || draft(instance, stage).is_some_and(|(d, alone)| stays(d, phase, alone))
 }
 
 fn grows(cache: &Cache) -> bool {
@@ -125,12 +141,16 @@ pub fn stage_footprint<R: Read>(
 ) -> Footprint<Qty<R::N>> {
     let model = instance.sharded(phase);
     let chip = &machine.chip;
-    let (quantised, native) = stage_elements(model, stage, &machine.quantised);
+    let (mut quantised, mut native) = stage_elements(model, stage, &machine.quantised);
+    if let Some((draft, alone)) = draft(instance, stage) {
+        let more = stage_elements(draft.sharded(phase), alone, &machine.quantised);
+        (quantised, native) = (quantised + more.0, native + more.1);
+    }
     let count = |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
     let weights = weights(count("quantised_elements", quantised), count("native_elements", native), chip);
     let cache = stage_caches(read, instance, phase, stage, tokens, machine, grows);
     let state = stage_state(read, instance, phase, stage, machine).map(|state| sequences * state);
-    let sampled = machine.max_sequences.unwrap_or(sequences);
+    let sampled = machine.max_sequences.unwrap_or(sequences) * checked(read, instance);
     let (hidden, widest) = (read.count(model.hidden), read.count(model.widest));
     let vocab = read.count(model.vocab);
     let budget = chip.max_batched_tokens;

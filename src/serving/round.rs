@@ -1,6 +1,7 @@
 //! A prompt, and a round of decoding: one token for every request in flight.
 
 use super::instance::Instance;
+use super::speculative::{accepted, checked, guessing, reading};
 use super::step::{StepTime, Watch, batch, step};
 use super::terms::{Load, Offload, Terms};
 use crate::cost::batch::Batch;
@@ -22,16 +23,29 @@ pub fn prefill<R: Read>(
     terms: &Terms<Qty<R::N>>,
     watch: &mut impl Watch<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let new = terms.isl - terms.prefix;
-    let load = batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix);
+    let load = prompt_batch(read, instance, terms);
     let one = step(read, instance, Phase::Prefill, &load, machine, watch);
-    let chunks = (new / machine.chip.max_batched_tokens).ceil();
+    let chunks = (load.new / machine.chip.max_batched_tokens).ceil();
     let waits = ((chunks - 1.0) * machine.chip.host_per_step).is(&CHUNKS);
-    StepTime {
+    let prompt = StepTime {
         total: (one.total + waits).is(&PREFILL),
         slowest: (one.slowest + waits).is(&PREFILL_STAGE),
         ..one
+    };
+    match &instance.draft {
+        Some(ahead) => reading(read, prompt, ahead, machine, terms, watch),
+        None => prompt,
     }
+}
+
+/// The load of a prompt's prefill, one per attention rank.
+pub(super) fn prompt_batch<R: Read>(
+    read: &R,
+    instance: &Instance,
+    terms: &Terms<Qty<R::N>>,
+) -> Batch<Qty<R::N>> {
+    let new = terms.isl - terms.prefix;
+    batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix)
 }
 
 /// Requests of one attention rank: micro-batches in flight, and requests in each.
@@ -45,9 +59,18 @@ fn micro_batches(instance: &Instance, concurrency: u64) -> (u64, u64) {
 pub(super) struct Decode<T> {
     pub(super) step: StepTime<T>,
     pub(super) cycle: T,
+    /// Tokens that every request gets in a cycle, where they are guessed ahead; else one.
+    pub(super) yields: Option<T>,
     /// Requests of a rank, rounded up to whole micro-batches.
     pub(super) slots: T,
     pub(super) flying: T,
+}
+
+impl<N: Num> Decode<Qty<N>> {
+    /// What of `time` in a cycle falls to one token of a request.
+    pub(super) fn per_token(&self, time: Qty<N>) -> Qty<N> {
+        self.yields.map_or(time, |yields| (time / yields).is(&PER_TOKEN))
+    }
 }
 
 pub(super) fn decode<R: Read>(
@@ -72,8 +95,15 @@ pub(super) fn decode<R: Read>(
         (spilled, _) => spilled,
     };
     let one = offloaded(read, instance, one, terms, streamed);
+    let (one, yields) = match (&instance.draft, terms.acceptance) {
+        (Some(ahead), Some(acceptance)) => {
+            let one = guessing(read, one, ahead, machine, terms, each, watch);
+            (one, Some(accepted(acceptance, ahead.tokens)))
+        }
+        _ => (one, None),
+    };
     let cycle = one.total.max(flying * one.slowest).is(&CYCLE).at(format_args!("decode"));
-    Decode { step: one, cycle, slots: flying * each, flying }
+    Decode { step: one, cycle, yields, slots: flying * each, flying }
 }
 
 /// The load of a decode step of `each` sequences per attention rank, at their mean length.
@@ -84,7 +114,7 @@ pub fn decode_batch<R: Read>(
     each: Qty<R::N>,
 ) -> Batch<Qty<R::N>> {
     let past = terms.isl + terms.osl / 2.0 - 1.0;
-    batch(read, instance, Phase::Decode, each, Qty::from(1.0), past)
+    batch(read, instance, Phase::Decode, each, checked(read, instance), past)
 }
 
 /// Fraction of the routed experts that a decode step touches.
@@ -143,6 +173,12 @@ crate::formulas! {
         unit: SECOND,
         why: "every request gets a token when all stages have passed its micro-batch, and the slowest stage all micro-batches",
         cite: "Huang et al. 2019 (GPipe)",
+    }
+    PER_TOKEN {
+        symbol: "time_per_accepted_token",
+        unit: SECOND,
+        why: "a cycle yields several tokens where guesses prove right",
+        cite: "Leviathan et al. 2023 (speculative decoding), theorem 3.8",
     }
     STREAMING {
         symbol: "offload_time",

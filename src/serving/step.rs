@@ -113,7 +113,7 @@ fn launches<R: Read>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R::N>
     (gaps + experts * chip.experts_launch).is(&LAUNCHES)
 }
 
-/// Prices one step of `instance` in `phase`.
+/// Prices one step of `instance` in `phase`, which the host prepares.
 pub fn step<R: Read>(
     read: &R,
     instance: &Instance,
@@ -122,10 +122,29 @@ pub fn step<R: Read>(
     machine: &Machine<Qty<R::N>>,
     watch: &mut impl Watch<R::N>,
 ) -> StepTime<Qty<R::N>> {
+    let pass = pass(read, instance, phase, batch, machine, watch);
+    let sequences = batch.sequences * read.count(Count::plan("dp", instance.plan.dp));
+    let host = (machine.chip.host_per_step + sequences * machine.chip.host_per_sequence).is(&HOST);
+    watch.wait(phase, "host", 1, host);
+    let path = format_args!("{}", phase.name());
+    let (total, slowest) = (host + pass.total, host + pass.slowest);
+    StepTime { total: total.is(&TOTAL).at(path), slowest: slowest.is(&SLOWEST).at(path), ..pass }
+}
+
+/// The same without the host: what its devices take.
+pub fn pass<R: Read>(
+    read: &R,
+    instance: &Instance,
+    phase: Phase,
+    batch: &Batch<Qty<R::N>>,
+    machine: &Machine<Qty<R::N>>,
+    watch: &mut impl Watch<R::N>,
+) -> StepTime<Qty<R::N>> {
     let model = instance.sharded(phase);
-    let last_token = batch.last_token();
+    // Every guess is checked, so the head sees them all.
+    let seen = if phase == Phase::Decode && instance.draft.is_some() { *batch } else { batch.last_token() };
     let embedding = layer(read, &model.embedding, phase, batch, machine, false, watch);
-    let head = layer(read, &model.head, phase, &last_token, machine, false, watch);
+    let head = layer(read, &model.head, phase, &seen, machine, false, watch);
     let blocks: Vec<_> =
         model.blocks.iter().map(|block| layer(read, block, phase, batch, machine, true, watch)).collect();
     let handover = model.handover.as_ref().map(|collective| {
@@ -153,13 +172,10 @@ pub fn step<R: Read>(
             model.blocks.iter().zip(&blocks).map(|(sharded, block)| read.count(sharded.layers) * pick(block));
         layers.fold(pick(&embedding) + pick(&head), |a, b| a + b)
     };
-    let sequences = batch.sequences * read.count(Count::plan("dp", instance.plan.dp));
-    let host = (machine.chip.host_per_step + sequences * machine.chip.host_per_sequence).is(&HOST);
-    watch.wait(phase, "host", 1, host);
     let path = format_args!("{}", phase.name());
     StepTime {
-        total: (host + total).is(&TOTAL).at(path),
-        slowest: (host + slowest).is(&SLOWEST).at(path),
+        total,
+        slowest,
         computing: over(|layer| layer.computing).is(&COMPUTING).at(path),
         moving: over(|layer| layer.moving).is(&MOVING).at(path),
     }

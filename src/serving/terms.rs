@@ -1,10 +1,13 @@
 //! What is asked of every request, what devices cost, and what one instance is loaded with.
 
 use super::economy::{Bill, PowerDraw};
+use super::tail::Tail;
 use crate::quantity::count::{Count, Origin};
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Read;
+use crate::quantity::unit::COUNT;
+use crate::spec::percentile::Percentile;
 
 /// What is asked of every request, and what devices cost.
 #[derive(Clone, Debug)]
@@ -21,6 +24,10 @@ pub struct Terms<T> {
     pub bill: Option<Bill<T>>,
     /// Rate of the link to host memory, where there is one.
     pub host_link: Option<T>,
+    /// Probability that a token guessed ahead is accepted, those before it given.
+    pub acceptance: Option<T>,
+    /// Which part of the requests latencies are told of, where these come at random.
+    pub tail: Option<Tail<T>>,
 }
 
 /// The lengths of a request, as integers.
@@ -45,6 +52,10 @@ pub struct Stated {
     pub bill: Option<Bill<Datum>>,
     /// Rate of the link to host memory.
     pub host_link: Option<Datum>,
+    /// Probability that a token guessed ahead is accepted.
+    pub acceptance: Option<Datum>,
+    /// Which part of the requests latencies are told of, where these come at random.
+    pub tail: Option<Percentile>,
 }
 
 impl Stated {
@@ -58,6 +69,11 @@ impl Stated {
             draw: self.draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
             bill: self.bill.as_ref().map(|bill| bill.read(read)),
             host_link: self.host_link.as_ref().map(|datum| read.datum(datum)),
+            acceptance: self.acceptance.as_ref().map(|datum| read.datum(datum)),
+            tail: self.tail.map(|percentile| {
+                let part = Datum::stated("percentile", percentile.part(), COUNT, "workload: percentile");
+                Tail { percentile, part: read.datum(&part) }
+            }),
         }
     }
 }

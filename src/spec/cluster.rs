@@ -56,6 +56,8 @@ pub struct Host {
     pub memory_bandwidth: Option<Figure<ByteRate>>,
     /// Rate of its storage.
     pub storage_read: Option<Figure<ByteRate>>,
+    /// Bytes of its storage that a model may lie in.
+    pub storage: Option<Figure<Bytes>>,
 }
 
 /// Power that is not the devices'.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::figure::{Seconds, read};
+use super::percentile::Percentile;
 
 /// Something that a candidate is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -246,6 +247,10 @@ pub struct Workload {
     /// Requests per second that must be carried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
+    /// Which part of the requests latencies and their limits are of, where they come at a rate; the median request's
+    /// where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percentile: Option<Percentile>,
     /// Latency limits that go with it.
     #[serde(default)]
     pub limits: Limits,
@@ -292,6 +297,10 @@ impl Workload {
         if self.rate.is_some() && self.concurrency.is_some() {
             let fix = "state the rate of arrivals or the requests in flight: each follows from the other";
             return Err(Error::new("rate", "both rate and concurrency", "one of them", fix));
+        }
+        if self.percentile.is_some() && self.rate.is_none() {
+            let fix = "state --rate: of requests that follow one another only the typical latency is known";
+            return Err(Error::new("percentile", "no rate", "requests that come at a rate", fix));
         }
         let limits = [("ttft", self.limits.ttft), ("tpot", self.limits.tpot), ("e2e", self.limits.e2e)];
         for (key, limit) in limits {

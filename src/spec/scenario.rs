@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::Error;
 use super::figure::{Seconds, read};
 use super::objective::{Limits, Metric};
+use super::percentile::{Percentile, Risk};
 
 /// When weights, experts or cache may lie in host memory.
 #[derive(
@@ -58,10 +59,30 @@ pub struct Scenario {
     #[arg(long, value_name = "R", value_parser = number, allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
+    /// Which part of the requests latencies and limits are of, where they come at a rate [default: p50]
+    #[arg(long, value_enum, value_name = "p50|p90|p95|p99", hide_possible_values = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentile: Option<Percentile>,
+    /// How sure latencies must be: as predicted, or what nine measurements in ten stay below [default: p50]
+    #[arg(long, value_enum, value_name = "p50|p90", hide_possible_values = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risk: Option<Risk>,
     /// Prompt tokens that every request shares and that the cache holds already
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<u64>,
+    /// Guess tokens ahead: `mtp`, the model's own module, or the name of a smaller model
+    #[arg(long, value_name = "mtp|M", help_heading = AHEAD)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft: Option<String>,
+    /// Tokens guessed before each step [default: 1]
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = AHEAD)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft_tokens: Option<u64>,
+    /// Probability that a guess is accepted, those before it given: measured on your traffic
+    #[arg(long, value_name = "P", value_parser = number, allow_negative_numbers = true, help_heading = AHEAD)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<f64>,
     /// Longest time to first token, e.g. 500ms; `none` for no limit
     #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,6 +146,7 @@ const HARDWARE: &str =
     "Hardware: system id, [NODESx]COUNTxDEVICE (8xh100-sxm, 16x8xh100), or path of a system file";
 const QUESTION: &str = "The question";
 const TRAFFIC: &str = "Traffic and limits";
+const AHEAD: &str = "Speculative decoding";
 const CHOICES: &str = "What may be chosen";
 const MONEY: &str = "Prices";
 
@@ -144,7 +166,8 @@ impl Scenario {
             concurrency: other.concurrency.filter(|_| self.rate.is_none()),
             ..other
         };
-        or!(self, other: model, hardware, objective, workload, isl, osl, concurrency, rate, prefix, ttft, tpot, e2e,
+        or!(self, other: model, hardware, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, draft,
+            draft_tokens, acceptance, ttft, tpot, e2e,
             runtime, weight_format, kv_format, offload, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, deployment)
     }

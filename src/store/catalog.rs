@@ -1,7 +1,9 @@
 //! The catalogues: files built in, and the user's own, which come before them. Parses what is asked for, no more.
 
-use std::collections::BTreeMap;
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, fs};
 
 use serde::Deserialize;
@@ -17,6 +19,33 @@ use crate::spec::text::{from_json, suggest};
 pub struct Catalog {
     /// The user's folder, with the same sub-folders as the repository.
     pub home: Option<PathBuf>,
+    parsed: Parsed,
+}
+
+/// Built-in files that were parsed already, by what they were parsed as: over a whole catalogue the same few are
+/// asked for again and again.
+#[derive(Clone, Debug, Default)]
+struct Parsed(Arc<Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>>);
+
+impl Parsed {
+    fn get<T: Clone + Send + Sync + 'static>(
+        &self,
+        file: &Shelved,
+        parse: impl FnOnce(&Shelved) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if file.user {
+            return parse(file);
+        }
+        let key = (TypeId::of::<T>(), file.file.clone());
+        let memo = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = memo().get(&key).cloned();
+        if let Some(known) = known.and_then(|known| known.downcast::<T>().ok()) {
+            return Ok((*known).clone());
+        }
+        let fresh = parse(file)?;
+        memo().insert(key, Arc::new(fresh.clone()));
+        Ok(fresh)
+    }
 }
 
 /// A file of a catalogue, not parsed yet.
@@ -109,12 +138,17 @@ impl From<Miss> for Error {
 }
 
 impl Catalog {
+    /// The catalogues with a user's folder.
+    pub fn at(home: Option<PathBuf>) -> Catalog {
+        Catalog { home, parsed: Parsed::default() }
+    }
+
     /// The catalogues with the folder that the environment names: `$MANTILE_HOME`, else `mantile` in
     /// `$XDG_CONFIG_HOME` or `~/.config`.
     pub fn from_env() -> Catalog {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let config = || set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
-        Catalog { home: set("MANTILE_HOME").or_else(|| Some(config()?.join("mantile"))) }
+        Catalog::at(set("MANTILE_HOME").or_else(|| Some(config()?.join("mantile"))))
     }
 
     /// All files of a kind by id, the user's in place of those built in.
@@ -161,7 +195,7 @@ impl Catalog {
         }
         let (mut known, mut found, mut broken) = (Vec::new(), Vec::new(), None);
         for file in shelf.into_values() {
-            match label(&file) {
+            match self.label(&file) {
                 Ok(label) if matches(&label, wanted) => found.push(file),
                 Ok(label) => known.extend([file.id].into_iter().chain([label.name]).chain(label.aliases)),
                 Err(fault) => broken = Some(fault),
@@ -192,7 +226,15 @@ impl Catalog {
     /// # Errors
     /// There is none, or its file is faulty.
     pub fn load<T: Entry>(&self, name: &str) -> Result<T, Error> {
-        read_entry(&self.find(T::KIND, name)?)
+        self.parsed.get(&self.find(T::KIND, name)?, read_entry)
+    }
+
+    /// What names a file.
+    ///
+    /// # Errors
+    /// It is not JSON, or its names are no texts.
+    pub fn label(&self, file: &Shelved) -> Result<Label, Error> {
+        self.parsed.get(file, label)
     }
 
     /// The entry that `text` means: a path of a file, or a name.

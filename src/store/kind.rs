@@ -110,7 +110,7 @@ pub fn shipped_defaults() -> &'static str {
 }
 
 /// A type that catalogue files are read as.
-pub trait Entry: DeserializeOwned {
+pub trait Entry: DeserializeOwned + Clone + Send + Sync + 'static {
     /// Its kind.
     const KIND: Kind;
 

@@ -1,11 +1,12 @@
 //! How to start a placement in runtimes that can be told where layers go.
 //!
 //! Flags as documented (2026-08): <https://docs.vllm.ai/en/latest/configuration/engine_args>,
-//! <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md>. Knows no hosts' addresses.
+//! <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md> (`-ot` keeps tensors by name where it is
+//! told). Knows no hosts' addresses.
 
 use super::rig::Rigged;
-use crate::report::place::Placed;
-use crate::search::placement::price::Question;
+use crate::report::place::{Placed, StageReport};
+use crate::search::placement::price::{Prices, Question, Work};
 use crate::search::placement::solve::Solved;
 
 /// The commands, where every stage runs in one runtime that takes a split.
@@ -25,14 +26,36 @@ pub fn commands(rigged: &Rigged, question: &Question, solved: &Solved, placed: &
     };
     let shared = solved.stages.iter().map(|stage| question.offers[stage.member].devices).max().unwrap_or(1);
     let alone = solved.stages.len() < 2;
-    // Host memory is stated in other words than layers.
-    if placed.stages.iter().any(|stage| stage.offloaded_bytes > 0.0) {
+    // Experts can be told to stay in host memory by their layers; of other parts only whole layers can.
+    let out = |stage: &StageReport| stage.offloaded_bytes > 0.0;
+    let chain = Prices::new(question).chain(Work::Token(solved.batches.1)).chain;
+    let told = solved.stages.iter().all(|stage| {
+        let experts: u64 = chain.members[stage.member].experts[stage.from..stage.to].iter().sum();
+        chain.over(stage) <= experts
+    });
+    let experts: Vec<String> = placed
+        .stages
+        .iter()
+        .filter(|stage| out(stage))
+        .filter_map(|stage| stage.experts_out)
+        .flat_map(|(first, last)| (first..=last).map(|layer| layer.to_string()))
+        .collect();
+    if placed.stages.iter().any(out) && !(told && runtime == "llama.cpp") {
         return vec![];
     }
+    let stay = if experts.is_empty() {
+        String::new()
+    } else {
+        format!(" -ot 'blk\\.({})\\.ffn_.*_exps.*=CPU'", experts.join("|"))
+    };
     let context = question.concurrency * (question.lengths.isl + question.lengths.osl);
     match runtime {
+        "llama.cpp" if shared == 1 && alone && !stay.is_empty() => vec![format!(
+            "llama-server -m MODEL.gguf -ngl all{stay} -np {} -c {context}",
+            question.concurrency,
+        )],
         "llama.cpp" if shared == 1 && !alone => vec![format!(
-            "llama-server -m MODEL.gguf -ngl all -sm layer -ts {} -np {} -c {context}   # devices in this order (-dev; those elsewhere by --rpc HOST:PORT): {}",
+            "llama-server -m MODEL.gguf -ngl all -sm layer -ts {}{stay} -np {} -c {context}   # devices in this order (-dev; those elsewhere by --rpc HOST:PORT): {}",
             counts(","),
             question.concurrency,
             order()

@@ -3,16 +3,19 @@
 use super::problem::Problem;
 use crate::cost::drive::Drive;
 use crate::cost::machine::Machine;
+use crate::cost::risk::Risk;
 use crate::graph::operator::Operator;
 use crate::graph::reach::Reach;
 use crate::plan::legal::has_experts;
-use crate::quantity::datum::Datum;
+use crate::quantity::datum::{Datum, Grade, Source};
+use crate::quantity::unit::COUNT;
 use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
 use crate::serving::terms::{Lengths, Stated};
 use crate::spec::error::Error;
+use crate::spec::percentile::Risk as RiskAsked;
 use crate::spec::precision::Choice;
-use crate::spec::runtime::{AttentionKind, Near, Traits};
+use crate::spec::runtime::{AttentionKind, Interval, Near, ServingFit, Traits};
 use crate::spec::scenario::Offload;
 
 impl Problem {
@@ -24,13 +27,19 @@ impl Problem {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
-                let mut pair = Formats::new(&weights.format, &kv.format, self.machine(weights, kv)?);
+                let fit = self.runtime.serving_fit.as_ref();
+                let near =
+                    |fit: &ServingFit| fit.near(&self.cluster.device, &weights.format.id, &self.traits());
+                let together = fit.and_then(|fit| fit.interval(near(fit))).cloned();
+                let mut machine = self.machine(weights, kv)?;
+                machine.risk = match self.risk {
+                    RiskAsked::P50 => None,
+                    RiskAsked::P90 => Some(together.as_ref().map(risk).ok_or_else(|| self.unmeasured())?),
+                };
+                let mut pair = Formats::new(&weights.format, &kv.format, machine);
+                pair.together = together;
+                pair.split = fit.and_then(|fit| fit.interval(Near::Split)).cloned();
                 pair.beside = self.runtime.memory.measured.clone();
-                if let Some(fit) = &self.runtime.serving_fit {
-                    let near = fit.near(&self.cluster.device, &weights.format.id, &self.traits());
-                    pair.together = fit.interval(near).cloned();
-                    pair.split = fit.interval(Near::Split).cloned();
-                }
                 formats.push(pair);
             }
         }
@@ -44,6 +53,7 @@ impl Problem {
             self.objective.limits,
             (self.objective.optimize.clone(), self.objective.pareto.clone()),
         );
+        question.risk = self.risk;
         question.offload = match self.offload {
             Offload::Auto => OffloadPolicy::Auto,
             Offload::Never => OffloadPolicy::Never,
@@ -103,6 +113,13 @@ impl Problem {
         drive.machine()
     }
 
+    /// Nothing was measured to tell by how sure a prediction is.
+    fn unmeasured(&self) -> Error {
+        let found = format!("{}, of which no measurements were held against predictions", self.runtime.name);
+        let fix = "leave --risk out, or fit the runtime to measurements of yours (`mantile-opt calibrate`)";
+        Error::new("risk", found, "a runtime whose intervals are known", fix)
+    }
+
     fn traffic(&self) -> Traffic {
         match (self.workload.concurrency, self.workload.rate) {
             (Some(concurrency), _) => Traffic::InFlight(concurrency),
@@ -124,8 +141,29 @@ impl Problem {
             }),
             bill: self.rented().or_else(|| self.owned()),
             host_link: device.host_link.as_ref().map(|link| link.bandwidth.datum("host_bandwidth")),
+            acceptance: self.acceptance.map(|stated| {
+                Datum::stated(
+                    "acceptance",
+                    stated,
+                    COUNT,
+                    "scenario: acceptance, a measurement of the traffic",
+                )
+            }),
+            tail: self.workload.rate.map(|_| self.workload.percentile.unwrap_or_default()),
         }
     }
+}
+
+/// The end of an interval that measurements exceed one time in ten.
+fn risk(interval: &Interval) -> Risk<Datum> {
+    let source = Source { grade: Grade::Measured, text: interval.source.clone().into() };
+    let datum = |symbol: &'static str, value| Datum {
+        symbol: symbol.into(),
+        value,
+        unit: COUNT,
+        source: source.clone(),
+    };
+    Risk { ttft: datum("ttft_p90", interval.ttft[2]), tpot: datum("tpot_p90", interval.tpot[2]) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! From a scenario to a problem: every name resolved, every default filled in, nothing priced yet.
 
-use super::catalog::{Catalog, label};
+use super::catalog::Catalog;
 use super::kind::Kind;
 use super::model::ResolvedModel;
 use crate::graph::model::ModelGraph;
@@ -10,6 +10,7 @@ use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::format::Format;
 use crate::spec::objective::{Limits, Objective, Workload};
+use crate::spec::percentile::Risk;
 use crate::spec::precision::{Choice, Precision};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::{Offload, Scenario};
@@ -50,6 +51,10 @@ pub struct Problem {
     pub defaults: Defaults,
     /// When weights, experts or cache may lie in host memory.
     pub offload: Offload,
+    /// Probability that a token guessed ahead is accepted, where any is.
+    pub acceptance: Option<f64>,
+    /// How sure latencies must be.
+    pub risk: Risk,
     /// One stated deployment.
     pub deployment: Option<Deployment>,
 }
@@ -72,9 +77,10 @@ impl Problem {
     pub fn placed(
         catalog: &Catalog,
         scenario: &Scenario,
-        (model, graph): (ResolvedModel, ModelGraph),
+        (model, mut graph): (ResolvedModel, ModelGraph),
         cluster: Cluster,
     ) -> Result<Problem, Error> {
+        let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
         let (objective, workload) = catalog.aim(scenario)?;
         let load = |id: &str| catalog.load::<Format>(id);
@@ -104,6 +110,8 @@ impl Problem {
             economics,
             defaults,
             offload: scenario.offload.unwrap_or_default(),
+            acceptance,
+            risk: scenario.risk.unwrap_or_default(),
             deployment,
             model,
             cluster,
@@ -129,7 +137,7 @@ impl Catalog {
         // What is for a generation comes before what is for all of a maker's.
         for name in [&cluster.device.family, vendor] {
             for file in self.shelf(Kind::Runtimes).into_values() {
-                if label(&file)?.default_for.contains(name) {
+                if self.label(&file)?.default_for.contains(name) {
                     return self.load(&file.id);
                 }
             }
@@ -164,6 +172,7 @@ impl Catalog {
             prefix: scenario.prefix.unwrap_or(workload.prefix),
             concurrency: if either { scenario.concurrency } else { workload.concurrency },
             rate: if either { scenario.rate } else { workload.rate },
+            percentile: scenario.percentile.or(workload.percentile),
             limits,
             ..workload
         };

@@ -10,7 +10,7 @@ use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::{Limits, caches, check, has_experts};
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::datum::{Datum, Source};
-use crate::search::placement::price::{Hop, Offer, Question};
+use crate::search::placement::price::{Disk, Hop, HostRoom, Offer, Question};
 use crate::serving::terms::Lengths;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
 use crate::spec::device::{Device, Price};
@@ -96,6 +96,7 @@ impl Rigged {
         let sharing = |host: &Option<String>| -> f64 {
             seats.iter().filter(|seat| seat.host == *host).map(|seat| seat.count as f64).sum()
         };
+        let number = |host: &Option<String>| rig.hosts.keys().position(|key| Some(key) == host.as_ref());
         let ask = |degrees: &[u64], offload: bool| -> Result<Option<Question>, Error> {
             let (mut offers, mut parts) = (Vec::new(), Vec::new());
             for (at, &degree) in degrees.iter().enumerate() {
@@ -107,7 +108,7 @@ impl Rigged {
                 for group in 0..groups {
                     let name =
                         if groups > 1 { format!("{}/{}", seat.name, group + 1) } else { seat.name.clone() };
-                    let host = problem.cluster.host.as_ref().and_then(|host| host.memory.as_ref());
+                    let host = problem.cluster.host.as_ref().filter(|_| offload);
                     offers.push(Offer {
                         name,
                         devices: degree,
@@ -117,9 +118,14 @@ impl Rigged {
                             .then_some(seat.device.host_link.as_ref())
                             .flatten()
                             .map(|link| link.bandwidth.datum("host_bandwidth")),
-                        host_memory: host
-                            .filter(|_| offload)
-                            .map(|memory| memory.value / sharing(&seat.host)),
+                        host: host
+                            .and_then(|host| Some((number(&seat.host)?, host.memory.as_ref()?.value)))
+                            .map(|(number, bytes)| HostRoom { number, bytes }),
+                        // Of storage there is enough: each device has its part.
+                        disk: host.and_then(|host| {
+                            let rate = host.storage_read.as_ref()?.datum("storage_read");
+                            Some(Disk { rate, bytes: host.storage.as_ref()?.value / sharing(&seat.host) })
+                        }),
                     });
                 }
                 parts.push(begun..offers.len());

@@ -3,10 +3,10 @@
 use mantile::search::placement::chain::{Chain, Hosts, Stage};
 use mantile::search::placement::groups::Groups;
 use mantile::search::placement::sum::Sum;
-use mantile::search::placement::{bound, least_slowest, least_sum};
+use mantile::search::placement::{bound, groups, least_slowest, least_sum, peak};
 use proptest::prelude::*;
 
-use super::chains::{any, some};
+use super::chains::{any, sharing, some};
 
 /// Every placement: members in every order, every cut.
 fn every(chain: &Chain) -> Vec<Vec<Stage>> {
@@ -49,6 +49,7 @@ fn check(chain: &Chain) -> Result<(), TestCaseError> {
         if let Some(found) = found {
             prop_assert_eq!(chain.slowest(&found.stages), Ok(found.ticks));
             prop_assert!(bound::slowest(chain, Some(count)) <= found.ticks);
+            prop_assert!(peak(chain, &groups(chain).unwrap()).unwrap().floor(count) <= found.ticks);
             prop_assert_eq!(found.stages.len(), count);
             let none = least_slowest(chain, count, found.ticks).unwrap();
             prop_assert!(none.is_none(), "nothing is below the least");
@@ -69,6 +70,26 @@ proptest! {
     #[test]
     fn like_members_are_counted_and_nothing_is_lost(chain in some(2, 4, 5)) {
         check(&chain)?;
+    }
+
+    /// Members of one host share its memory: who takes how much is part of what is sought.
+    #[test]
+    fn hosts_are_shared_as_trying_everything_shares_them(chain in sharing(4, 5)) {
+        let all = every(&chain);
+        let sum = all.iter().filter_map(|stages| chain.sum(stages).ok()).min();
+        let found = least_sum(&chain);
+        prop_assert_eq!(found.as_ref().ok().map(|found| found.ticks), sum);
+        if let Ok(found) = found {
+            prop_assert_eq!(found.bound, found.ticks);
+            prop_assert_eq!(chain.sum(&found.stages), Ok(found.ticks), "no host is asked for more than it has");
+            if let Some(parts) = found.parts {
+                prop_assert_eq!(chain.apart(&parts).sum(&found.stages), Ok(found.ticks));
+                for host in &chain.hosts {
+                    let all: u64 = host.members.iter().map(|(member, devices)| devices * parts[*member]).sum();
+                    prop_assert!(all <= host.pages);
+                }
+            }
+        }
     }
 
     /// Without a bound to begin with, every set of members has its own optimum.

@@ -25,27 +25,31 @@ fn reordered(chain: &Chain, order: &[usize]) -> Chain {
         layers: chain.layers,
         members: order.iter().map(|&at| chain.members[at].clone()).collect(),
         links: order.iter().map(link).collect(),
+        hosts: vec![],
     }
 }
 
 fn scaled(chain: &Chain, by: u64) -> Chain {
     let part = |part: Part| Part { ticks: part.ticks * by, pages: part.pages };
+    let spill = |spill: Spill| Spill {
+        ticks_per_page: spill.ticks_per_page * by,
+        ticks_per_expert_page: spill.ticks_per_expert_page * by,
+        ..spill
+    };
     let member = |member: &Member| Member {
         layers: member.layers.iter().map(|layer| part(*layer)).collect(),
         first: part(member.first),
         last: part(member.last),
         host: member.host * by,
-        spill: member.spill.map(|spill| Spill {
-            ticks_per_page: spill.ticks_per_page * by,
-            ticks_per_expert_page: spill.ticks_per_expert_page * by,
-            ..spill
-        }),
+        spill: member.spill.map(spill),
+        disk: member.disk.map(spill),
         ..member.clone()
     };
     Chain {
         layers: chain.layers,
         members: chain.members.iter().map(member).collect(),
         links: chain.links.iter().map(|row| row.iter().map(|link| link.map(|t| t * by)).collect()).collect(),
+        hosts: vec![],
     }
 }
 

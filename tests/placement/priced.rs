@@ -8,6 +8,7 @@ use mantile::search::placement::apart::apart;
 use mantile::search::placement::chain::{Hosts, Stage};
 use mantile::search::placement::price::{Offer, PAGE, Prices, Question, Work};
 use mantile::search::placement::solve::{Aim, solve};
+use mantile::search::run::UNWATCHED;
 use mantile::serving::instance::{Instance, StageKind};
 use mantile::serving::residency::stage_footprint;
 use mantile::serving::round::decode_batch;
@@ -35,7 +36,15 @@ fn near(a: f64, b: f64, what: &str) {
 }
 
 fn terms(question: &Question) -> Terms<Qty<f64>> {
-    Stated { lengths: question.lengths, draw: None, bill: None, host_link: None }.read(&Plain)
+    Stated {
+        lengths: question.lengths,
+        draw: None,
+        bill: None,
+        host_link: None,
+        acceptance: None,
+        tail: None,
+    }
+    .read(&Plain)
 }
 
 /// Seconds and bytes of one stage, straight from the formulas.
@@ -76,7 +85,7 @@ fn stages_are_worth_what_the_formulas_say_of_them() {
         let asked = Scenario { weight_format: format.map(str::to_owned), ..scenario(model) };
         let found = catalog.rig(&rig).and_then(|rig| Rigged::resolve(&catalog, &asked, rig, 3));
         let Ok(found) = found else { continue };
-        let Ok(solved) = solve(&found.questions, Aim::Latency) else { continue };
+        let Ok(solved) = solve(&found.questions, Aim::Latency, &UNWATCHED) else { continue };
         let question = &found.questions[solved.way];
         let priced = Prices::new(question).chain(Work::Token(3));
         let each = priced.chain.stages(&solved.stages, Hosts::Each).unwrap();
@@ -202,8 +211,11 @@ fn host_memory_is_used_where_nothing_fits_without() {
     let asked =
         Scenario { weight_format: Some("q4_k_m".into()), isl: Some(8192), ..scenario("Llama-3.3-70B") };
     let found = rigged("rtx-4090-3090", &asked, 4);
-    assert!(solve(&found.questions, Aim::Latency).is_err(), "four requests of that length do not fit");
-    let solved = solve(&found.offloaded, Aim::Latency).unwrap();
+    assert!(
+        solve(&found.questions, Aim::Latency, &UNWATCHED).is_err(),
+        "four requests of that length do not fit"
+    );
+    let solved = solve(&found.offloaded, Aim::Latency, &UNWATCHED).unwrap();
     let question = &found.offloaded[solved.way];
     let chain = Prices::new(question).chain(Work::Token(4)).chain;
     let over = |stage: &Stage| {

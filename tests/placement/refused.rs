@@ -14,6 +14,7 @@ fn member(layers: usize, usable: u64) -> Member {
         base: 1,
         usable,
         spill: None,
+        disk: None,
     }
 }
 
@@ -21,7 +22,7 @@ fn chain(layers: usize, usable: &[u64], link: Option<u64>) -> Chain {
     let count = usable.len();
     let links = (0..count).map(|a| (0..count).map(|b| if a == b { Some(0) } else { link }).collect());
     let members = usable.iter().map(|&usable| member(layers, usable)).collect();
-    Chain { layers, members, links: links.collect() }
+    Chain { layers, members, links: links.collect(), hosts: vec![] }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use mantile::search::placement::price::{Prices, Work};
 use mantile::search::placement::solve::{Aim, solve};
+use mantile::search::run::UNWATCHED;
 use mantile::spec::link::Link;
 use mantile::spec::rig::Rig;
 use mantile::spec::scenario::Scenario;
@@ -15,7 +16,7 @@ fn all() -> Vec<Rig> {
     ids.map(|id| catalog.rig(&id).unwrap_or_else(|fault| panic!("{fault}"))).collect()
 }
 
-fn on(rig: &Rig, concurrency: u64) -> Rigged {
+pub fn on(rig: &Rig, concurrency: u64) -> Rigged {
     let small = Scenario { model: Some("Llama-3.2-3B-Instruct".into()), ..Scenario::default() };
     Rigged::resolve(&Catalog::default(), &small, rig.clone(), concurrency)
         .unwrap_or_else(|fault| panic!("{}: {fault}", rig.id))
@@ -28,7 +29,8 @@ fn every_rig_places_a_model_for_every_aim() {
     for rig in &rigs {
         for aim in [Aim::Latency, Aim::Request, Aim::Throughput] {
             let rigged = on(rig, 4);
-            let solved = solve(&rigged.questions, aim).unwrap_or_else(|why| panic!("{}: {why:?}", rig.id));
+            let solved =
+                solve(&rigged.questions, aim, &UNWATCHED).unwrap_or_else(|why| panic!("{}: {why:?}", rig.id));
             assert!(solved.is_optimal(), "{} {aim:?}", rig.id);
             assert!(solved.cheap_bound <= solved.seconds * (1.0 + 1e-9), "{} {aim:?}", rig.id);
             for (rule, other) in &solved.others {
@@ -67,7 +69,7 @@ fn no_link_of_a_rig_is_faster_than_its_kind() {
 #[test]
 fn more_requests_carry_more_and_fewer_links_carry_less() {
     let rate = |rig: &Rig, requests: u64| {
-        let solved = solve(&on(rig, requests).questions, Aim::Throughput).unwrap();
+        let solved = solve(&on(rig, requests).questions, Aim::Throughput, &UNWATCHED).unwrap();
         requests as f64 / solved.seconds
     };
     for id in ["mac-five", "pcie-four-cards", "mac-studio-m3-ultra-x8-rdma"] {
@@ -96,7 +98,7 @@ fn machines_that_share_layers_gain_what_was_stated() {
         let rig = catalog.rig(id).unwrap_or_else(|fault| panic!("{fault}"));
         let rigged = Rigged::resolve(&catalog, &dense, rig, 1).unwrap_or_else(|fault| panic!("{fault}"));
         let questions = if least { rigged.questions } else { vec![rigged.questions[0].clone()] };
-        solve(&questions, Aim::Latency).unwrap().seconds
+        solve(&questions, Aim::Latency, &UNWATCHED).unwrap().seconds
     };
     for (id, stated) in [("mac-studio-m3-ultra-x2-rdma", 1.8), ("mac-studio-m3-ultra-x4-rdma", 3.2)] {
         let gain = token(id, false) / token(id, true);

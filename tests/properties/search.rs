@@ -7,6 +7,7 @@ use mantile::search::point::{Point, cost};
 use mantile::search::question::{OffloadPolicy, Question, Reach, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::shape::{Laid, cuts, shape};
+use mantile::serving::instance::Instance;
 use mantile::serving::terms::Offload::Nothing;
 use mantile::serving::terms::{Lengths, Stated};
 use mantile::spec::objective::{Limits, METRICS, Metric};
@@ -103,7 +104,10 @@ fn most_requests(question: &Question) -> u64 {
         .flat_map(|formats| brute::plans(question, formats).into_iter().map(move |plan| (formats, plan)));
     let shapes = plans.flat_map(|(formats, plan)| {
         let cuts = cuts(question, plan).into_iter();
-        cuts.filter_map(move |stages| shape(question, formats, plan, stages, Nothing).ok())
+        cuts.filter_map(move |stages| {
+            let instance = Instance::new(&question.graph, plan, stages, question.tiers());
+            shape(question, formats, &instance, Nothing).ok()
+        })
     });
     shapes.map(|shape| shape.fits).max().unwrap_or(0)
 }

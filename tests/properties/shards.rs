@@ -41,8 +41,8 @@ fn blocks<'a>(
     graph: &'a ModelGraph,
     sharded: &'a ShardedModel,
 ) -> impl Iterator<Item = (&'a Block, &'a ShardedBlock)> {
-    let ends = [(&graph.embedding, &sharded.embedding), (&graph.head, &sharded.head)];
-    ends.into_iter().chain(graph.blocks.iter().zip(&sharded.blocks))
+    let ends = [(&graph.embedding, &*sharded.embedding), (&graph.head, &*sharded.head)];
+    ends.into_iter().chain(graph.blocks.iter().zip(sharded.blocks.iter()))
 }
 
 /// Roles whose tensors in a block are divided without rest: matrices that `tp` or the experts' degrees divide.
@@ -124,11 +124,14 @@ fn weighty(case: &Case) -> Result<(), TestCaseError> {
         };
         elements.iter().enumerate().map(one).sum()
     };
-    let graph = &question.graph;
-    let layers = graph.blocks.iter().map(|block| bytes(&whole(block)) * block.layers.len() as f64);
-    let parts = graph.towers.iter().flat_map(|tower| &tower.parts);
-    let towers: f64 = parts.map(|part| bytes(&whole(&part.block)) * part.repeats() as f64).sum();
-    let all = layers.sum::<f64>() + towers + bytes(&whole(&graph.embedding)) + bytes(&whole(&graph.head));
+    let model = |graph: &ModelGraph| {
+        let layers = graph.blocks.iter().map(|block| bytes(&whole(block)) * block.layers.len() as f64);
+        let parts = graph.towers.iter().flat_map(|tower| &tower.parts);
+        let towers: f64 = parts.map(|part| bytes(&whole(&part.block)) * part.repeats() as f64).sum();
+        layers.sum::<f64>() + towers + bytes(&whole(&graph.embedding)) + bytes(&whole(&graph.head))
+    };
+    let draft = question.graph.draft.as_ref().map_or(0.0, |draft| model(&draft.graph));
+    let all = model(&question.graph) + draft;
     for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
         let held = residency(&Plain, &instance, Phase::Decode, machine, question.terms(), pool.concurrency);
         let load = (Qty(1.0), Qty(1.0));
@@ -154,8 +157,8 @@ fn memory_is_never_below_the_weights() {
 }
 
 fn exchanges(model: &ShardedModel) -> usize {
-    let ends = [&model.embedding, &model.head];
-    let steps = ends.into_iter().chain(&model.blocks).flat_map(|block| &block.steps);
+    let ends = [&*model.embedding, &*model.head];
+    let steps = ends.into_iter().chain(model.blocks.iter()).flat_map(|block| &block.steps);
     steps.filter(|step| matches!(step.task, Task::Exchange(_))).count()
         + usize::from(model.handover.is_some())
 }

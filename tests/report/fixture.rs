@@ -16,6 +16,7 @@ use mantile::search::candidate::Duty;
 use mantile::search::outcome::{Census, Refusal, Status};
 use mantile::spec::format::Quality;
 use mantile::spec::objective::{Aim, Direction, Limits, Metric};
+use mantile::spec::percentile::Risk;
 
 use super::{plain, reads_well};
 
@@ -134,6 +135,9 @@ fn answer() -> Answer {
         prefix: 1024,
         concurrency: None,
         rate: None,
+        percentile: None,
+        risk: Risk::P50,
+        speculation: None,
         limits: Limits { ttft: Some(2.0), tpot: Some(0.02), e2e: None },
         objective: "throughput".into(),
         optimize: vec![Aim { metric: Metric::OutputTokS, direction: Direction::Maximize }],
@@ -154,6 +158,7 @@ fn answer() -> Answer {
         status: Status::Optimal,
         question: asked,
         detail: Some(Detail {
+            percentiles: vec![],
             phases: vec![phase(Phase::Prefill, 20.0), phase(Phase::Decode, 1.0)],
             pools: vec![held(Duty::Prefill, "pp2", 15.0), held(Duty::Decode, "tp2", 30.0)],
             constraints: vec![

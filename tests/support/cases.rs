@@ -10,6 +10,7 @@ use mantile::search::candidate::{Candidate, Duty, PoolPlan};
 use mantile::search::question::Question;
 use mantile::search::shape::cuts;
 use mantile::serving::terms::Offload;
+use mantile::spec::percentile::{Percentile, Risk};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::Kind;
@@ -70,6 +71,9 @@ pub struct Draw {
     traffic: Traffic,
     offload: Offload,
     pools: Pools,
+    percentile: Percentile,
+    risk: Risk,
+    guesses: Option<u64>,
 }
 
 /// Whole numbers of every size up to `2^bits`.
@@ -95,18 +99,27 @@ pub fn draws() -> impl Strategy<Value = Draw> {
     let names = any::<[Index; 5]>();
     let choices = (names, any::<[Index; 2]>(), any::<Index>());
     let load = ((sizes(17), sizes(13)), prefix, [sizes(11), sizes(11)], [1u64..5, 1u64..5]);
-    (choices, load, traffic, offload, pools).prop_map(|(choices, load, traffic, offload, pools)| Draw {
-        names: choices.0,
-        plans: choices.1,
-        cut: choices.2,
-        lengths: load.0,
-        prefix: load.1,
-        concurrency: load.2,
-        replicas: load.3,
-        traffic,
-        offload,
-        pools,
-    })
+    let percentile = prop::sample::select(&Percentile::ALL[..]);
+    let risk = prop_oneof![3 => Just(Risk::P50), 1 => Just(Risk::P90)];
+    let guesses = prop_oneof![3 => Just(None), 1 => (1u64..6).prop_map(Some)];
+    let sure = (percentile, risk, guesses);
+    (choices, load, traffic, offload, pools, sure).prop_map(
+        |(choices, load, traffic, offload, pools, sure)| Draw {
+            percentile: sure.0,
+            risk: sure.1,
+            guesses: sure.2,
+            names: choices.0,
+            plans: choices.1,
+            cut: choices.2,
+            lengths: load.0,
+            prefix: load.1,
+            concurrency: load.2,
+            replicas: load.3,
+            traffic,
+            offload,
+            pools,
+        },
+    )
 }
 
 static NAMES: LazyLock<[Vec<String>; 3]> = LazyLock::new(|| {
@@ -147,9 +160,20 @@ impl Draw {
                     prefix: Some(((isl - 1) as f64 * self.prefix) as u64),
                     concurrency,
                     rate,
+                    percentile: rate.map(|_| self.percentile),
                     ..on(&model, system)
                 };
-                if let Ok(question) = ask(&scenario) {
+                // A model may guess for itself, where it has no module for it.
+                let draft = |draft: &str| Scenario {
+                    draft: Some(draft.to_owned()),
+                    draft_tokens: self.guesses,
+                    acceptance: Some(0.75),
+                    ..scenario.clone()
+                };
+                let sure = |scenario: Scenario| Scenario { risk: Some(self.risk), ..scenario };
+                let guessing = self.guesses.map(|_| [draft("mtp"), draft(&model)]).into_iter().flatten();
+                let all = guessing.chain([scenario.clone()]).flat_map(|one| [sure(one.clone()), one]);
+                if let Some(question) = all.map(|scenario| ask(&scenario)).find_map(Result::ok) {
                     return question;
                 }
             }

@@ -36,7 +36,7 @@ impl CheckFiles {
         let stem = |path: &PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
         let beside: BTreeSet<String> = paths.iter().filter_map(stem).collect();
         // A folder laid out as one's own catalogue is read as it.
-        let own = Catalog { home: Some(self.path.clone()) };
+        let own = Catalog::at(Some(self.path.clone()));
         let laid_out = ["hardware", "models", "objectives"].iter().any(|name| self.path.join(name).is_dir());
         let check = Check { catalog: if laid_out { &own } else { catalog }, beside };
         let results: Vec<Result<Understood, Error>> =

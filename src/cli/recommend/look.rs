@@ -1,7 +1,6 @@
 //! The looking itself: every system for a model, or every model on a machine, as many at a time as there are cores.
 
-use rayon::prelude::*;
-
+use crate::cli::progress::counted;
 use crate::graph::model::ModelGraph;
 use crate::report::recommend::models::{Held, Served, serves};
 use crate::report::recommend::{
@@ -34,8 +33,7 @@ pub(super) fn for_model(
         None => catalog.market(&sought.only)?,
     };
     sought.hardware = scenario.hardware.clone();
-    let seen: Vec<Seen> =
-        market.lots.par_iter().map(|lot| look(catalog, scenario, sought, (&model, &graph), lot)).collect();
+    let seen: Vec<Seen> = counted(&market.lots, |lot| look(catalog, scenario, sought, (&model, &graph), lot));
     let mut looked = Looked { systems: (seen.len() + market.refused.len()) as u64, ..Looked::default() };
     let (mut builds, mut misses) = (Vec::new(), Vec::new());
     for one in seen {
@@ -62,13 +60,10 @@ pub(super) fn for_hardware(
     let lot = lots.first().expect("one machine is one lot");
     sought.hardware = Some(lot.cluster.name.clone());
     let ids: Vec<String> = catalog.shelf(Kind::Models).into_keys().collect();
-    let seen: Vec<(Vec<Held>, Option<Miss>, Vec<Census>)> = ids
-        .par_iter()
-        .map(|id| match catalog.built(id) {
-            Ok((model, graph)) => held(catalog, scenario, sought, (&model, &graph), lot),
-            Err(fault) => (vec![], Some(fault_told(id, &fault)), vec![]),
-        })
-        .collect();
+    let seen = counted(&ids, |id| match catalog.built(id) {
+        Ok((model, graph)) => held(catalog, scenario, sought, (&model, &graph), lot),
+        Err(fault) => (vec![], Some(fault_told(id, &fault)), vec![]),
+    });
     let mut looked = Looked { systems: seen.len() as u64, ..Looked::default() };
     let (mut models, mut misses) = (Vec::new(), Vec::new());
     for (held, miss, censuses) in seen {

@@ -124,6 +124,7 @@ impl Whole {
             blocks: blocks.collect(),
             head: self.head(),
             mtp,
+            draft: None,
             towers: vec![],
             layer_prefix: self.names.of("model.layers"),
             layer_block,

@@ -56,6 +56,7 @@ impl Ledger {
             Op::Smax(a, b) => call("smax", *a, *b),
             Op::Pow(a, b) => (3, format!("{}^{}", go(*a, 3), go(*b, 3))),
             Op::Ceil(a) => (3, format!("⌈{}⌉", go(*a, 0))),
+            Op::Ln(a) => (3, format!("ln({})", go(*a, 0))),
             Op::Same(a) => return self.render_at(*a, spell, style, true, floor),
         };
         if precedence < floor { format!("({text})") } else { text }

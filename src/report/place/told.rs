@@ -1,8 +1,6 @@
 //! From a solved placement to what is told of it, under the same prices. Solves nothing.
 
-use super::{Answer, ApartReport, Certificate, Compared, Placed, Reason, StageReport};
-use crate::report::number::gib;
-use crate::search::placement::Refusal;
+use super::{Answer, ApartReport, Certificate, Compared, Placed, StageReport};
 use crate::search::placement::apart::Apart;
 use crate::search::placement::baseline::Rule;
 use crate::search::placement::chain::{Hosts, Stage};
@@ -24,9 +22,9 @@ fn shares(question: &Question, stages: &[Stage]) -> Vec<(String, usize)> {
 /// A solved placement with everything that is told of it.
 pub fn placed(question: &Question, solved: &Solved) -> Placed {
     let prices = Prices::new(question);
-    let token = prices.chain(Work::Token(solved.batches.1));
-    let prompt = prices.chain(Work::Prompt);
-    let request = prices.chain(Work::Request);
+    let token = solved.apart(prices.chain(Work::Token(solved.batches.1)));
+    let prompt = solved.apart(prices.chain(Work::Prompt));
+    let request = solved.apart(prices.chain(Work::Request));
     let sum = |priced: &Priced| {
         priced.chain.sum(&solved.stages).map_or(f64::NAN, |ticks| 1e3 * priced.seconds(ticks))
     };
@@ -37,6 +35,7 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
         let (offer, member) = (&question.offers[stage.member], &token.chain.members[stage.member]);
         let alone = member.ticks(layers, stage.from, stage.to, Hosts::Once).unwrap_or_default();
         let pages = member.pages(layers, stage.from, stage.to).0;
+        let over = token.chain.over(stage);
         let time = |times: &[f64]| times.get(at).map_or(f64::NAN, |seconds| 1e3 * seconds);
         StageReport {
             member: offer.name.clone(),
@@ -51,7 +50,9 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
             send_ms: (time(&decode) - 1e3 * token.seconds(alone)).max(0.0),
             memory_bytes: pages as f64 * PAGE,
             usable_bytes: member.usable as f64 * PAGE,
-            offloaded_bytes: pages.saturating_sub(member.usable) as f64 * PAGE,
+            offloaded_bytes: over as f64 * PAGE,
+            experts_out: token.chain.experts_out(stage).map(|first| (first, stage.to - 1)),
+            disk_bytes: over.saturating_sub(member.spill.map_or(0, |spill| spill.pages)) as f64 * PAGE,
         }
     };
     let used = |at: usize| solved.stages.iter().any(|stage| stage.member == at);
@@ -77,10 +78,14 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
 
 /// What proves a solved placement.
 pub fn certificate(solved: &Solved, aim: Aim) -> Certificate {
-    let programme = match aim {
-        Aim::Latency | Aim::Request => "exact dynamic programme over members and layers (least sum)",
-        Aim::Throughput => {
+    let programme = match (aim, solved.is_optimal()) {
+        (Aim::Latency | Aim::Request, true) => "exact dynamic programme over members and layers (least sum)",
+        (Aim::Throughput, true) => {
             "exact dynamic programme over members, bisected over stage times, for every number of stages"
+        }
+        (Aim::Latency | Aim::Request, false) => "the programme was stopped: order and links left out",
+        (Aim::Throughput, false) => {
+            "exact dynamic programmes as far as they went, and for the rest what members have room for"
         }
     };
     Certificate {
@@ -131,70 +136,8 @@ pub fn alone(question: &Question) -> Vec<(String, f64)> {
     question.offers.iter().enumerate().filter_map(one).collect()
 }
 
-/// What a refusal says to people.
-pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
-    let bytes = |pages: u64| pages as f64 * PAGE;
-    let smaller = || "fewer bits a weight: --weight-format".to_owned();
-    let shorter = || "a shorter context or fewer requests: --isl, --osl, --concurrency".to_owned();
-    let more = || "a device more, or one with more memory".to_owned();
-    let (code, text, short, fixes) = match refusal {
-        Refusal::LayerTooLarge { layer, member, short } => (
-            "layer_too_large",
-            format!(
-                "layer {layer} fits on no device: on {}, which has the most room, {} are missing",
-                question.offers[*member].name,
-                gib(bytes(*short))
-            ),
-            Some(bytes(*short)),
-            vec![smaller(), shorter(), more()],
-        ),
-        Refusal::Memory { needed, available } => (
-            "memory",
-            format!(
-                "layers, cache and ends take {}, all members have {} for them: {} are missing",
-                gib(bytes(*needed)),
-                gib(bytes(*available)),
-                gib(bytes(needed - available))
-            ),
-            Some(bytes(needed - available)),
-            vec![smaller(), shorter(), more()],
-        ),
-        Refusal::WholeLayers { held } => (
-            "whole_layers",
-            match held {
-                Some(held) => format!(
-                    "the memory of all members together would do, but in whole layers they hold {held} of {}",
-                    question.graph.layer_block.len()
-                ),
-                None => "the memory of all members together would do, but not in whole layers".to_owned(),
-            },
-            None,
-            vec![smaller(), shorter(), more()],
-        ),
-        Refusal::Disconnected { .. } => (
-            "disconnected",
-            "the members that could hold the model together are not joined by links".to_owned(),
-            None,
-            vec!["a link between them: --link and --topology, or `links` of the rig".to_owned()],
-        ),
-        Refusal::TooMany { kinds } => (
-            "too_many_members",
-            format!("{kinds} members that are all unlike are more than the programme has room for"),
-            None,
-            vec!["leave out the slowest members".to_owned()],
-        ),
-        Refusal::TooDeep { layers } => (
-            "too_many_layers",
-            format!("{layers} layers are more than the programme for throughput has room for"),
-            None,
-            vec!["--objective latency".to_owned()],
-        ),
-    };
-    Reason { code: code.into(), text, short_bytes: short, fixes }
-}
-
 /// The stages of `answer` as rows.
-pub static COLUMNS: [&str; 9] = [
+pub static COLUMNS: [&str; 10] = [
     "member",
     "devices",
     "first_layer",
@@ -204,6 +147,7 @@ pub static COLUMNS: [&str; 9] = [
     "send_ms",
     "memory_bytes",
     "offloaded_bytes",
+    "disk_bytes",
 ];
 
 /// One row a stage.
@@ -220,6 +164,7 @@ pub fn rows(answer: &Answer) -> Vec<Vec<String>> {
             stage.send_ms.to_string(),
             stage.memory_bytes.to_string(),
             stage.offloaded_bytes.to_string(),
+            stage.disk_bytes.to_string(),
         ]
     };
     stages.map(row).collect()

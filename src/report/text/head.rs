@@ -1,11 +1,12 @@
 //! The head of an answer: what to run, on what, what it yields, how far it is proved.
 
 use super::page::{BAD, BOLD, GOOD, WIDTH, bullet, styled, wrap};
-use crate::report::number::{count, told};
+use crate::report::number::{count, percent, told};
 use crate::report::result::{Answer, Asked, Feasibility, PoolReport, Reported};
 use crate::report::table::grouped;
 use crate::search::candidate::Duty;
 use crate::search::outcome::{Census, Status};
+use crate::spec::percentile::Risk;
 
 /// The pools of a deployment, those that prefill first.
 pub fn pools(best: &Reported) -> Vec<&PoolReport> {
@@ -37,13 +38,21 @@ pub fn asked(asked: &Asked) -> String {
     let cached = if *prefix > 0 { format!(" ({} cached)", grouped(*prefix)) } else { String::new() };
     let flow = match (asked.concurrency, asked.rate) {
         (Some(requests), _) => format!(", {} in flight", count(requests, "request")),
-        (None, Some(rate)) => format!(", {} requests/s", crate::report::number::plain(rate)),
+        (None, Some(rate)) => {
+            let part = asked.percentile.unwrap_or_default().name();
+            format!(", {} requests/s, latencies at {part}", crate::report::number::plain(rate))
+        }
         (None, None) => String::new(),
     };
+    let ahead = asked.speculation.as_ref().map_or_else(String::new, |found| {
+        let tokens = count(found.tokens, "token");
+        format!("; {} guesses {tokens} ahead, {} accepted", found.draft, percent(found.acceptance))
+    });
+    let risk = if asked.risk == Risk::P90 { " in 9 of 10 measurements" } else { "" };
     let limits = super::metrics::limits(asked);
     let limits = if limits.is_empty() { "no latency limit".to_string() } else { limits.join(", ") };
     format!(
-        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}, {} out{flow}; {limits}; objective {}",
+        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}, {} out{flow}{ahead}; {limits}{risk}; objective {}",
         count(*devices, "device"),
         grouped(*isl),
         grouped(*osl),

@@ -28,6 +28,7 @@ pub fn metrics(best: &Reported, asked: &Asked) -> String {
     let each = best.plan.decode.concurrency_per_replica;
     let between = |pick: fn(&Intervals) -> Quantiles, spell: fn(f64) -> String| {
         let found = best.intervals.as_ref().map(pick);
+        let found = found.filter(|q| q.p10 < q.p90);
         found.map(|q| format!("; 4 in 5: {} to {}", spell(q.p10), spell(q.p90))).unwrap_or_default()
     };
     let unknown = || ("unknown".to_string(), String::new());

@@ -1,8 +1,8 @@
 //! A placement as text: where the layers are, how fast that is, and what proves it.
 
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled, wrap};
-use crate::report::number::{digits, gib_number, percent, time};
-use crate::report::place::{Answer, ApartReport, Placed, StageReport, Verdict};
+use crate::report::number::{digits, gib, gib_number, percent, time};
+use crate::report::place::{Answer, ApartReport, Lack, Placed, StageReport, Tried, Verdict};
 use crate::report::table::{grouped, table};
 
 /// The whole answer.
@@ -43,7 +43,11 @@ fn asked(answer: &Answer) -> String {
 fn head(answer: &Answer) -> String {
     let asked = wrap(&asked(answer), WIDTH, 0, 2);
     let Some(placed) = &answer.placement else {
-        return format!("{}\n{asked}", styled(BAD, "INFEASIBLE: no placement holds this"));
+        let none = match answer.status {
+            Verdict::Unknown => "STOPPED: no placement was found so far",
+            _ => "INFEASIBLE: no placement holds this",
+        };
+        return format!("{}\n{asked}", styled(BAD, none));
     };
     let split = answer.apart.as_ref().filter(|apart| apart.gain > 1.0005);
     let what = match answer.question.objective.as_str() {
@@ -61,6 +65,8 @@ fn head(answer: &Answer) -> String {
     };
     let proof = match answer.status {
         Verdict::Optimal if split.is_none_or(proved) => "proved best",
+        Verdict::TimeLimit => "best found in the time",
+        Verdict::Interrupted => "best found so far",
         _ => "best found, not proved",
     };
     format!("{}\n{asked}", styled(GOOD, &format!("{what}, {proof}")))
@@ -68,6 +74,7 @@ fn head(answer: &Answer) -> String {
 
 fn stages(placed: &Placed) -> String {
     let spilled = placed.stages.iter().any(|stage| stage.offloaded_bytes > 0.0);
+    let stored = placed.stages.iter().any(|stage| stage.disk_bytes > 0.0);
     let row = |stage: &StageReport| {
         let ends = match (stage.embedding, stage.head) {
             (true, true) => " + embedding, head",
@@ -90,7 +97,10 @@ fn stages(placed: &Placed) -> String {
             format!("{} of {}", gib_number(stage.memory_bytes), gib_number(stage.usable_bytes)),
         ];
         if spilled {
-            row.push(gib_number(stage.offloaded_bytes));
+            row.push(gib_number(stage.offloaded_bytes - stage.disk_bytes));
+        }
+        if stored {
+            row.push(gib_number(stage.disk_bytes));
         }
         row
     };
@@ -98,9 +108,20 @@ fn stages(placed: &Placed) -> String {
     if spilled {
         header.push("in host memory");
     }
+    if stored {
+        header.push("on disk");
+    }
     let rows: Vec<Vec<String>> = placed.stages.iter().map(row).collect();
     let mut text = heading("Where the layers are", "");
     text.push_str(&indent(&table(&header, &rows), 2));
+    let experts = placed.stages.iter().filter_map(|stage| {
+        let (first, last) = stage.experts_out?;
+        Some(format!("{first}-{last} of {}", stage.member))
+    });
+    let experts: Vec<String> = experts.collect();
+    if !experts.is_empty() {
+        text.push_str(&paragraph(&format!("experts outside device memory: layers {}", experts.join(", "))));
+    }
     if !placed.unused.is_empty() {
         text.push_str(&paragraph(&format!("left out: {}", placed.unused.join(", "))));
     }
@@ -229,8 +250,45 @@ fn infeasible(answer: &Answer) -> String {
     let Some(reason) = &answer.infeasible else { return String::new() };
     let mut text = heading("Why", "");
     text.push_str(&paragraph(&reason.text));
-    text.push_str(&heading("What would help", ""));
-    reason.fixes.iter().for_each(|fix| text.push_str(&bullet(fix)));
+    if !reason.conflict.is_empty() {
+        text.push_str(&paragraph("these conflict, and without any one of them the others do not:"));
+        reason.conflict.iter().for_each(|limit| text.push_str(&bullet(limit)));
+    }
+    if !reason.innocent.is_empty() {
+        text.push_str(&paragraph(&format!(
+            "not at fault, as nothing fits without: {}",
+            reason.innocent.join(", ")
+        )));
+    }
+    if reason.several {
+        text.push_str(&paragraph("other limits conflict as well: lifting one of these may not be enough"));
+    }
+    if !reason.nearest.is_empty() {
+        text.push_str(&heading("What comes nearest", ""));
+        for lack in &reason.nearest {
+            let Lack { member, first_layer, last_layer, short_bytes } = lack;
+            let lacks =
+                if *short_bytes > 0.0 { format!("lacks {}", gib(*short_bytes)) } else { "fits".into() };
+            text.push_str(&bullet(&format!("{member}, layers {first_layer}-{last_layer}: {lacks}")));
+        }
+    }
+    let (helps, useless): (Vec<&Tried>, Vec<&Tried>) =
+        reason.tried.iter().partition(|tried| tried.needed.is_some());
+    let title = if helps.is_empty() { "What might help" } else { "What would help, each tried by itself" };
+    text.push_str(&heading(title, ""));
+    for Tried { change, stated, needed } in helps.iter().copied() {
+        text.push_str(&bullet(&format!(
+            "{change}: {} ({stated} now)",
+            needed.as_deref().unwrap_or_default()
+        )));
+    }
+    if helps.is_empty() {
+        reason.fixes.iter().for_each(|fix| text.push_str(&bullet(fix)));
+    }
+    if !useless.is_empty() {
+        let useless: Vec<&str> = useless.iter().map(|tried| tried.change.as_str()).collect();
+        text.push_str(&paragraph(&format!("not enough by itself: {}", useless.join(", "))));
+    }
     text
 }
 

@@ -92,6 +92,7 @@ fn named(answer: &Recommendation) -> String {
     if let Some(build) = &answer.value
         && !same(build, &answer.minimum)
         && !same(build, &answer.cheapest)
+        && !answer.tiers.iter().any(|tier| same(build, &Some(tier.clone())))
     {
         text.push_str(&told("Best value", build, answer.minimum.as_ref()));
     }

@@ -3,15 +3,16 @@
 //!
 //! Knows like instances alone: a system runs as many of one shape as it has room for.
 
-use rayon::prelude::*;
+use std::sync::Arc;
 
-use crate::plan::enumerate::enumerate;
-use crate::plan::parallel::ParallelPlan;
 use crate::search::aggregated::room;
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
+use crate::search::layouts::each;
+use crate::search::outcome::Census;
 use crate::search::point::{Point, place};
 use crate::search::question::Question;
-use crate::search::shape::{Laid, cuts, largest, shape};
+use crate::search::shape::{Laid, filled_up, shape};
+use crate::serving::instance::Instance;
 use crate::serving::terms::{Lengths, Offload};
 use crate::spec::objective::Metric;
 
@@ -39,31 +40,24 @@ pub struct ShapeRates {
 /// beats at every length.
 pub fn rates(question: &Question, lengths: &[Lengths]) -> Vec<ShapeRates> {
     let asked: Vec<Question> = lengths.iter().map(|lengths| question.with_lengths(*lengths)).collect();
-    let mut wanted: Vec<(usize, ParallelPlan, Vec<u32>)> = Vec::new();
-    for (index, formats) in question.formats.iter().enumerate() {
-        let legal = enumerate(&question.graph, &question.legal_limits(formats)).legal;
-        for plan in legal {
-            wanted.extend(cuts(question, plan).into_iter().map(|stages| (index, plan, stages)));
-        }
-    }
-    let mut found: Vec<ShapeRates> = wanted
-        .into_par_iter()
-        .filter_map(|(formats, plan, stages)| {
-            let carried: Vec<Option<Carried>> =
-                asked.iter().map(|question| carries(question, formats, plan, &stages)).collect();
-            carried.iter().any(Option::is_some).then(|| {
-                let replicas = room(question, plan.devices());
-                let pool = PoolPlan { duty: Duty::Both, plan, stages, replicas, concurrency: plan.dp };
-                let candidate = Candidate { formats, pools: vec![pool], offload: Offload::Nothing };
-                ShapeRates { candidate, carried }
-            })
+    let asked = &asked;
+    let found = each(question, &mut Census::default(), |formats, instance| {
+        let instance = Arc::new(instance);
+        let carried: Vec<Option<Carried>> =
+            asked.iter().map(|question| carries(question, formats, &instance)).collect();
+        carried.iter().any(Option::is_some).then(|| {
+            let (plan, stages) = (instance.plan, instance.stages.clone());
+            let replicas = room(question, plan.devices());
+            let pool = PoolPlan { duty: Duty::Both, plan, stages, replicas, concurrency: plan.dp };
+            let candidate = Candidate { formats, pools: vec![pool], offload: Offload::Nothing };
+            ShapeRates { candidate, carried }
         })
-        .collect();
+    });
     let rate = |carried: &Option<Carried>| carried.map_or(0.0, |carried| carried.requests_per_s);
     let beats =
         |a: &ShapeRates, b: &ShapeRates| a.carried.iter().zip(&b.carried).all(|(a, b)| rate(a) >= rate(b));
     let mut kept: Vec<ShapeRates> = Vec::new();
-    for shape in found.drain(..) {
+    for shape in found.into_iter().flatten() {
         if !kept.iter().any(|known| beats(known, &shape)) {
             kept.retain(|known| !beats(&shape, known));
             kept.push(shape);
@@ -74,16 +68,17 @@ pub fn rates(question: &Question, lengths: &[Lengths]) -> Vec<ShapeRates> {
 
 /// What one shape carries of the question's lengths: the largest load that memory and limits allow, or the one
 /// below it that fills the micro-batches of a pipeline alike.
-fn carries(question: &Question, formats: usize, plan: ParallelPlan, stages: &[u32]) -> Option<Carried> {
+fn carries(question: &Question, formats: usize, instance: &Arc<Instance>) -> Option<Carried> {
     question.context_fits().ok()?;
-    let shape = shape(question, formats, plan, stages.to_vec(), Offload::Nothing).ok()?;
-    let laid = Laid::new(question, &shape);
-    let replicas = room(question, plan.devices());
+    let shape = shape(question, formats, instance, Offload::Nothing).ok()?;
+    let laid = Laid::of(question, &shape, instance.clone());
+    let replicas = room(question, shape.plan.devices());
     let at = |requests: u64| laid.at(replicas, laid.concurrency(requests));
-    let most = largest(shape.fits, |requests| question.missed(&at(requests)).is_none());
-    let even = most - most % plan.pp;
+    let most = filled_up(shape.fits, |requests| question.filled(&at(requests)));
+    let even = most - most % shape.plan.pp;
     let osl = question.stated.lengths.osl as f64;
-    [most, even]
+    let loads = if even == most { vec![most] } else { vec![most, even] };
+    loads
         .into_iter()
         .filter(|requests| *requests > 0)
         .map(|requests| {

@@ -43,6 +43,17 @@ pub struct Member {
     pub usable: u64,
     /// Where what does not fit may lie.
     pub spill: Option<Spill>,
+    /// Where what does not fit there either may lie.
+    pub disk: Option<Spill>,
+}
+
+/// Memory of a host that several members may take of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Those members, and how many devices each is: every one of them takes its own pages.
+    pub members: Vec<(usize, u64)>,
+    /// Pages there are for all of them.
+    pub pages: u64,
 }
 
 /// Whether a step is prepared once for all segments, or the segments' times are told one by one.
@@ -63,6 +74,8 @@ pub struct Chain {
     pub members: Vec<Member>,
     /// Ticks from one member to another; `None` where no path leads.
     pub links: Vec<Vec<Option<u64>>>,
+    /// Hosts whose memory members share; without one, each has its own.
+    pub hosts: Vec<Host>,
 }
 
 /// A segment in its place.
@@ -113,10 +126,20 @@ impl Member {
         if over == 0 {
             return Some(0);
         }
-        let spill = self.spill.filter(|spill| over <= spill.pages && over <= all - self.base)?;
-        // Experts first: of them a step reads only those that are chosen.
+        let room = |spill: Option<Spill>| spill.map_or(0, |spill| spill.pages);
+        if over > room(self.spill) + room(self.disk) || over > all - self.base {
+            return None;
+        }
+        // Experts first, and those to the disk: of them a step reads only those that are chosen.
         let cheap = over.min(experts);
-        Some(cheap * spill.ticks_per_expert_page + (over - cheap) * spill.ticks_per_page)
+        let deep = over.saturating_sub(room(self.spill));
+        let deep_cheap = deep.min(cheap);
+        let read = |spill: Option<Spill>, cheap: u64, rest: u64| {
+            spill.map_or(0, |spill| cheap * spill.ticks_per_expert_page + rest * spill.ticks_per_page)
+        };
+        let (near_cheap, near) = (cheap - deep_cheap, over - deep);
+        let host = read(self.spill, near_cheap, near - near_cheap);
+        Some(host + read(self.disk, deep_cheap, deep - deep_cheap))
     }
 
     /// Ticks of the segment without its way onward; `None` where it does not fit.
@@ -149,7 +172,47 @@ impl Chain {
             };
             Ok(ticks + onward)
         };
+        for host in &self.hosts {
+            let taken = |stage: &Stage| {
+                let (member, devices) = host.members.iter().find(|(member, _)| *member == stage.member)?;
+                let room = self.members[*member].spill.map_or(0, |spill| spill.pages);
+                Some((devices * self.over(stage).min(room), *member))
+            };
+            let each: Vec<(u64, usize)> = stages.iter().filter_map(taken).collect();
+            let all: u64 = each.iter().map(|(pages, _)| pages).sum();
+            if let Some((_, member)) = each.into_iter().max().filter(|_| all > host.pages) {
+                return Err(Short { member, pages: all - host.pages });
+            }
+        }
         stages.iter().enumerate().map(one).collect()
+    }
+
+    /// Pages of a stage that its member has no room for.
+    pub fn over(&self, stage: &Stage) -> u64 {
+        let member = &self.members[stage.member];
+        member.pages(self.layers, stage.from, stage.to).0.saturating_sub(member.usable)
+    }
+
+    /// The first of the layers of a stage, counted back from its last, whose experts lie outside its member's memory,
+    /// wholly or in part, so that the rest has room; nothing where all have.
+    pub fn experts_out(&self, stage: &Stage) -> Option<usize> {
+        let (over, experts) = (self.over(stage), &self.members[stage.member].experts);
+        let mut out = 0;
+        let whole = |layer: &usize| {
+            out += experts[*layer];
+            out >= over
+        };
+        let begin = (stage.from..stage.to).rev().find(whole).unwrap_or(stage.from);
+        (over > 0 && experts[begin..stage.to].iter().any(|pages| *pages > 0)).then_some(begin)
+    }
+
+    /// The same members, each with at most so many pages of host memory for itself.
+    pub fn apart(&self, parts: &[u64]) -> Chain {
+        let mut apart = Chain { hosts: vec![], ..self.clone() };
+        for (member, part) in apart.members.iter_mut().zip(parts) {
+            member.spill.iter_mut().for_each(|spill| spill.pages = spill.pages.min(*part));
+        }
+        apart
     }
 
     /// Ticks of one token's way through all stages.

@@ -17,6 +17,8 @@ pub struct Groups {
     rows: Vec<u32>,
     /// The kind of each row: division for every state would take longer than the programmes.
     kind_of: Vec<u8>,
+    /// For each state, how many of each kind it counts: the same.
+    counts: Vec<u8>,
 }
 
 impl Groups {
@@ -43,10 +45,14 @@ impl Groups {
         for kind in &members {
             strides.push(states);
             states = states.checked_mul(kind.len() + 1).filter(|states| *states <= most)?;
+            u8::try_from(kind.len()).ok()?;
         }
-        let mut groups = Groups { members, strides, states, rows: vec![], kind_of: vec![] };
+        let mut groups = Groups { members, strides, states, rows: vec![], kind_of: vec![], counts: vec![] };
         for state in 0..states {
             groups.rows.push(groups.kind_of.len() as u32);
+            let count = |kind: usize| state / groups.strides[kind] % (groups.members[kind].len() + 1);
+            let counts: Vec<u8> = groups.kinds().map(|kind| count(kind) as u8).collect();
+            groups.counts.extend(counts);
             let present = groups.kinds().filter(|&kind| groups.count(state, kind) > 0);
             let present: Vec<u8> = present.map(|kind| kind as u8).collect();
             groups.kind_of.extend(present);
@@ -66,7 +72,7 @@ impl Groups {
     /// Members of `kind` that `state` counts.
     #[inline(always)]
     pub fn count(&self, state: usize, kind: usize) -> usize {
-        state / self.strides[kind] % (self.members[kind].len() + 1)
+        usize::from(self.counts[state * self.members.len() + kind])
     }
 
     /// Members of all kinds that `state` counts.

@@ -4,14 +4,17 @@
 //! bits. (One number, the front-most, would not do: layers are unlike, and nobody may hold none.) Knows nothing of
 //! what a tick is.
 
-use super::bound;
+mod fits;
+mod floor;
+
 use super::chain::{Chain, Hosts, Stage};
 use super::groups::Groups;
+use fits::{Begins, Fits, span};
 
-/// Layers at which a placement so far can begin, a bit each.
-type Begins = u128;
+/// Where the bound to be beaten is no further above the floor than one part in so many, it is looked at first.
+const NEAR: u64 = 16;
 
-/// Layers that such a set has bits for.
+/// Layers that a set of them has bits for.
 pub const MOST_LAYERS: usize = Begins::BITS as usize - 1;
 
 /// Segment times of every kind and the links between kinds.
@@ -26,50 +29,30 @@ pub struct Peak<'a> {
     pub looked: u64,
 }
 
-/// Segments of a kind under one bound on its time, by where they end.
-#[derive(Clone)]
-struct Fits {
-    /// Ends of segments that begin with the first layer.
-    front: Begins,
-    /// Ends of those that begin later.
-    inner: Begins,
-    /// The first layer that those can begin with; with any after it they can too.
-    begin: Vec<u8>,
-}
-
-impl Fits {
-    fn nothing(layers: usize) -> Fits {
-        Fits { front: 0, inner: 0, begin: vec![0; layers + 1] }
-    }
-
-    /// Where segments that end at any of `ends` can begin, the first layer apart.
-    #[inline(always)]
-    fn before(&self, ends: Begins) -> Begins {
-        let mut ends = ends & self.inner;
-        let mut begins = 0;
-        // Neighbouring ends leave no gap between where they begin.
-        while ends != 0 {
-            let low = ends.trailing_zeros();
-            let run = (ends >> low).trailing_ones();
-            begins |= span(u32::from(self.begin[low as usize]), low + run - 1);
-            ends &= !span(low, low + run);
-        }
-        begins
-    }
-}
-
-/// Bits from `low` up to but not including `high`.
-#[inline(always)]
-fn span(low: u32, high: u32) -> Begins {
-    let below = |bit: u32| if bit >= Begins::BITS { Begins::MAX } else { (1 << bit) - 1 };
-    below(high) & !below(low)
-}
-
 /// What fits under one bound: with another kind behind, and with nothing.
 struct Reach {
     onward: Vec<Vec<Fits>>,
     last: Vec<Fits>,
 }
+
+/// What became of a search for the least slowest stage of so many stages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Least {
+    /// The best that was found, with its ticks.
+    pub found: Option<(u64, Vec<Stage>)>,
+    /// None is below.
+    pub bound: u64,
+}
+
+/// What a look under one bound came to.
+enum Look {
+    Found(Vec<Stage>),
+    Nothing,
+    Stopped,
+}
+
+/// States between two looks at whether to stop.
+const STRETCH: usize = 4096;
 
 impl<'a> Peak<'a> {
     /// Prices every segment.
@@ -86,49 +69,59 @@ impl<'a> Peak<'a> {
         Peak { chain, groups, times, links, sizes, looked: 0 }
     }
 
-    /// The least slowest stage of exactly `stages` stages, if it is below `below`.
-    pub fn least(&mut self, stages: usize, below: u64) -> Option<(u64, Vec<Stage>)> {
+    /// The least slowest stage of exactly `stages` stages, if it is below `below`; what is known of it when `stop`
+    /// says so.
+    pub fn least(&mut self, stages: usize, below: u64, stop: &dyn Fn() -> bool) -> Least {
         if stages == 0 || stages > self.chain.layers || stages > self.chain.members.len() {
-            return None;
+            return Least { found: None, bound: u64::MAX };
         }
-        // From a bound upward: what is out of reach is soon told, what is far within it is not.
-        let mut low = bound::slowest(self.chain, Some(stages));
-        let last = below.checked_sub(1)?.min(self.longest());
-        let (mut tried, mut stride) = (low, low / 64 + 1);
+        let longest = self.longest();
+        let last = below.saturating_sub(1).min(longest);
+        let mut low = self.floor(stages);
+        let nothing = if last == longest { u64::MAX } else { below };
         if low > last {
-            return None;
+            return Least { found: None, bound: low.max(nothing) };
         }
+        // From the floor upward: what is out of reach is soon told. Where the end is near, it alone tells most.
+        let near = last - low <= low / NEAR;
+        let (mut tried, mut stride) = (if near { last } else { low }, low / 64 + 1);
         let mut best = loop {
-            match self.within(tried, Some(stages)) {
-                Some(found) => break found,
-                None if tried == last => return None,
-                None => {
+            match self.within(tried, Some(stages), stop) {
+                Look::Found(found) => break found,
+                Look::Stopped => return Least { found: None, bound: low },
+                Look::Nothing if tried == last => return Least { found: None, bound: nothing },
+                Look::Nothing => {
                     low = tried + 1;
                     tried = tried.saturating_add(stride).min(last);
                     stride = stride.saturating_mul(2);
                 }
             }
         };
-        let mut most = self.chain.slowest(&best).ok()?;
+        let slowest = |stages: &[Stage]| self.chain.slowest(stages).expect("what was found holds");
+        let mut most = slowest(&best);
         let values = self.values(low, most);
-        let (mut low, mut high) = (0, values.partition_point(|value| *value < most));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.within(values[middle], Some(stages)) {
-                Some(found) => {
-                    most = self.chain.slowest(&found).ok()?;
-                    high = values.partition_point(|value| *value < most).min(middle);
+        let (mut first, mut end) = (0, values.partition_point(|value| *value < most));
+        while first < end {
+            let middle = first + (end - first) / 2;
+            match self.within(values[middle], Some(stages), stop) {
+                Look::Found(found) => {
+                    most = self.chain.slowest(&found).expect("what was found holds");
+                    end = values.partition_point(|value| *value < most).min(middle);
                     best = found;
                 }
-                None => low = middle + 1,
+                Look::Nothing => first = middle + 1,
+                Look::Stopped => return Least { found: Some((most, best)), bound: values[first] },
             }
         }
-        Some((most, best))
+        Least { found: Some((most, best)), bound: most }
     }
 
     /// Whether anything fits at all, and how.
     pub fn any(&mut self) -> Option<Vec<Stage>> {
-        self.within(u64::MAX - 1, None)
+        match self.within(u64::MAX - 1, None, &|| false) {
+            Look::Found(stages) => Some(stages),
+            Look::Nothing | Look::Stopped => None,
+        }
     }
 
     /// Layers that all members together can hold at most, from the last one on.
@@ -169,25 +162,10 @@ impl<'a> Peak<'a> {
         values
     }
 
-    /// Segments of `kind` of at most `most` ticks.
-    fn fits(&self, kind: usize, most: u64) -> Fits {
-        let mut fits = Fits::nothing(self.chain.layers);
-        for (to, column) in self.times[kind].iter().enumerate().skip(1) {
-            fits.front |= Begins::from(column[0] <= most) << to;
-            let inner = &column[1..];
-            let skip = inner.partition_point(|time| *time > most);
-            if skip < inner.len() {
-                fits.inner |= 1 << to;
-                fits.begin[to] = skip as u8 + 1;
-            }
-        }
-        fits
-    }
-
     fn reach(&self, bound: u64) -> Reach {
         let onward = |kind: usize, next: usize| {
             let most = self.links[kind][next].and_then(|link| bound.checked_sub(link));
-            most.map_or_else(|| Fits::nothing(self.chain.layers), |most| self.fits(kind, most))
+            most.map_or_else(|| Fits::nothing(self.chain.layers), |most| Fits::new(&self.times[kind], most))
         };
         Reach {
             onward: self
@@ -195,7 +173,7 @@ impl<'a> Peak<'a> {
                 .kinds()
                 .map(|a| self.groups.kinds().map(|b| onward(a, b)).collect())
                 .collect(),
-            last: self.groups.kinds().map(|kind| self.fits(kind, bound)).collect(),
+            last: self.groups.kinds().map(|kind| Fits::new(&self.times[kind], bound)).collect(),
         }
     }
 
@@ -220,27 +198,35 @@ impl<'a> Peak<'a> {
     }
 
     /// A placement with no stage above `bound`, on exactly `stages` members if that is stated.
-    fn within(&mut self, bound: u64, stages: Option<usize>) -> Option<Vec<Stage>> {
+    fn within(&mut self, bound: u64, stages: Option<usize>, stop: &dyn Fn() -> bool) -> Look {
         let reach = self.reach(bound);
         let groups = self.groups;
-        let room = |kind| bound::room(self.chain, groups.face(kind), bound);
-        let room: Vec<usize> = groups.kinds().map(room).collect();
-        let largest = room.iter().copied().max().unwrap_or_default();
-        let left = groups.left(&room);
-        // What comes before must fit on whoever is left.
+        let room = self.fronts(bound);
+        let mut roomy: Vec<usize> = groups.kinds().collect();
+        roomy.sort_unstable_by_key(|&kind| std::cmp::Reverse(room[kind]));
+        // What comes before must fit on those of the members left that hold most.
         let most = |state: usize, placed: usize| {
-            let more = stages.map_or(usize::MAX, |stages| (stages - placed) * largest);
-            left[state].min(more).min(MOST_LAYERS) as u32
+            let (mut more, mut layers) = (stages.map_or(usize::MAX, |stages| stages - placed), 0);
+            for &kind in &roomy {
+                let left = groups.members[kind].len() - groups.count(state, kind);
+                layers += left.min(more) * room[kind];
+                more -= left.min(more);
+            }
+            layers.min(MOST_LAYERS) as u32
         };
         let mut begins = vec![0; groups.rows()];
         // Most states hold nothing that could be completed: they are passed by as a whole.
         let mut alive = vec![false; groups.states];
         alive[0] = true;
         for state in 1..groups.states {
+            if state.is_multiple_of(STRETCH) && stop() {
+                return Look::Stopped;
+            }
             let placed = usize::from(self.sizes[state]);
             if stages.is_some_and(|stages| placed > stages) {
                 continue;
             }
+            let mut before = None;
             for (kind, row) in groups.present(state) {
                 if !alive[groups.without(state, kind)] {
                     continue;
@@ -248,16 +234,16 @@ impl<'a> Peak<'a> {
                 self.looked += 1;
                 let complete = stages.is_none_or(|stages| placed == stages);
                 if complete && self.whole(&reach, state, kind, &begins) {
-                    return Some(self.trace(state, kind, &begins, &reach));
+                    return Look::Found(self.trace(state, kind, &begins, &reach));
                 }
                 if stages != Some(placed) {
-                    let most = most(state, placed);
+                    let most = *before.get_or_insert_with(|| most(state, placed));
                     begins[row] = self.begins(&reach, state, kind, &begins) & span(0, most + 1);
                     alive[state] |= begins[row] != 0;
                 }
             }
         }
-        None
+        Look::Nothing
     }
 
     fn trace(&self, state: usize, kind: usize, begins: &[Begins], reach: &Reach) -> Vec<Stage> {

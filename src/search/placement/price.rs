@@ -2,7 +2,9 @@
 //!
 //! Knows no order and no cut: those are for the programmes.
 
-use super::chain::{Chain, Member, Part, Spill};
+use std::collections::BTreeMap;
+
+use super::chain::{Chain, Host, Member, Part, Spill};
 use super::path::paths;
 use crate::cost::batch::Batch;
 use crate::cost::machine::{Link, Machine};
@@ -42,8 +44,28 @@ pub struct Offer {
     pub plan: ParallelPlan,
     /// Rate of each device's link to host memory.
     pub host_link: Option<Datum>,
-    /// Bytes of host memory for each of its devices.
-    pub host_memory: Option<f64>,
+    /// The host that it sits in, where that host's memory may be used: those of one number share it.
+    pub host: Option<HostRoom>,
+    /// Storage below that memory, where it may be used.
+    pub disk: Option<Disk>,
+}
+
+/// A host's memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostRoom {
+    /// Which host it is.
+    pub number: usize,
+    /// Bytes for all that sit in it.
+    pub bytes: f64,
+}
+
+/// A device's part of a host's storage.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    /// At which it is read.
+    pub rate: Datum,
+    /// Bytes.
+    pub bytes: f64,
 }
 
 /// One direction of a link between neighbours; a hub is a neighbour that holds nothing.
@@ -136,8 +158,14 @@ impl Stand {
     fn new(question: &Question, offer: &Offer) -> Stand {
         let shapes = &offer.machine.shapes;
         let layers = question.graph.layer_block.len() as u32;
-        let stated =
-            Stated { lengths: question.lengths, draw: None, bill: None, host_link: offer.host_link.clone() };
+        let stated = Stated {
+            lengths: question.lengths,
+            draw: None,
+            bill: None,
+            host_link: offer.host_link.clone(),
+            acceptance: None,
+            tail: None,
+        };
         Stand {
             instance: Instance::new(&question.graph, offer.plan, vec![layers], shapes),
             machine: offer.machine.read(&Plain),
@@ -187,13 +215,13 @@ impl Stand {
         (held.total.value(), held.usable.value())
     }
 
-    /// Seconds to read a page from host memory, where there is a link to it.
-    fn page(&self, kind: StageKind) -> Option<f64> {
-        self.terms.host_link?;
+    /// Seconds to read a page at `rate`.
+    fn page(&self, kind: StageKind, rate: Qty<f64>) -> f64 {
+        let terms = Terms { host_link: Some(rate), ..self.terms };
         let none = self.step(Phase::Decode, kind, 1);
         let one = Some(Qty::literal(PAGE * BYTE));
-        let read = offloaded(&Plain, &self.instance, none, &self.terms, one);
-        Some(read.total.value() - none.total.value())
+        let read = offloaded(&Plain, &self.instance, none, &terms, one);
+        read.total.value() - none.total.value()
     }
 
     /// Bytes of the experts of a layer of `block`.
@@ -228,7 +256,7 @@ impl<'a> Prices<'a> {
         links.truncate(members.len());
         links.iter_mut().for_each(|row| row.truncate(members.len()));
         let layers = self.question.graph.layer_block.len();
-        Priced { chain: Chain { layers, members, links }, tick }
+        Priced { chain: Chain { layers, members, links, hosts: self.hosts() }, tick }
     }
 
     fn member(&self, at: usize, work: Work, ticks: &dyn Fn(f64) -> u64) -> Member {
@@ -257,6 +285,7 @@ impl<'a> Prices<'a> {
         let both = part(StageKind { first: true, last: true, ..none.clone() });
         let beside = both.pages.saturating_sub(first.pages).min(last.pages);
         let of = |layer: &usize| blocks[*layer];
+        let (spill, disk) = self.spills(at, (prompts, steps, sequences), ticks);
         Member {
             layers: graph.layer_block.iter().map(of).collect(),
             experts: graph.layer_block.iter().map(|&block| experts[block].min(blocks[block].pages)).collect(),
@@ -266,27 +295,48 @@ impl<'a> Prices<'a> {
             host: ticks(host),
             base: pages(base),
             usable: (usable / PAGE).floor() as u64,
-            spill: self.spill(at, (prompts, steps, sequences), ticks),
+            spill,
+            disk,
         }
     }
 
-    /// Host memory of a member, where there is any and a link to it.
-    fn spill(
+    /// Host memory of a member, where there is any and a link to it, and storage below it.
+    fn spills(
         &self,
         at: usize,
         (prompts, steps, sequences): (f64, f64, u64),
         ticks: &dyn Fn(f64) -> u64,
-    ) -> Option<Spill> {
-        let stand = &self.stands[at];
-        let room = self.question.offers[at].host_memory?;
-        let page = stand.page(empty(&self.question.graph))?;
+    ) -> (Option<Spill>, Option<Spill>) {
+        let (stand, offer) = (&self.stands[at], &self.question.offers[at]);
         let load = stand.load(Phase::Decode, sequences);
         let some = touched(&Plain, &stand.instance, &load).value();
-        Some(Spill {
-            pages: (room / PAGE) as u64,
-            ticks_per_page: ticks(page * (prompts + steps)),
-            ticks_per_expert_page: ticks(page * (prompts + steps * some)),
-        })
+        let spill = |rate: Qty<f64>, bytes: f64| {
+            let page = stand.page(empty(&self.question.graph), rate);
+            Spill {
+                pages: (bytes / PAGE) as u64,
+                ticks_per_page: ticks(page * (prompts + steps)),
+                ticks_per_expert_page: ticks(page * (prompts + steps * some)),
+            }
+        };
+        let Some(link) = stand.terms.host_link else { return (None, None) };
+        let host = offer.host.map(|host| spill(link, host.bytes / offer.devices as f64));
+        // What is read from storage crosses the device's link as well: the slower of both.
+        let disk = offer.disk.as_ref().map(|disk| {
+            let rate = if disk.rate.value < link.value() { Qty(disk.rate.value) } else { link };
+            spill(rate, disk.bytes)
+        });
+        (host, disk)
+    }
+
+    /// Hosts in which several members sit.
+    fn hosts(&self) -> Vec<Host> {
+        let mut hosts: BTreeMap<usize, Host> = BTreeMap::new();
+        for (at, offer) in self.question.offers.iter().enumerate() {
+            let Some(room) = offer.host else { continue };
+            let empty = || Host { members: vec![], pages: (room.bytes / PAGE) as u64 };
+            hosts.entry(room.number).or_insert_with(empty).members.push((at, offer.devices));
+        }
+        hosts.into_values().filter(|host| host.members.len() > 1).collect()
     }
 
     /// Seconds of each hop for what goes from one stage to the next.

@@ -4,10 +4,12 @@
 
 use super::baseline::{self, Rule};
 use super::chain::{Hosts, Stage};
+use super::cycle::cycle;
+use super::hosts::{Look, Shared, share};
 use super::price::{Priced, Prices, Question, Work};
-use super::sum::Sum;
-use super::{Placement, Refusal, groups, least_slowest, least_sum, refusal};
-use crate::search::placement::peak::{MOST_LAYERS, Peak};
+use super::reasons::holds;
+use super::{Placement, Refusal, least_sum_watched};
+use crate::search::run::Control;
 
 /// What is sought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct Solved {
     pub states: u64,
     /// Unlike kinds of members.
     pub kinds: usize,
+    /// Pages of host memory that each member may take, where members share a host.
+    pub parts: Option<Vec<u64>>,
     /// What splits by memory alone would take.
     pub others: Vec<(Rule, Option<(f64, Vec<Stage>)>)>,
 }
@@ -51,18 +55,19 @@ impl Solved {
 }
 
 /// Rules that an optimum is compared with.
-const RULES: [Rule; 3] = [Rule::Fewest, Rule::All, Rule::BackToFront];
+pub(super) const RULES: [Rule; 3] = [Rule::Fewest, Rule::All, Rule::BackToFront];
 
-/// The best placement over all `questions`, which differ in how members are put together.
+/// The best placement over all `questions`, which differ in how members are put together, as far as `control` lets
+/// it be sought.
 ///
 /// # Errors
 /// None has any; why the first has none.
-pub fn solve(questions: &[Question], aim: Aim) -> Result<Solved, Refusal> {
+pub fn solve(questions: &[Question], aim: Aim, control: &Control) -> Result<Solved, Refusal> {
     let mut best: Option<Solved> = None;
     let (mut states, mut first, mut bound, mut cheap) = (0, None, f64::INFINITY, f64::INFINITY);
     for (way, question) in questions.iter().enumerate() {
         let prices = Prices::new(question);
-        match one(&prices, aim) {
+        match one(&prices, aim, control) {
             Ok(found) => {
                 states += found.states;
                 bound = bound.min(found.bound);
@@ -70,6 +75,11 @@ pub fn solve(questions: &[Question], aim: Aim) -> Result<Solved, Refusal> {
                 if best.as_ref().is_none_or(|best| found.seconds < best.seconds) {
                     best = Some(Solved { way, ..found });
                 }
+            }
+            // What was not looked at to its end may hold anything.
+            Err(why @ Refusal::Stopped { .. }) => {
+                bound = 0.0;
+                first = Some(why);
             }
             Err(why) => {
                 first.get_or_insert(why);
@@ -80,19 +90,46 @@ pub fn solve(questions: &[Question], aim: Aim) -> Result<Solved, Refusal> {
     Ok(Solved { states, bound, cheap_bound: cheap, ..found })
 }
 
-fn one(prices: &Prices<'_>, aim: Aim) -> Result<Solved, Refusal> {
-    let concurrency = prices.question.concurrency;
-    match aim {
-        Aim::Latency => whole(prices, Work::Token(concurrency), (1, concurrency)),
-        Aim::Request => whole(prices, Work::Request, (1, 1)),
-        Aim::Throughput => cycle(prices),
+impl Solved {
+    /// `priced` with no more host memory for each member than it takes here.
+    pub fn apart(&self, priced: Priced) -> Priced {
+        let chain = match &self.parts {
+            Some(parts) => priced.chain.apart(parts),
+            None => priced.chain,
+        };
+        Priced { chain, ..priced }
     }
 }
 
+fn one(prices: &Prices<'_>, aim: Aim, control: &Control) -> Result<Solved, Refusal> {
+    let concurrency = prices.question.concurrency;
+    match aim {
+        Aim::Latency => whole(prices, Work::Token(concurrency), (1, concurrency), control),
+        Aim::Request => whole(prices, Work::Request, (1, 1), control),
+        Aim::Throughput => shared_cycle(prices, control),
+    }
+}
+
+/// The shortest cycle on members that may share hosts.
+fn shared_cycle(prices: &Prices<'_>, control: &Control) -> Result<Solved, Refusal> {
+    let chain = prices.chain(Work::Token(prices.question.concurrency)).chain;
+    if chain.hosts.is_empty() {
+        return cycle(prices, None, control);
+    }
+    let mut states = 0;
+    let Shared { best, parts, bound } = share(&chain, control.stop, |parts| {
+        let found = cycle(prices, Some(parts), control)?;
+        states += found.states;
+        Ok(Look { worth: found.seconds, bound: found.bound, stages: found.stages.clone(), answer: found })
+    })?;
+    Ok(Solved { bound: bound.max(0.0), states, parts: Some(parts), ..best.answer })
+}
+
 /// The least sum.
-fn whole(prices: &Prices<'_>, work: Work, batches: (u64, u64)) -> Result<Solved, Refusal> {
+fn whole(prices: &Prices<'_>, work: Work, batches: (u64, u64), control: &Control) -> Result<Solved, Refusal> {
     let priced = prices.chain(work);
-    let Placement { stages, ticks, bound, cheap_bound, states, kinds } = least_sum(&priced.chain)?;
+    let Placement { stages, ticks, bound, cheap_bound, states, kinds, parts } =
+        least_sum_watched(&priced.chain, control)?;
     let cost = |stages: &[Stage]| priced.chain.sum(stages).ok();
     let other = |rule: Rule| {
         let held = baseline::held(&priced.chain, rule, cost);
@@ -108,101 +145,13 @@ fn whole(prices: &Prices<'_>, work: Work, batches: (u64, u64)) -> Result<Solved,
         states,
         kinds,
         others: RULES.into_iter().map(other).collect(),
+        parts,
     })
-}
-
-/// Micro-batches that so many stages keep in flight, and requests in each.
-fn batches(concurrency: u64, stages: usize) -> (u64, u64) {
-    let flying = concurrency.min(stages as u64).max(1);
-    (flying, concurrency.div_ceil(flying))
-}
-
-/// Seconds in which every request gets a token.
-fn cycle_of(priced: &Priced, stages: &[Stage], flying: u64) -> Option<f64> {
-    let each = priced.chain.slowest(stages).ok()?;
-    let sum = priced.chain.sum(stages).ok()?;
-    Some(priced.seconds(sum.max(flying * each)))
-}
-
-/// The shortest cycle, over every number of stages.
-fn cycle(prices: &Prices<'_>) -> Result<Solved, Refusal> {
-    let question = prices.question;
-    let layers = question.graph.layer_block.len();
-    let most = question.offers.len().min(layers);
-    let mut best: Option<Solved> = None;
-    let (mut bound, mut cheap, mut looked, mut other) = (f64::INFINITY, f64::INFINITY, 0, Vec::new());
-    let mut chains: Vec<(u64, Priced)> = Vec::new();
-    for stages in 1..=most {
-        let (flying, each) = batches(question.concurrency, stages);
-        if !chains.iter().any(|(of, _)| *of == each) {
-            chains.push((each, prices.chain(Work::Token(each))));
-        }
-        let Some((_, priced)) = chains.iter().find(|(of, _)| *of == each) else { continue };
-        other.extend(RULES.iter().flat_map(|&rule| {
-            let placed = baseline::placements(&priced.chain, rule);
-            let of_size = placed.into_iter().filter(move |placed| placed.len() == stages);
-            of_size.filter_map(move |placed| Some((rule, cycle_of(priced, &placed, flying)?, placed)))
-        }));
-        cheap = cheap.min(priced.seconds(super::bound::slowest(&priced.chain, Some(stages))) * flying as f64);
-        let short = flying < stages as u64;
-        let below = match (&best, short) {
-            (Some(best), false) => (best.seconds / priced.tick / flying as f64).ceil() as u64,
-            _ => u64::MAX,
-        };
-        let found = least_slowest(&priced.chain, stages, below)?;
-        let kinds = found.as_ref().map(|found| found.kinds);
-        looked += found.as_ref().map_or(0, |found| found.states);
-        let mut candidates: Vec<Vec<Stage>> = found.iter().map(|found| found.stages.clone()).collect();
-        let mut least = found.map_or(f64::INFINITY, |found| priced.seconds(flying * found.ticks));
-        if short && least < f64::INFINITY {
-            // Fewer requests than stages: a request's own way may be longer than what the slowest stage asks for.
-            let groups = groups(&priced.chain)?;
-            let programme = Sum::new(&priced.chain, &groups, u64::MAX);
-            let sized = (1..groups.states).filter(|&state| groups.total(state) == stages);
-            let shortest = sized.filter_map(|state| Some((programme.whole(state)?.0, state))).min();
-            if let Some((ticks, state)) = shortest {
-                candidates.push(programme.stages(state));
-                least = least.max(priced.seconds(ticks));
-            }
-            looked += programme.looked;
-        }
-        bound = bound.min(least);
-        for stages in candidates {
-            let Some(seconds) = cycle_of(priced, &stages, flying) else { continue };
-            if best.as_ref().is_none_or(|best| seconds < best.seconds) {
-                best = Some(Solved {
-                    way: 0,
-                    stages,
-                    seconds,
-                    bound: seconds,
-                    cheap_bound: 0.0,
-                    batches: (flying, each),
-                    states: 0,
-                    kinds: kinds.unwrap_or_default(),
-                    others: vec![],
-                });
-            }
-        }
-    }
-    let Some(best) = best else {
-        let priced = prices.chain(Work::Token(1));
-        return Err(refusal(&priced.chain, &groups(&priced.chain)?));
-    };
-    let others = RULES.map(|rule| {
-        let held = other.iter().find(|(of, ..)| *of == rule);
-        (rule, held.map(|(_, seconds, stages)| (*seconds, stages.clone())))
-    });
-    let bound = bound.min(best.seconds);
-    Ok(Solved { bound, cheap_bound: cheap.min(best.seconds), states: looked, others: others.into(), ..best })
 }
 
 /// Whether anything fits at all.
 pub fn fits(question: &Question) -> bool {
-    let priced = Prices::new(question).chain(Work::Token(question.concurrency));
-    match groups(&priced.chain) {
-        Ok(groups) if priced.chain.layers <= MOST_LAYERS => Peak::new(&priced.chain, &groups).any().is_some(),
-        _ => least_sum(&priced.chain).is_ok(),
-    }
+    holds(&Prices::new(question).chain(Work::Token(question.concurrency)).chain)
 }
 
 /// Seconds of each stage of a placement with its way onward.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::bound;
 use super::chain::{Chain, Hosts, Stage};
 use super::groups::Groups;
+use crate::search::run::{Control, UNWATCHED};
 
 /// Ticks as the programme adds them: whole numbers in `f64`, exact up to 2^53, because that is what adds fast.
 const NEVER: f64 = f64::INFINITY;
@@ -58,23 +59,34 @@ pub struct Sum<'a> {
     alive: Vec<bool>,
     /// States that were looked at: segments of one kind in front of a state.
     pub looked: u64,
+    /// Nobody said stop: what is not in the tables is nowhere.
+    pub complete: bool,
 }
+
+/// States between two looks at whether to stop.
+const STRETCH: usize = 1024;
 
 impl<'a> Sum<'a> {
     /// Fills the tables with everything that may lead to `bound` or less.
     pub fn new(chain: &'a Chain, groups: &'a Groups, bound: u64) -> Sum<'a> {
+        Sum::watched(chain, groups, bound, &UNWATCHED)
+    }
+
+    /// The same, as far as `control` lets it.
+    pub fn watched(chain: &'a Chain, groups: &'a Groups, bound: u64, control: &Control) -> Sum<'a> {
         let times = groups.kinds().map(|kind| Times::new(chain, groups.face(kind))).collect();
         let link = |from, to| groups.link(chain, from, to).map_or(NEVER, |ticks| ticks as f64);
         let links = groups.kinds().map(|from| groups.kinds().map(|to| link(from, to)).collect()).collect();
         let side = chain.layers + 1;
         let rows = groups.rows();
         let best = vec![0.0; rows * side];
-        let mut sum = Sum { chain, groups, times, links, best, alive: vec![false; rows], looked: 0 };
-        sum.fill(bound as f64);
+        let alive = vec![false; rows];
+        let mut sum = Sum { chain, groups, times, links, best, alive, looked: 0, complete: true };
+        sum.fill(bound as f64, control);
         sum
     }
 
-    fn fill(&mut self, bound: f64) {
+    fn fill(&mut self, bound: f64, control: &Control) {
         let side = self.chain.layers + 1;
         let front: Vec<f64> = bound::before(self.chain).into_iter().map(|ticks| ticks as f64).collect();
         let (mut ahead, mut out) = (vec![NEVER; side], vec![NEVER; side]);
@@ -88,6 +100,13 @@ impl<'a> Sum<'a> {
             (layers.saturating_sub(holds), left[state].min(layers - 1) + 1)
         };
         for state in 1..self.groups.states {
+            if state.is_multiple_of(STRETCH) {
+                (control.progress)(state, self.groups.states);
+            }
+            if state.is_multiple_of(STRETCH) && (control.stop)() {
+                self.complete = false;
+                return;
+            }
             let (_, most) = window(state);
             let rows: Vec<(usize, usize)> = self.groups.present(state).collect();
             for (kind, row) in rows {

@@ -3,6 +3,7 @@
 
 use super::solve::{Effort, solve};
 use super::{Programme, Sense};
+use crate::search::conflict::irreducible;
 use crate::search::outcome::Status;
 
 /// A row whose bound, moved so far, makes the programme feasible.
@@ -34,19 +35,18 @@ const FURTHEST: i64 = 1 << 30;
 
 /// The reasons against an infeasible programme.
 pub fn reasons(programme: &Programme, effort: &Effort) -> Reasons {
-    let mut keep = programme.groups();
-    let mut irreducible = true;
-    for group in programme.groups() {
-        let without: Vec<String> = keep.iter().filter(|kept| **kept != group).cloned().collect();
-        match solve(&programme.only(&without), effort).status {
-            Status::Infeasible => keep = without,
-            Status::Unknown => irreducible = false,
-            Status::Optimal | Status::Feasible => {}
-        }
-    }
+    let groups = programme.groups();
+    let named = |keep: &[usize]| -> Vec<String> { keep.iter().map(|at| groups[*at].clone()).collect() };
+    let found =
+        irreducible(groups.len(), |without| match solve(&programme.only(&named(without)), effort).status {
+            Status::Infeasible => Some(true),
+            Status::Unknown => None,
+            Status::Optimal | Status::Feasible => Some(false),
+        });
+    let keep = named(&found.kept);
     let rows = (0..programme.rows.len()).filter(|at| keep.contains(&programme.rows[*at].group));
     let relaxations = rows.filter_map(|at| relax(programme, at, effort)).collect();
-    Reasons { conflict: keep, irreducible, relaxations }
+    Reasons { conflict: keep, irreducible: found.irreducible, relaxations }
 }
 
 /// The least move of one row's bound that leaves a point.

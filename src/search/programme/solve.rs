@@ -57,6 +57,22 @@ pub struct Solved {
 /// A solver: its claim about a programme within so many nodes.
 pub type Solver<'a> = &'a dyn Fn(&Programme, u64) -> Result<Claim, String>;
 
+/// Terms that our own search looks at, at most: a node of a large programme takes longer.
+const WORK: u64 = 4_000_000;
+/// Entries of the tableau that the solver's nodes may come to.
+const TABLEAU: u64 = 400_000_000;
+
+impl Effort {
+    /// No more nodes than a programme of this size allows.
+    fn within(&self, programme: &Programme) -> Effort {
+        let (rows, columns) = (programme.rows.len() as u64, programme.columns.len() as u64);
+        Effort {
+            nodes: self.nodes.min((TABLEAU / (rows * columns).max(1)).max(1)),
+            own_nodes: self.own_nodes.min((WORK / programme.terms().max(1)).max(1)),
+        }
+    }
+}
+
 /// Nodes that our own search spends on doubting an infeasible programme.
 const DOUBT: u64 = 2_000;
 
@@ -74,6 +90,10 @@ pub fn solve_with(programme: &Programme, effort: &Effort, solver: Solver) -> Sol
         doubts.push(format!("{} may be nothing", programme.columns[at].name));
         return nothing(Prover::OwnSearch, 0, doubts);
     }
+    if programme.hopeless() {
+        return nothing(Prover::OwnSearch, 0, doubts);
+    }
+    let effort = &effort.within(programme);
     let said = match programme.even() {
         Ok(()) => solver(programme, effort.nodes),
         Err(spread) => Err(spread.to_string()),

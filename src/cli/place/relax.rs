@@ -1,0 +1,60 @@
+//! What would let a model fit that does not, where that takes a catalogue: lower formats, host memory.
+
+use super::Place;
+use crate::report::place::Tried;
+use crate::search::placement::solve::fits;
+use crate::spec::format::Format;
+use crate::spec::scenario::{Offload, Scenario};
+use crate::store::catalog::Catalog;
+use crate::store::rig::Rigged;
+
+impl Place {
+    /// The highest lower formats in which the model fits, and host memory where it was ruled out.
+    pub(super) fn formats(&self, catalog: &Catalog, rigged: &Rigged) -> Vec<Tried> {
+        let asked = Scenario { model: Some(rigged.model.name.clone()), ..self.scenario() };
+        let holds = |scenario: &Scenario| {
+            let concurrency = rigged.questions.first().map_or(1, |question| question.concurrency);
+            let again = Rigged::resolve(catalog, scenario, rigged.rig.clone(), concurrency);
+            again.is_ok_and(|rigged| rigged.questions.iter().chain(&rigged.offloaded).any(fits))
+        };
+        let weights = rigged.runtimes.iter().map(|runtime| runtime.weight_formats.as_slice()).collect();
+        let weights = lower(catalog, weights, &rigged.weights.format);
+        let kv = rigged.runtimes.iter().map(|runtime| runtime.kv_formats.as_slice()).collect();
+        let kv = lower(catalog, kv, &rigged.kv.format);
+        let in_weights = |id: &String| holds(&Scenario { weight_format: Some(id.clone()), ..asked.clone() });
+        let in_kv = |id: &String| holds(&Scenario { kv_format: Some(id.clone()), ..asked.clone() });
+        let mut tried = vec![Tried {
+            change: "--weight-format".into(),
+            stated: rigged.weights.format.id.clone(),
+            needed: weights.into_iter().find(in_weights),
+        }];
+        if !kv.is_empty() {
+            tried.push(Tried {
+                change: "--kv-format".into(),
+                stated: rigged.kv.format.id.clone(),
+                needed: kv.into_iter().find(in_kv),
+            });
+        }
+        if self.offload == Some(Offload::Never) && rigged.rig.hosts.values().any(|host| host.memory.is_some())
+        {
+            let with = holds(&Scenario { offload: None, ..asked });
+            tried.push(Tried {
+                change: "--offload".into(),
+                stated: "never".into(),
+                needed: with.then(|| "auto".to_owned()),
+            });
+        }
+        tried
+    }
+}
+
+/// Formats that all runtimes have in common and that take fewer bits than `now`, most bits first.
+fn lower(catalog: &Catalog, runtimes: Vec<&[String]>, now: &Format) -> Vec<String> {
+    let Some((first, others)) = runtimes.split_first() else { return vec![] };
+    let common = first.iter().filter(|id| others.iter().all(|other| other.contains(id)));
+    let loaded = common.filter_map(|id| catalog.load::<Format>(id).ok());
+    let bits = |format: &Format| format.bits_per_element.value;
+    let mut lower: Vec<Format> = loaded.filter(|format| bits(format) < bits(now)).collect();
+    lower.sort_by(|a, b| bits(b).total_cmp(&bits(a)).then(a.id.cmp(&b.id)));
+    lower.into_iter().map(|format| format.id).collect()
+}

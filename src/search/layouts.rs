@@ -1,0 +1,67 @@
+//! Every instance that a question allows, laid out: what stages of a pipeline do is laid out once for all numbers of
+//! stages, all cuts and all formats.
+//!
+//! Knows no load: whether an instance holds anything is for [`super::shape`].
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::outcome::Census;
+use super::question::Question;
+use super::shape::{cuts, same_plans};
+use crate::plan::enumerate::{Plans, enumerate};
+use crate::plan::parallel::ParallelPlan;
+use crate::serving::instance::Instance;
+
+/// What `make` says of every instance, by index of its formats, in the order of formats, plans and cuts.
+/// Illegal plans are counted.
+pub fn each<T: Send>(
+    question: &Question,
+    census: &mut Census,
+    make: impl Fn(usize, Instance) -> T + Sync,
+) -> Vec<T> {
+    let mut stages: BTreeMap<ParallelPlan, Vec<(usize, usize, ParallelPlan)>> = BTreeMap::new();
+    for (place, (formats, plan)) in legal(question, census).into_iter().enumerate() {
+        stages.entry(ParallelPlan { pp: 1, ..plan }).or_default().push((place, formats, plan));
+    }
+    // Where a pipeline is cut depends on the number of its stages alone.
+    let mut cut: BTreeMap<u64, Vec<Vec<u32>>> = BTreeMap::new();
+    for (_, _, plan) in stages.values().flatten() {
+        cut.entry(plan.pp).or_insert_with(|| cuts(question, *plan));
+    }
+    let (graph, tiers) = (&question.graph, question.tiers());
+    let whole = vec![graph.layer_block.len() as u32];
+    let stages: Vec<_> = stages.into_iter().collect();
+    let made = stages.into_par_iter().flat_map_iter(|(stage, members)| {
+        let one = Instance::new(graph, stage, whole.clone(), tiers);
+        let (make, cut) = (&make, &cut);
+        let mut made = Vec::new();
+        for (place, formats, plan) in members {
+            for cut in &cut[&plan.pp] {
+                made.push((place, make(formats, one.piped(graph, plan.pp, cut.clone(), tiers))));
+            }
+        }
+        made
+    });
+    let mut made: Vec<(usize, T)> = made.collect();
+    made.sort_by_key(|(place, _)| *place);
+    made.into_iter().map(|(_, one)| one).collect()
+}
+
+/// Every legal plan in every pair of formats.
+fn legal(question: &Question, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
+    let mut known: Vec<(usize, Plans)> = Vec::new();
+    let mut legal: Vec<(usize, ParallelPlan)> = Vec::new();
+    for (index, formats) in question.formats.iter().enumerate() {
+        let alike = known.iter().position(|(other, _)| same_plans(&question.formats[*other], formats));
+        let at = alike.unwrap_or_else(|| {
+            let plans = enumerate(&question.graph, &question.legal_limits(formats));
+            plans.illegal.iter().for_each(|(kind, (count, example))| census.refuse(kind, *count, example));
+            known.push((index, plans));
+            known.len() - 1
+        });
+        legal.extend(known[at].1.legal.iter().map(|plan| (index, *plan)));
+    }
+    legal
+}

@@ -1,0 +1,190 @@
+//! The most tokens a second: the shortest cycle in which every request gets one, over every number of stages.
+//!
+//! Knows how requests are dealt to stages; which members hold what is found by the programmes.
+
+use super::baseline::{Rule, placements};
+use super::chain::Stage;
+use super::groups::Groups;
+use super::peak::{Least, Peak};
+use super::price::{Priced, Prices, Work};
+use super::solve::{RULES, Solved};
+use super::sum::Sum;
+use super::{Refusal, groups, known, peak, refusal};
+use crate::search::run::Control;
+
+/// Members and links as a stage with so many requests is priced.
+struct Load {
+    each: u64,
+    priced: Priced,
+    groups: Groups,
+    /// The same where hosts are shared as they are.
+    stated: Priced,
+}
+
+/// A number of stages to be tried.
+struct Count {
+    stages: usize,
+    /// Micro-batches in flight.
+    flying: u64,
+    /// Index of its load.
+    load: usize,
+    /// Seconds that no cycle of so many stages is below.
+    floor: f64,
+}
+
+impl Count {
+    /// Fewer requests than stages: a request's own way may be longer than what the slowest stage asks for.
+    fn short(&self) -> bool {
+        self.flying < self.stages as u64
+    }
+}
+
+/// Micro-batches that so many stages keep in flight, and requests in each.
+fn batches(concurrency: u64, stages: usize) -> (u64, u64) {
+    let flying = concurrency.min(stages as u64).max(1);
+    (flying, concurrency.div_ceil(flying))
+}
+
+/// Seconds in which every request gets a token.
+fn cycle_of(priced: &Priced, stages: &[Stage], flying: u64) -> Option<f64> {
+    let each = priced.chain.slowest(stages).ok()?;
+    let sum = priced.chain.sum(stages).ok()?;
+    Some(priced.seconds(sum.max(flying.saturating_mul(each))))
+}
+
+/// The best so far.
+struct Best<'a> {
+    loads: &'a [Load],
+    seconds: f64,
+    stages: Vec<Stage>,
+    batches: (u64, u64),
+}
+
+impl Best<'_> {
+    fn offer(&mut self, count: &Count, stages: Vec<Stage>) {
+        let load = &self.loads[count.load];
+        let Some(seconds) = cycle_of(&load.priced, &stages, count.flying) else { return };
+        if seconds < self.seconds {
+            let batches = (count.flying, load.each);
+            *self = Best { loads: self.loads, seconds, stages, batches };
+        }
+    }
+
+    /// Ticks that a sum must stay below to be better.
+    fn below(&self, priced: &Priced) -> u64 {
+        (self.seconds / priced.tick).ceil() as u64
+    }
+}
+
+/// The shortest cycle, over every number of stages; the best so far where `control` says stop.
+///
+/// Where members share hosts, each takes at most its of `parts`.
+///
+/// # Errors
+/// Nothing fits, and why; or nothing was found so far.
+pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> Result<Solved, Refusal> {
+    let question = prices.question;
+    let most = question.offers.len().min(question.graph.layer_block.len());
+    let mut loads: Vec<Load> = Vec::new();
+    for stages in 1..=most {
+        let (_, each) = batches(question.concurrency, stages);
+        if !loads.iter().any(|load| load.each == each) {
+            let stated = prices.chain(Work::Token(each));
+            let mut priced = stated.clone();
+            parts.into_iter().for_each(|parts| priced.chain = stated.chain.apart(parts));
+            let groups = groups(&priced.chain)?;
+            loads.push(Load { each, priced, groups, stated });
+        }
+    }
+    // One table of segments for each load, whatever number of stages asks it.
+    let peaks = loads.iter().map(|load| peak(&load.priced.chain, &load.groups));
+    let mut peaks: Vec<Peak<'_>> = peaks.collect::<Result<_, Refusal>>()?;
+    let count = |stages: usize| {
+        let (flying, each) = batches(question.concurrency, stages);
+        let load = loads.iter().position(|load| load.each == each).expect("every load was priced above");
+        let floor = loads[load].priced.seconds(peaks[load].floor(stages).saturating_mul(flying));
+        Count { stages, flying, load, floor }
+    };
+    let mut counts: Vec<Count> = (1..=most).map(count).collect();
+    let others = others(&counts, &loads);
+    let mut best = Best { loads: &loads, seconds: f64::INFINITY, stages: vec![], batches: (1, 1) };
+    for count in &counts {
+        let known = known(&loads[count.load].priced.chain).into_iter();
+        known.filter(|stages| stages.len() == count.stages).for_each(|stages| best.offer(count, stages));
+    }
+    let cheap = |count: &Count| {
+        let priced = &loads[count.load].priced;
+        priced.seconds(super::bound::slowest(&priced.chain, Some(count.stages))) * count.flying as f64
+    };
+    let cheap = counts.iter().map(cheap).fold(f64::INFINITY, f64::min);
+    // What promises most comes first: the best of it spares the rest.
+    counts.sort_by(|a, b| a.floor.total_cmp(&b.floor).then(a.stages.cmp(&b.stages)));
+    let mut bound = f64::INFINITY;
+    let mut sums: Vec<Option<Sum<'_>>> = loads.iter().map(|_| None).collect();
+    for (at, count) in counts.iter().enumerate() {
+        (control.progress)(at, counts.len());
+        if count.floor >= best.seconds || (control.stop)() {
+            bound = bound.min(count.floor);
+            continue;
+        }
+        let load = &loads[count.load];
+        let below = (best.seconds / load.priced.tick / count.flying as f64).ceil() as u64;
+        let Least { found, bound: least } = peaks[count.load].least(count.stages, below, control.stop);
+        let mut least = match least {
+            u64::MAX => f64::INFINITY,
+            ticks => load.priced.seconds(ticks.saturating_mul(count.flying)),
+        };
+        found.into_iter().for_each(|(_, stages)| best.offer(count, stages));
+        if count.short() && least < best.seconds {
+            let below = best.below(&load.priced);
+            let sum = sums[count.load]
+                .get_or_insert_with(|| Sum::watched(&load.priced.chain, &load.groups, below, control));
+            match shortest(sum, &load.groups, count.stages) {
+                Some((ticks, state)) => {
+                    best.offer(count, sum.stages(state));
+                    if sum.complete {
+                        least = least.max(load.priced.seconds(ticks));
+                    }
+                }
+                // The tables hold whatever is below the best of when they were made.
+                None if sum.complete => least = least.max(best.seconds),
+                None => {}
+            }
+        }
+        bound = bound.min(least);
+    }
+    let looked =
+        peaks.iter().map(|peak| peak.looked).chain(sums.iter().flatten().map(|sum| sum.looked)).sum();
+    let Best { seconds, stages, batches, .. } = best;
+    if seconds.is_infinite() {
+        let Some(Load { priced, groups, .. }) = loads.last() else {
+            return Err(Refusal::WholeLayers { held: None });
+        };
+        return Err(match bound {
+            f64::INFINITY => refusal(&priced.chain, groups),
+            seconds => Refusal::Stopped { bound: (seconds / priced.tick) as u64 },
+        });
+    }
+    let kinds = loads.first().map_or(0, |load| load.groups.kinds().len());
+    let (bound, cheap_bound) = (bound.min(seconds), cheap.min(seconds));
+    let parts = None;
+    Ok(Solved { way: 0, stages, seconds, bound, cheap_bound, batches, states: looked, kinds, parts, others })
+}
+
+/// The least sum of so many members, with its state.
+fn shortest(sum: &Sum<'_>, groups: &Groups, stages: usize) -> Option<(u64, usize)> {
+    let sized = (1..groups.states).filter(|&state| groups.total(state) == stages);
+    sized.filter_map(|state| Some((sum.whole(state)?.0, state))).min()
+}
+
+/// What each rule of others' takes, on the fewest members that hold it.
+fn others(counts: &[Count], loads: &[Load]) -> Vec<(Rule, Option<(f64, Vec<Stage>)>)> {
+    let of_count = |rule: Rule, count: &Count| {
+        let priced = &loads[count.load].stated;
+        let placed = placements(&priced.chain, rule).into_iter();
+        let mut sized = placed.filter(|stages| stages.len() == count.stages);
+        sized.find_map(|stages| Some((cycle_of(priced, &stages, count.flying)?, stages)))
+    };
+    let one = |rule: &Rule| (*rule, counts.iter().find_map(|count| of_count(*rule, count)));
+    RULES.iter().map(one).collect()
+}

@@ -1,0 +1,174 @@
+//! Why nothing fits: limits none of which can be left out, what comes nearest, and how much more memory would do.
+//!
+//! Knows pages and links; what they stand for is told by whoever asks.
+
+use super::chain::{Chain, Member, Part, Stage};
+use super::peak::{MOST_LAYERS, Peak};
+use super::{groups, least_sum};
+use crate::search::conflict::irreducible;
+use crate::search::shape::largest;
+
+/// A limit that a user knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Members are joined by these links only.
+    Links,
+    /// What lies in host memory has an end.
+    Hosts,
+    /// Requests keep a cache.
+    Cache,
+    /// The weights take what they take.
+    Weights,
+    /// A member's memory, and that of all that are like it: the first of them.
+    Memory(usize),
+}
+
+/// Limits that conflict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// Leaving out any one of them, the others can be kept.
+    pub limits: Vec<Limit>,
+    /// Limits that are not needed for the conflict: without them all there is none, or another.
+    pub innocent: Vec<Limit>,
+    /// Lifting one of `limits` is not enough, as others conflict as well.
+    pub several: bool,
+}
+
+/// A placement that lacks memory, the same of every member at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Miss {
+    /// Where the layers would be.
+    pub stages: Vec<Stage>,
+    /// Pages that each stage lacks.
+    pub lacks: Vec<u64>,
+}
+
+/// Whether anything fits at all.
+pub fn holds(chain: &Chain) -> bool {
+    match groups(chain) {
+        // Who takes how much of a host that is shared, only the programme for sums is asked.
+        Ok(groups) if chain.layers <= MOST_LAYERS && chain.hosts.is_empty() => {
+            Peak::new(chain, &groups).any().is_some()
+        }
+        _ => least_sum(chain).is_ok(),
+    }
+}
+
+/// Pages that no segment exceeds.
+fn all(chain: &Chain) -> u64 {
+    let most = |member: &Member| {
+        let (pages, _) = member.pages(chain.layers, 0, chain.layers);
+        pages + member.copy
+    };
+    chain.members.iter().map(most).max().unwrap_or_default()
+}
+
+/// `member` with `pages` of each part worked out anew from it and its like without a cache.
+fn parts(member: &Member, lean: &Member, pages: impl Fn(u64, u64) -> u64) -> Member {
+    let part = |full: Part, lean: Part| Part { pages: pages(full.pages, lean.pages), ..full };
+    let layers: Vec<Part> = member.layers.iter().zip(&lean.layers).map(|(a, b)| part(*a, *b)).collect();
+    Member {
+        experts: member
+            .experts
+            .iter()
+            .zip(&layers)
+            .map(|(experts, held)| *experts.min(&held.pages))
+            .collect(),
+        layers,
+        first: part(member.first, lean.first),
+        last: part(member.last, lean.last),
+        copy: pages(member.copy, lean.copy),
+        base: pages(member.base, lean.base),
+        ..member.clone()
+    }
+}
+
+/// `chain` with only the limits of `keep`; `lean` is the same with next to no cache.
+pub fn only(chain: &Chain, lean: &Chain, keep: &[Limit]) -> Chain {
+    let (room, kinds) = (all(chain), chain.kinds());
+    let kept = |limit: Limit| keep.contains(&limit);
+    let one = |(at, (member, lean)): (usize, (&Member, &Member))| {
+        let mut one = match (kept(Limit::Cache), kept(Limit::Weights)) {
+            (true, true) => member.clone(),
+            (false, true) => parts(member, lean, |_, lean| lean),
+            (true, false) => parts(member, lean, |full, lean| full.saturating_sub(lean)),
+            (false, false) => parts(member, lean, |_, _| 0),
+        };
+        if !kept(Limit::Memory(kinds[at])) {
+            one.usable = one.usable.max(room);
+        }
+        if !kept(Limit::Hosts) {
+            one.spill.iter_mut().for_each(|spill| spill.pages = spill.pages.max(room));
+        }
+        one
+    };
+    let link = |link: &Option<u64>| if kept(Limit::Links) { *link } else { Some(link.unwrap_or(0)) };
+    Chain {
+        layers: chain.layers,
+        members: chain.members.iter().zip(&lean.members).enumerate().map(one).collect(),
+        links: chain.links.iter().map(|row| row.iter().map(link).collect()).collect(),
+        hosts: if kept(Limit::Hosts) { chain.hosts.clone() } else { vec![] },
+    }
+}
+
+/// Limits of `chain`, which holds nothing, that conflict; `lean` is the same with next to no cache.
+pub fn conflict(chain: &Chain, lean: &Chain) -> Conflict {
+    let kinds = chain.kinds();
+    let memories = (0..kinds.len()).filter(|at| kinds[*at] == *at).map(Limit::Memory);
+    let spills = chain.members.iter().any(|member| member.spill.is_some());
+    let hosts = spills.then_some(Limit::Hosts);
+    let parted = chain.links.iter().flatten().any(Option::is_none);
+    let links = parted.then_some(Limit::Links);
+    // What a user would sooner change is left out first, so that what stays is what binds.
+    let limits: Vec<Limit> = links
+        .into_iter()
+        .chain([Limit::Cache])
+        .chain(hosts)
+        .chain(memories)
+        .chain([Limit::Weights])
+        .collect();
+    let named = |keep: &[usize]| -> Vec<Limit> { keep.iter().map(|at| limits[*at]).collect() };
+    let found = irreducible(limits.len(), |keep| Some(!holds(&only(chain, lean, &named(keep)))));
+    let kept = named(&found.kept);
+    let innocent = limits.iter().copied().filter(|limit| !kept.contains(limit)).collect();
+    let lifted =
+        |one: &Limit| -> Vec<Limit> { limits.iter().copied().filter(|limit| limit != one).collect() };
+    let several = kept.iter().any(|one| !holds(&only(chain, lean, &lifted(one))));
+    Conflict { limits: kept, innocent, several }
+}
+
+/// What fits if every member has the least that does more of memory; nothing where no memory helps.
+pub fn nearest(chain: &Chain) -> Option<Miss> {
+    let more = |pages: u64| {
+        let mut larger = chain.clone();
+        larger.members.iter_mut().for_each(|member| member.usable += pages);
+        larger
+    };
+    let pages = least(all(chain), |pages| holds(&more(pages)))?;
+    let larger = more(pages);
+    let groups = groups(&larger).ok()?;
+    let counted = chain.layers <= MOST_LAYERS && chain.hosts.is_empty();
+    let stages = if counted { Peak::new(&larger, &groups).any()? } else { least_sum(&larger).ok()?.stages };
+    let lacks = stages.iter().map(|stage| {
+        let member = &chain.members[stage.member];
+        let deeper = [member.spill, member.disk].into_iter().flatten().map(|spill| spill.pages);
+        chain.over(stage).saturating_sub(deeper.sum())
+    });
+    Some(Miss { lacks: lacks.collect(), stages })
+}
+
+/// The least pages more for each member that is like `member`, itself included, with which anything fits.
+pub fn more_memory(chain: &Chain, member: usize) -> Option<u64> {
+    let kinds = chain.kinds();
+    least(all(chain), |pages| {
+        let mut larger = chain.clone();
+        let like = |at: &usize| kinds[*at] == kinds[member];
+        (0..kinds.len()).filter(like).for_each(|at| larger.members[at].usable += pages);
+        holds(&larger)
+    })
+}
+
+/// The least number up to `most` for which `enough`, which holds for none below and all beyond one it holds for.
+fn least(most: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
+    enough(most).then(|| largest(most, |pages| !enough(pages)) + 1)
+}

@@ -1,0 +1,101 @@
+//! What single change would let a model fit that does not: each found by asking again.
+//!
+//! Knows members, lengths and requests; formats and other hardware are for whoever knows a catalogue.
+
+use super::price::{Hop, PAGE, Prices, Question, Work};
+use super::reasons::more_memory;
+use super::solve::fits;
+use crate::search::shape::largest;
+use crate::serving::terms::Lengths;
+
+/// What might be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lever {
+    /// Devices more like this member, joined as it is.
+    Devices(usize),
+    /// Bytes more for this member and each that is like it.
+    Memory(usize),
+    /// Prompt tokens at most.
+    Isl,
+    /// Requests in flight at most.
+    Concurrency,
+}
+
+/// A change, and how much of it is needed at least; nothing where no amount of it helps by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relaxation {
+    /// What is changed.
+    pub lever: Lever,
+    /// How many devices or bytes more, or how many tokens or requests at most.
+    pub needed: Option<u64>,
+}
+
+/// Devices more that are tried, at most: beyond, other hardware is meant.
+const MOST_DEVICES: u64 = 16;
+
+/// `question` with `count` members more that are like `member`, each joined as it is, and to it by its first link.
+pub fn with_more(question: &Question, member: usize, count: u64) -> Question {
+    let mut wider = question.clone();
+    let old = question.offers.len();
+    // Hubs are numbered after the members: they move up.
+    let moved = |node: usize| if node < old { node } else { node + count as usize };
+    wider.hops = question.hops.iter().map(|hop| with_ends(hop, moved(hop.from), moved(hop.to))).collect();
+    for at in old..old + count as usize {
+        let mut offer = question.offers[member].clone();
+        offer.name = format!("{} more {}", offer.name, at - old + 1);
+        wider.offers.push(offer);
+        let own: Vec<Hop> =
+            wider.hops.iter().filter(|hop| hop.from == member || hop.to == member).cloned().collect();
+        let first = own.iter().find(|hop| hop.from == member && hop.to < old).cloned();
+        let other = |node: usize| if node == member { at } else { node };
+        wider.hops.extend(own.iter().map(|hop| with_ends(hop, other(hop.from), other(hop.to))));
+        if let Some(hop) = first {
+            wider.hops.extend([with_ends(&hop, member, at), with_ends(&hop, at, member)]);
+        }
+    }
+    wider
+}
+
+fn with_ends(hop: &Hop, from: usize, to: usize) -> Hop {
+    Hop { from, to, link: hop.link.clone() }
+}
+
+/// Every single change, for `questions` none of which has a placement.
+pub fn relaxations(questions: &[Question]) -> Vec<Relaxation> {
+    let Some(first) = questions.first() else { return vec![] };
+    let chain = Prices::new(first).chain(Work::Token(first.concurrency)).chain;
+    let kinds = chain.kinds();
+    let faces: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == *at).collect();
+    let any = |change: &dyn Fn(&Question) -> Question| questions.iter().map(change).any(|q| fits(&q));
+    let devices = |&member: &usize| {
+        let enough = |count: u64| fits(&with_more(first, member, count));
+        let needed = enough(MOST_DEVICES).then(|| largest(MOST_DEVICES, |count| !enough(count)) + 1);
+        Relaxation { lever: Lever::Devices(member), needed }
+    };
+    let memory = |&member: &usize| {
+        let needed = more_memory(&chain, member).map(|pages| pages * PAGE as u64);
+        Relaxation { lever: Lever::Memory(member), needed }
+    };
+    let some = |most: u64| Some(most).filter(|most| *most > 0);
+    let shorter = |isl: u64| {
+        any(&|question| {
+            let lengths = Lengths { isl, prefix: question.lengths.prefix.min(isl - 1), ..question.lengths };
+            Question { lengths, ..question.clone() }
+        })
+    };
+    let isl = some(largest(first.lengths.isl.saturating_sub(1), shorter));
+    let fewer = |concurrency: u64| any(&|question| Question { concurrency, ..question.clone() });
+    let requests = some(largest(first.concurrency.saturating_sub(1), fewer));
+    let mut all: Vec<Relaxation> = faces.iter().map(devices).collect();
+    all.extend(faces.iter().map(memory));
+    all.push(Relaxation { lever: Lever::Isl, needed: isl });
+    if first.concurrency > 1 {
+        all.push(Relaxation { lever: Lever::Concurrency, needed: requests });
+    }
+    all
+}
+
+/// The question with next to no cache: what is left of it is the weights'.
+pub fn lean(question: &Question) -> Question {
+    Question { lengths: Lengths { isl: 1, osl: 1, prefix: 0 }, concurrency: 1, ..question.clone() }
+}

@@ -1,0 +1,111 @@
+//! Guessing tokens ahead: a draft's passes before each step of the model, which checks all guesses at once.
+//!
+//! Knows neither what the draft is nor how often it is right: that is stated.
+
+use super::instance::{Ahead, Instance};
+use super::round::{decode_batch, prompt_batch};
+use super::step::{StepTime, Watch, pass};
+use super::terms::Terms;
+use crate::cost::machine::Machine;
+use crate::plan::parallel::Phase;
+use crate::quantity::count::Count;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::Read;
+use crate::quantity::unit::{COUNT, SECOND};
+
+/// Most tokens that are guessed ahead of one step.
+pub const MOST_GUESSES: u64 = 64;
+
+/// Tokens of a sequence that go through a decode step: the last one, and the guesses after it.
+pub(super) fn checked<R: Read>(read: &R, instance: &Instance) -> Qty<R::N> {
+    match &instance.draft {
+        Some(ahead) => read.count(Count::plan("checked_tokens", ahead.tokens + 1)),
+        None => Qty::from(1.0),
+    }
+}
+
+/// Tokens that a step yields on average: one of its own, and every guess before the first wrong one.
+///
+/// `tokens` guesses, each accepted with probability `acceptance` if all before it were.
+pub fn accepted<N: Num>(acceptance: Qty<N>, tokens: u64) -> Qty<N> {
+    let one = Qty::from(1.0);
+    (0..tokens).fold(one, |yielded, _| one + acceptance * yielded).is(&ACCEPTED)
+}
+
+/// A step with the draft's passes before it, one for each token that it guesses.
+pub(super) fn guessing<R: Read>(
+    read: &R,
+    step: StepTime<Qty<R::N>>,
+    ahead: &Ahead,
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+    each: Qty<R::N>,
+    watch: &mut impl Watch<R::N>,
+) -> StepTime<Qty<R::N>> {
+    let load = decode_batch(read, &ahead.instance, terms, each);
+    let one = pass(read, &ahead.instance, Phase::Decode, &load, machine, &mut ());
+    watch.wait(Phase::Decode, "draft", ahead.tokens, one.total);
+    let times = read.count(Count::plan("guessed_tokens", ahead.tokens));
+    let with = |step: Qty<R::N>, draft: Qty<R::N>| (step + times * draft).is(&GUESSED);
+    StepTime {
+        total: with(step.total, one.total),
+        slowest: with(step.slowest, one.total),
+        computing: with(step.computing, one.computing),
+        moving: with(step.moving, one.moving),
+    }
+}
+
+/// A prompt that the draft reads too.
+pub(super) fn reading<R: Read>(
+    read: &R,
+    prompt: StepTime<Qty<R::N>>,
+    ahead: &Ahead,
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+    watch: &mut impl Watch<R::N>,
+) -> StepTime<Qty<R::N>> {
+    let load = prompt_batch(read, &ahead.instance, terms);
+    let one = pass(read, &ahead.instance, Phase::Prefill, &load, machine, &mut ());
+    watch.wait(Phase::Prefill, "draft", 1, one.total);
+    let with = |prompt: Qty<R::N>, draft: Qty<R::N>| (prompt + draft).is(&READ_TWICE);
+    StepTime {
+        total: with(prompt.total, one.total),
+        slowest: with(prompt.slowest, one.total),
+        computing: with(prompt.computing, one.computing),
+        moving: with(prompt.moving, one.moving),
+    }
+}
+
+crate::formulas! {
+    ACCEPTED {
+        symbol: "accepted_tokens",
+        unit: COUNT,
+        why: "a step yields a token of its own, and the guesses up to the first wrong one: 1 + a + a^2 + ... + a^k",
+        cite: "Leviathan et al. 2023 (speculative decoding), equation 1",
+    }
+    GUESSED {
+        symbol: "guessed_step",
+        unit: SECOND,
+        why: "the draft passes once for each token that it guesses, then the model checks them in one step",
+        cite: "Leviathan et al. 2023 (speculative decoding), section 3",
+    }
+    READ_TWICE {
+        symbol: "prompt_with_draft",
+        unit: SECOND,
+        why: "the draft reads the prompt too, to have keys and values of its own",
+        cite: "Leviathan et al. 2023 (speculative decoding), section 2",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_yields_a_geometric_sum() {
+        let yields = |acceptance: f64, tokens| accepted(Qty::<f64>::from(acceptance), tokens).value();
+        assert_eq!((yields(0.7, 0), yields(0.0, 5), yields(1.0, 3)), (1.0, 1.0, 4.0));
+        let closed = (1.0 - 0.7f64.powi(4)) / (1.0 - 0.7);
+        assert!((yields(0.7, 3) - closed).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,109 @@
+//! What requests that come at random wait for: each other's prompts, and each other's tokens.
+//!
+//! Knows rates and times of service, not what is served. Arrivals are Poisson.
+
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::unit::SECOND;
+use crate::spec::percentile::Percentile;
+
+/// Which part of requests fares no worse than what is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Tail<T> {
+    /// The percentile.
+    pub percentile: Percentile,
+    /// The same as a fraction.
+    pub part: T,
+}
+
+/// Fuller than that a queue is not taken to be: it would grow without end.
+const FULL: f64 = 0.999;
+
+/// Mean wait for a server that works for `load` of the time, `service` on each.
+pub fn queue<N: Num>(service: Qty<N>, load: Qty<N>) -> Qty<N> {
+    (service * load / (2.0 * (Qty::from(1.0) - load))).is(&QUEUE)
+}
+
+/// The wait that `part` of those who come at random do not exceed: up to a fifth more at light loads, as waits for
+/// equal work fall off faster than exponentially.
+pub fn wait<N: Num>(service: Qty<N>, load: Qty<N>, part: Qty<N>) -> Qty<N> {
+    let load = load.min(Qty::from(FULL));
+    let rest = Qty::from(1.0) - part;
+    // Fewer wait at all than may fare worse: then this part waits for nothing.
+    let times = (load / rest).max(Qty::from(1.0)).ln();
+    (queue(service, load) / load * times).is(&WAIT)
+}
+
+impl Percentile {
+    /// Requests in flight, on average over the life of one of them, that this part of lives do not exceed where
+    /// `mean` are in flight.
+    ///
+    /// The number in flight is Poisson, and its covariance falls to nothing over the life of a request (M/D/∞: Eick,
+    /// Massey, Whitt 1993): of the mean over a life the variance is two thirds of that of a moment.
+    pub fn in_flight(self, mean: u64) -> u64 {
+        mean + (self.deviations() * (mean as f64 * 2.0 / 3.0).sqrt()).ceil() as u64
+    }
+}
+
+crate::formulas! {
+    QUEUE {
+        symbol: "prefill_queue",
+        unit: SECOND,
+        why: "prompts that come at random and take the same time wait load / (2 (1 - load)) of it for a server so loaded",
+        cite: "Pollaczek 1930, Khinchine 1932: M/D/1",
+    }
+    WAIT {
+        symbol: "prompt_wait",
+        unit: SECOND,
+        why: "the load is the part that waits at all; how long these wait falls off exponentially about their mean",
+        cite: "Kingman 1961 (heavy traffic); exact for M/M/1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(load: f64, part: f64) -> f64 {
+        wait(Qty::<f64>::from(2.0), Qty::from(load), Qty::from(part)).value()
+    }
+
+    /// Waits for a server that takes 2 s each, simulated by Lindley's recursion.
+    fn simulated(load: f64) -> Vec<f64> {
+        let (mut state, mut wait, mut waits) = (88_172_645_463_325_252u64, 0.0f64, vec![]);
+        for _ in 0..400_000 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let uniform = (state >> 11) as f64 / (1u64 << 53) as f64;
+            wait = (wait + 2.0 + (1.0 - uniform).ln() * 2.0 / load).max(0.0);
+            waits.push(wait);
+        }
+        waits.sort_by(f64::total_cmp);
+        waits
+    }
+
+    #[test]
+    fn waits_are_those_of_a_simulated_queue() {
+        for load in [0.5, 0.8, 0.9] {
+            let waits = simulated(load);
+            let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+            let told = queue(Qty::<f64>::from(2.0), Qty::from(load)).value();
+            assert!((mean / told - 1.0).abs() < 0.06, "mean at {load}: {mean} for {told}");
+            for part in [0.9, 0.95, 0.99] {
+                let found = waits[(waits.len() as f64 * part) as usize];
+                let told = of(load, part);
+                // Waits for equal prompts fall off faster than exponentially: what is told is on the safe side.
+                let safe = 0.95 * found - 0.1 <= told && told <= 1.2 * found + 0.3;
+                assert!(safe, "{part} at {load}: {found} for {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_need_not_wait_waits_for_nothing() {
+        assert_eq!(of(0.05, 0.9), 0.0);
+        assert!(of(0.999, 0.5).is_finite() && of(1.5, 0.5).is_finite());
+        let [half, most] = [Percentile::P50, Percentile::P99].map(|percentile| percentile.in_flight(600));
+        assert_eq!((half, most), (600, 600 + 47));
+    }
+}

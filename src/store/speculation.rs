@@ -1,0 +1,135 @@
+//! What guesses tokens ahead, from what a scenario says of it.
+
+use super::catalog::Catalog;
+use crate::graph::draft::Draft;
+use crate::graph::model::ModelGraph;
+use crate::serving::speculative::MOST_GUESSES;
+use crate::spec::error::Error;
+use crate::spec::scenario::Scenario;
+
+/// Vocabularies of one family differ by so many padded tokens at most (SPEC_VOCAB_MAX_SIZE_DIFFERENCE, llama.cpp
+/// common/speculative.cpp; Qwen2.5's sizes reach it).
+const PADDING: u64 = 128;
+
+/// How a scenario names the model's own module.
+const OWN: &str = "mtp";
+
+impl Catalog {
+    /// Gives `graph` the draft that the scenario names; the acceptance that it states.
+    ///
+    /// # Errors
+    /// There is no such draft or none that fits the model, or the acceptance or number of tokens is left out of the
+    /// range that they have.
+    pub(super) fn speculation(
+        &self,
+        scenario: &Scenario,
+        graph: &mut ModelGraph,
+    ) -> Result<Option<f64>, Error> {
+        let Some(name) = &scenario.draft else {
+            return match (scenario.draft_tokens, scenario.acceptance) {
+                (None, None) => Ok(None),
+                _ => Err(Error::new(
+                    "draft",
+                    "nothing",
+                    "what guesses tokens ahead",
+                    "state `mtp` or a model's name",
+                )),
+            };
+        };
+        let Some(acceptance) = scenario.acceptance else {
+            let fix = "measure it on your traffic (servers print it), e.g. 0.8: it depends on the text, not on the hardware";
+            return Err(Error::new("acceptance", "nothing", "a probability", fix));
+        };
+        if !(0.0..=1.0).contains(&acceptance) {
+            return Err(Error::new(
+                "acceptance",
+                acceptance.to_string(),
+                "0 to 1",
+                "state a probability, e.g. 0.8",
+            ));
+        }
+        let tokens = scenario.draft_tokens.unwrap_or(1);
+        if !(1..=MOST_GUESSES).contains(&tokens) {
+            let expected = format!("1 to {MOST_GUESSES}");
+            return Err(Error::new("draft-tokens", tokens.to_string(), expected, "guess fewer tokens ahead"));
+        }
+        let (name, draft) = match name.eq_ignore_ascii_case(OWN) {
+            true => (OWN.to_owned(), own(graph)?),
+            false => self.smaller(name, graph)?,
+        };
+        graph.draft = Some(Draft { name, graph: Box::new(draft), tokens });
+        Ok(Some(acceptance))
+    }
+
+    fn smaller(&self, name: &str, graph: &ModelGraph) -> Result<(String, ModelGraph), Error> {
+        let (model, draft) = self.built(name).map_err(|fault| Error { key: "draft".into(), ..fault })?;
+        let (own, its) = (graph.vocab.value, draft.vocab.value);
+        if own.abs_diff(its) > PADDING {
+            let found = format!("a vocabulary of {its} tokens");
+            let expected = format!("that of the model, {own}, but for padding");
+            return Err(Error::new("draft", found, expected, "take a smaller model of the same family"));
+        }
+        Ok((model.name, draft))
+    }
+}
+
+fn own(graph: &ModelGraph) -> Result<ModelGraph, Error> {
+    graph.multi_token_prediction().ok_or_else(|| {
+        let found = match graph.mtp.is_empty() {
+            true => "a model whose checkpoint ships no multi-token prediction",
+            false => "a multi-token-prediction module unlike the model's last layer",
+        };
+        Error::new(
+            "draft",
+            found,
+            "a module to guess with",
+            "name a smaller model of the same family instead",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::problem::Problem;
+
+    fn resolve(
+        model: &str,
+        draft: Option<&str>,
+        tokens: Option<u64>,
+        acceptance: Option<f64>,
+    ) -> Result<Problem, Error> {
+        let scenario = Scenario {
+            model: Some(model.into()),
+            hardware: Some("8xh200".into()),
+            draft: draft.map(str::to_owned),
+            draft_tokens: tokens,
+            acceptance,
+            ..Scenario::default()
+        };
+        Problem::resolve(&Catalog::default(), &scenario)
+    }
+
+    #[test]
+    fn deepseeks_module_is_a_layer_and_the_matrix_before_it() {
+        let problem = resolve("DeepSeek-V3", Some("mtp"), None, Some(0.85)).unwrap();
+        let module = problem.graph.draft.as_ref().unwrap();
+        // All that the checkpoint adds but norms, embedding and head, which it holds twice.
+        let shipped = problem.graph.parameters().mtp;
+        let taken = module.graph.parameters().unique;
+        assert!(taken <= shipped && (shipped - taken) < 100_000, "{taken} of {shipped}");
+        assert_eq!(module.tokens, 1);
+    }
+
+    #[test]
+    fn what_cannot_guess_is_refused() {
+        let key = |result: Result<Problem, Error>| result.map(|_| "accepted").unwrap_err().key;
+        assert_eq!(key(resolve("Llama-3.3-70B-Instruct", Some("mtp"), None, Some(0.8))), "draft");
+        assert_eq!(key(resolve("Llama-3.3-70B-Instruct", Some("DeepSeek-V3"), None, Some(0.8))), "draft");
+        assert_eq!(key(resolve("DeepSeek-V3", Some("mtp"), None, None)), "acceptance");
+        assert_eq!(key(resolve("DeepSeek-V3", Some("mtp"), None, Some(1.5))), "acceptance");
+        assert_eq!(key(resolve("DeepSeek-V3", Some("mtp"), Some(0), Some(0.8))), "draft-tokens");
+        assert_eq!(key(resolve("DeepSeek-V3", None, Some(3), None)), "draft");
+        resolve("Llama-3.3-70B-Instruct", Some("Llama-3.2-3B-Instruct"), Some(3), Some(0.7)).unwrap();
+    }
+}

@@ -1,0 +1,84 @@
+//! How many copies of a system it takes: against the search, which looks at every load.
+
+#![allow(clippy::unwrap_used)]
+
+use mantile::search::point::place;
+use mantile::search::question::{Question, Traffic};
+use mantile::search::run::{UNWATCHED, run};
+use mantile::search::sizing::{longest_context, size};
+use mantile::spec::objective::{Aim, Direction, Metric};
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::problem::Problem;
+
+fn question(model: &str, hardware: &str, tpot: &str) -> Question {
+    let scenario = Scenario {
+        model: Some(model.into()),
+        hardware: Some(hardware.into()),
+        tpot: Some(tpot.into()),
+        ..Scenario::default()
+    };
+    let mut question = Problem::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap();
+    question.split = false;
+    question.axes.clear();
+    question.aims = vec![Aim { metric: Metric::OutputTokS, direction: Direction::Maximize }];
+    question
+}
+
+/// The search's best with so many requests in flight.
+fn searched(question: &Question, users: u64) -> Option<f64> {
+    let mut asked = question.clone();
+    asked.traffic = Traffic::InFlight(users);
+    run(&asked, &UNWATCHED).best.map(|found| found.point[place(Metric::E2e)])
+}
+
+#[test]
+fn the_search_finds_nothing_quicker_and_nothing_that_carries_more() {
+    for (model, hardware, tpot, users) in [
+        ("Llama-3.1-8B", "1xh100", "20 ms", 300),
+        ("Llama-3.1-8B", "2xrtx-4090", "40 ms", 9),
+        ("Llama-3.3-70B", "dgx-h100", "30 ms", 40),
+        ("gpt-oss-120b", "4xh100", "15 ms", 7),
+        ("Qwen3-30B-A3B", "mac-studio-m3-ultra-x2", "50 ms", 4),
+        ("DeepSeek-V3", "8xh200", "50 ms", 900),
+    ] {
+        let question = question(model, hardware, tpot);
+        let sized =
+            size(&question, users).unwrap_or_else(|unfit| panic!("{model} on {hardware}: {}", unfit.reason));
+        let name = format!("{model} on {hardware}: {} copies of {}", sized.copies, sized.full_users);
+        assert_eq!(sized.share, users.div_ceil(sized.copies), "{name}");
+        assert!(sized.share <= sized.full_users, "{name}");
+        assert!(sized.copies == 1 || users.div_ceil(sized.copies - 1) > sized.full_users, "{name}");
+        let quickest = searched(&question, sized.share).unwrap();
+        let ours = sized.at_share.point[place(Metric::E2e)];
+        assert!((ours / quickest - 1.0).abs() < 1e-9, "{name}: {ours} s, the search {quickest} s");
+        assert!(searched(&question, sized.full_users).is_some(), "{name}");
+        assert!(searched(&question, sized.full_users + 1).is_none(), "{name}");
+        // Instances of several sizes may yield more together; like ones never do.
+        let free = run(&question, &UNWATCHED).best.unwrap().point[place(Metric::OutputTokS)];
+        assert!(sized.full.point[place(Metric::OutputTokS)] <= free * (1.0 + 1e-9), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_serve_says_by_what() {
+    let tight = size(&question("Llama-3.3-70B", "dgx-h100", "1 ms"), 1).unwrap_err();
+    assert_eq!((tight.kind.as_str(), tight.nearest.is_some()), ("tpot", true), "{}", tight.reason);
+    let large = size(&question("Llama-3.3-70B", "1xh100", "50 ms"), 1).unwrap_err();
+    assert_eq!(large.kind, "out_of_memory");
+    assert!(large.reason.contains("short"), "{}", large.reason);
+}
+
+#[test]
+fn the_longest_context_is_served_and_twice_that_is_not() {
+    let question = question("Llama-3.1-8B", "1xrtx-4090", "40 ms");
+    let longest = longest_context(&question, 2);
+    assert!(longest.is_power_of_two() && longest > 2048, "{longest}");
+    let at = |tokens: u64| {
+        let lengths = question.stated.lengths;
+        let isl = tokens - lengths.osl;
+        let prefix = isl.saturating_sub(lengths.isl);
+        searched(&question.with_lengths(mantile::serving::terms::Lengths { isl, prefix, ..lengths }), 2)
+    };
+    assert!(at(longest).is_some() && at(2 * longest).is_none());
+}
