@@ -1,6 +1,8 @@
 //! One instance of the model on its devices: the plan laid over the graph for both phases, and where
 //! its pipeline is cut.
 
+use std::sync::Arc;
+
 use crate::graph::model::ModelGraph;
 use crate::plan::group::TierShape;
 use crate::plan::legal::has_experts;
@@ -37,7 +39,7 @@ pub struct Instance {
     /// Longest context the model states.
     pub max_context: Option<u64>,
     /// What guesses tokens ahead, on the devices of the last stage.
-    pub draft: Option<Box<Ahead>>,
+    pub draft: Option<Arc<Ahead>>,
 }
 
 /// What guesses tokens ahead, laid out.
@@ -63,7 +65,7 @@ impl Instance {
             draft: graph.draft.as_ref().map(|draft| {
                 let (graph, layers) = (&draft.graph, vec![draft.graph.layers.value as u32]);
                 let instance = Instance::new(graph, beside(graph, plan), layers, tiers);
-                Box::new(Ahead { instance, tokens: draft.tokens })
+                Arc::new(Ahead { instance, tokens: draft.tokens })
             }),
         }
     }
@@ -78,6 +80,7 @@ impl Instance {
             prefill: self.prefill.piped(graph, pp, tiers),
             decode: self.decode.piped(graph, pp, tiers),
             max_context: self.max_context,
+            draft: self.draft.clone(),
         }
     }
 
