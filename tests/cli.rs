@@ -167,7 +167,10 @@ fn every_estimate_says_how_sure_it_is() {
     for (deployment, near) in [
         (["--hardware", "1xh100-sxm", "--runtime", "vllm"].as_slice(), "measured"),
         (&["--hardware", "8xh100-sxm", "--prefill-tp", "2", "--decode-tp", "4"], "split"),
-        (&["--hardware", "1xrtx-4090", "--runtime", "llama.cpp", "--weight-format", "q4_k_m"], "measured"),
+        (
+            &["--hardware", "1xrtx-4090", "--runtime", "llama.cpp", "--weight-format", "q4_k_m"],
+            "hardware_and_runtime",
+        ),
         (
             &["--hardware", "1xm4-max", "--runtime", "mlx", "--weight-format", "mlx-4bit"],
             "hardware_and_runtime",
