@@ -50,6 +50,7 @@ impl Posed {
             draw: None,
             bill: None,
             host_link: None,
+            images: None,
             acceptance: None,
             tail: None,
         }

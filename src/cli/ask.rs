@@ -3,7 +3,7 @@
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::read::Plain;
 use crate::report::answer::{carried, forbidden, unbound};
-use crate::report::result::{Asked, LowerFormat, Speculation};
+use crate::report::result::{Asked, AskedImages, LowerFormat, Speculation};
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::outcome::Outcome;
 use crate::search::point::place;
@@ -30,6 +30,11 @@ pub fn asked(problem: &Problem, question: &Question) -> Asked {
         isl: workload.isl,
         osl: workload.osl,
         prefix: workload.prefix,
+        images: problem.graph.seen.as_ref().map(|seen| AskedImages {
+            number: seen.images.value,
+            size: workload.image_size,
+            tokens: seen.tokens.value,
+        }),
         concurrency: workload.concurrency,
         rate: workload.rate,
         percentile: question.stated.tail,

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::bounds::price_bounds;
 use super::breakdown::Breakdown;
 use super::detail::detail;
 use super::number::{gib, limit as spell, time, word};
@@ -136,6 +137,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         bottleneck: None,
         metrics: None,
         intervals: None,
+        price_bounds: None,
     };
     if !bare.violations.is_empty() {
         return bare;
@@ -157,6 +159,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         memory: Some(memory(&evaluation.memory, evaluation.spilled, question, candidate)),
         bottleneck: runs.then(bound),
         metrics: runs.then(|| figures(&evaluation)),
+        price_bounds: price_bounds(question, &evaluation).filter(|_| runs),
         intervals: intervals.map(|interval| {
             let at_rate = matches!(question.traffic, Traffic::Rate(_));
             Intervals::of(interval, &figures(&evaluation), question.risk, at_rate)

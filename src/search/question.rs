@@ -10,6 +10,7 @@ use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Read};
+use crate::serving::economy::Bill;
 use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
@@ -139,6 +140,8 @@ pub struct Question {
     pub formats: Vec<Formats>,
     /// Lengths, power, prices.
     pub stated: Stated,
+    /// The least and the most that a device may cost, by the bounds of the price that it is billed by.
+    pub bill_bounds: Option<[Bill<Datum>; 2]>,
     /// How much traffic.
     pub traffic: Traffic,
     /// How sure latencies must be; the machines allow for it.
@@ -197,6 +200,7 @@ impl Question {
             cluster,
             formats,
             stated,
+            bill_bounds: None,
             traffic,
             limits,
             aims,
@@ -258,7 +262,6 @@ impl Question {
     /// The axes without those that order candidates as another does: rented devices cost the same an
     /// hour whatever they do, so dollars per token and tokens per device are one axis.
     pub fn distinct_axes(&self) -> Vec<Metric> {
-        use crate::serving::economy::Bill;
         let rented = matches!(self.stated.bill, Some(Bill::Rented(_)));
         let twin = rented && self.axes.contains(&Metric::OutputTokSPerDevice);
         self.axes.iter().copied().filter(|axis| !(twin && *axis == Metric::UsdPerMtok)).collect()
@@ -291,7 +294,6 @@ impl Question {
 
     /// Power that `devices` draw at least, and whether energy is paid for apart.
     pub fn idle(&self, devices: u64) -> super::point::Idle {
-        use crate::serving::economy::Bill;
         let watts = self.stated.draw.as_ref().map_or(f64::NAN, |draw| draw.tdp.value * draw.idle.value);
         let owned = matches!(self.stated.bill, Some(Bill::Owned(_)));
         super::point::Idle { watts: watts * devices as f64, owned }

@@ -87,6 +87,7 @@ fn candidate(apart: bool, speed: f64) -> Reported {
             max_context_tokens: 12_345.0,
         }),
         intervals: None,
+        price_bounds: None,
     }
 }
 
@@ -131,6 +132,7 @@ fn answer() -> Answer {
         runtime: "vllm".into(),
         workload: "chat".into(),
         isl: 2048,
+        images: None,
         osl: 512,
         prefix: 1024,
         concurrency: None,
