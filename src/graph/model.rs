@@ -80,9 +80,8 @@ impl ModelGraph {
             matches!(node.operator, Operator::Linear { split: Split::Vocab, .. } | Operator::Sampling { .. })
         };
         let head = &mut self.head;
-        head.graph = head
-            .graph
-            .filter_map(|_, node| (!scores(node)).then(|| node.clone()), |_, edge| Some(edge.clone()));
+        head.graph =
+            head.graph.filter_map(|_, node| (!scores(node)).then(|| node.clone()), |_, edge| Some(*edge));
         // Nodes were added in execution order, and what is left keeps it.
         head.order = head.graph.node_indices().collect();
         let short = |name: &mut String| {
