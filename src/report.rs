@@ -16,6 +16,7 @@ pub mod number;
 pub mod place;
 pub mod plot;
 pub mod recommend;
+pub mod residuals;
 pub mod result;
 pub mod rows;
 pub mod scatter;

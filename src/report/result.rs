@@ -276,6 +276,8 @@ pub struct Memory {
     pub buffers_bytes: f64,
     /// All of it.
     pub total_bytes: f64,
+    /// How far off that may be: the cache is exact, the rest as measured on the runtime; null where nothing was.
+    pub interval: Option<Quantiles>,
     /// What the runtime may use of the device.
     pub usable_bytes: f64,
     /// What software sees of the device.

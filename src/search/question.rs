@@ -16,7 +16,7 @@ use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
 use crate::spec::objective::{Aim, Limits, Metric};
 use crate::spec::percentile::{Percentile, Risk};
-use crate::spec::runtime::{Interval, Runtime};
+use crate::spec::runtime::{HeldBeside, Interval, Runtime};
 
 /// Weights and cache in certain formats, on the machine that computes them.
 #[derive(Clone, Debug)]
@@ -29,8 +29,12 @@ pub struct Formats {
     pub block: Option<u64>,
     /// Its figures, with their sources.
     pub machine: Machine<Datum>,
-    /// How far off predictions may be, where that was measured.
-    pub interval: Option<Interval>,
+    /// How far off predictions may be where one pool does all, if that was measured.
+    pub together: Option<Interval>,
+    /// The same where prefill and decode are apart.
+    pub split: Option<Interval>,
+    /// How far off what is held beside the cache may be, where that was measured.
+    pub beside: Option<HeldBeside>,
     plain: Machine<Qty<f64>>,
 }
 
@@ -43,9 +47,16 @@ impl Formats {
             kv: kv.id.clone(),
             block: weights.block,
             machine,
-            interval: None,
+            together: None,
+            split: None,
+            beside: None,
             plain,
         }
+    }
+
+    /// How far off predictions may be, for pools apart or not.
+    pub fn interval(&self, split: bool) -> Option<&Interval> {
+        if split { self.split.as_ref() } else { self.together.as_ref() }
     }
 
     /// The machine as the search reads it.

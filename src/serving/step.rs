@@ -146,7 +146,7 @@ pub fn pass<R: Read>(
     let seen = if phase == Phase::Decode && instance.draft.is_some() { *batch } else { batch.last_token() };
     let embedding = layer(read, &model.embedding, phase, batch, machine, false, watch);
     let head = layer(read, &model.head, phase, &seen, machine, false, watch);
-    let images = (phase == Phase::Prefill).then(|| model.encoder.as_ref()).flatten();
+    let images = model.encoder.as_ref().filter(|_| phase == Phase::Prefill);
     let images = images.map(|encoder| encode(read, encoder, machine, watch));
     let blocks: Vec<_> =
         model.blocks.iter().map(|block| layer(read, block, phase, batch, machine, true, watch)).collect();

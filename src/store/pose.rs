@@ -17,7 +17,7 @@ use crate::spec::error::Error;
 use crate::spec::figure::{Dollars, Figure};
 use crate::spec::percentile::Risk as RiskAsked;
 use crate::spec::precision::Choice;
-use crate::spec::runtime::{AttentionKind, Interval, Traits};
+use crate::spec::runtime::{AttentionKind, Interval, Near, ServingFit, Traits};
 use crate::spec::scenario::Offload;
 
 impl Problem {
@@ -30,16 +30,18 @@ impl Problem {
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
                 let fit = self.runtime.serving_fit.as_ref();
-                let device = &self.cluster.device;
-                let interval =
-                    fit.and_then(|fit| fit.interval(device, &weights.format.id, &self.traits())).cloned();
+                let near =
+                    |fit: &ServingFit| fit.near(&self.cluster.device, &weights.format.id, &self.traits());
+                let together = fit.and_then(|fit| fit.interval(near(fit))).cloned();
                 let mut machine = self.machine(weights, kv)?;
                 machine.risk = match self.risk {
                     RiskAsked::P50 => None,
-                    RiskAsked::P90 => Some(interval.as_ref().map(risk).ok_or_else(|| self.unmeasured())?),
+                    RiskAsked::P90 => Some(together.as_ref().map(risk).ok_or_else(|| self.unmeasured())?),
                 };
                 let mut pair = Formats::new(&weights.format, &kv.format, machine);
-                pair.interval = interval;
+                pair.together = together;
+                pair.split = fit.and_then(|fit| fit.interval(Near::Split)).cloned();
+                pair.beside = self.runtime.memory.measured.clone();
                 formats.push(pair);
             }
         }
@@ -244,7 +246,7 @@ mod tests {
         let cost = |scenario: Scenario| {
             let question = pose(Scenario {
                 model: Some("Llama-3.1-8B".into()),
-                hardware: Some("8xh100".into()),
+                hardware: Some("1xh100".into()),
                 ..scenario
             });
             let best = run(&question, &UNWATCHED).best.unwrap();

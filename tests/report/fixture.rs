@@ -46,6 +46,7 @@ fn memory(weights: f64) -> Memory {
         kv_cache_bytes: 20.0 * GIB,
         activations_bytes: 2.0 * GIB,
         buffers_bytes: GIB,
+        interval: None,
         total_bytes: (weights + 23.0) * GIB,
         usable_bytes: 72.0 * GIB,
         capacity_bytes: 80.0 * GIB,
