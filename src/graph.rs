@@ -12,5 +12,7 @@ pub mod operator;
 pub mod part;
 pub mod reach;
 pub mod rule;
+pub mod seen;
+pub mod sight;
 pub mod tensor;
 pub mod tower;

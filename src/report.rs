@@ -1,6 +1,7 @@
 //! From what is known to text, JSON and tables. Knows nothing of files and terminals: it returns text.
 
 pub mod answer;
+pub mod bounds;
 pub mod breakdown;
 pub mod catalog;
 pub mod constraint;
@@ -16,6 +17,7 @@ pub mod place;
 pub mod plot;
 pub mod recommend;
 pub mod relax;
+pub mod residuals;
 pub mod result;
 pub mod rows;
 pub mod scatter;

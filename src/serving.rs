@@ -3,6 +3,7 @@
 
 pub mod disaggregated;
 pub mod economy;
+pub mod encode;
 pub mod evaluate;
 pub mod instance;
 pub mod metrics;
@@ -21,6 +22,7 @@ pub fn formulas() -> Vec<&'static Formula> {
     [
         disaggregated::FORMULAS,
         economy::FORMULAS,
+        encode::FORMULAS,
         evaluate::FORMULAS,
         metrics::FORMULAS,
         residency::FORMULAS,
@@ -28,6 +30,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         speculative::FORMULAS,
         step::FORMULAS,
         streamed::FORMULAS,
+        terms::FORMULAS,
         tail::FORMULAS,
     ]
     .concat()

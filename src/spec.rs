@@ -8,6 +8,7 @@ pub mod error;
 pub mod figure;
 pub mod fleet;
 pub mod format;
+pub mod image;
 pub mod link;
 pub mod model;
 pub mod objective;

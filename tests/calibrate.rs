@@ -129,3 +129,35 @@ fn too_little_is_refused() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(told.contains("row 2: ttft_ms") && told.contains("soon"), "{told}");
 }
+
+#[test]
+fn prompts_and_answers_timed_apart_do_not_disturb_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("streams.csv");
+    let mut text =
+        String::from("id,model,hardware,runtime,weight_format,mode,isl,osl,concurrency,metric,value,notes\n");
+    for (mode, requests) in [("single-stream", 1), ("llama-batched-bench", 4), ("server", 4)] {
+        for metric in ["prefill_tok_s", "decode_tok_s_per_user"] {
+            let row =
+                format!("{mode}-{metric},meta-llama/Llama-3.1-8B,nvidia-rtx-4090,llama.cpp,q8_0,{mode}");
+            text.push_str(&format!("{row},2048,64,{requests},{metric},100,\n"));
+        }
+    }
+    fs::write(&path, text).unwrap();
+    let rows = folder.path().join("rows.csv");
+    json(&run(&["validate", path.to_str().unwrap(), "--format", "json", "--rows", rows.to_str().unwrap()]));
+    let mut reader = csv::Reader::from_path(rows).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let at = |name: &str| header.iter().position(|column| column == name).unwrap();
+    let (ttft, tpot) = (at("ttft_ms_predicted"), at("tpot_ms_predicted"));
+    let found: Vec<[f64; 2]> = reader
+        .records()
+        .map(Result::unwrap)
+        .map(|row| [ttft, tpot].map(|column| row[column].parse().unwrap()))
+        .collect();
+    let [alone, _, batch, _, served, _] = found[..] else { panic!("{found:?}") };
+    assert!((batch[0] / alone[0] - 4.0).abs() < 1e-3, "all prompts of a batch: {found:?}");
+    // Four sequences share a step's weights; in a server the others' prompts come between besides.
+    assert!(alone[1] < batch[1] && batch[1] < 2.0 * alone[1], "{found:?}");
+    assert!(served[1] > 1.05 * batch[1], "{found:?}");
+}

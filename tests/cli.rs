@@ -162,6 +162,52 @@ fn a_saved_scenario_asks_the_same_and_flags_come_before_it() {
 }
 
 #[test]
+fn every_estimate_says_how_sure_it_is() {
+    let one = ["--model", "Llama-3.1-8B", "--concurrency", "4", "--format", "json"];
+    for (deployment, near) in [
+        (["--hardware", "1xh100-sxm", "--runtime", "vllm"].as_slice(), "measured"),
+        (&["--hardware", "8xh100-sxm", "--prefill-tp", "2", "--decode-tp", "4"], "split"),
+        (
+            &["--hardware", "1xrtx-4090", "--runtime", "llama.cpp", "--weight-format", "q4_k_m"],
+            "hardware_and_runtime",
+        ),
+        (
+            &["--hardware", "1xm4-max", "--runtime", "mlx", "--weight-format", "mlx-4bit"],
+            "hardware_and_runtime",
+        ),
+        (&["--hardware", "1xm4-max", "--runtime", "exo", "--weight-format", "mlx-4bit"], "hardware"),
+        (&["--hardware", "1xa100-sxm-80gb", "--runtime", "hf-transformers"], "hardware"),
+        (
+            &["--hardware", "1xrtx-4090", "--runtime", "hf-transformers", "--weight-format", "bf16"],
+            "hardware",
+        ),
+    ] {
+        let output = run(&[&["estimate"], &one[..], deployment].concat());
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let found = &value;
+        assert_eq!(found["intervals"]["near"], near, "{deployment:?}: {}", text(&output.stderr));
+        for (metric, of) in [("ttft_ms", "metrics"), ("tpot_ms", "metrics"), ("output_tok_s", "metrics")] {
+            let [low, high] = ["p10", "p90"].map(|p| found["intervals"][metric][p].as_f64().unwrap());
+            let told = found[of][metric].as_f64().unwrap();
+            assert!(
+                0.0 < low && low < high && high > 0.2 * told,
+                "{deployment:?} {metric}: {low} {told} {high}"
+            );
+        }
+        let held = &found["memory"];
+        if !held["interval"].is_null() {
+            let [low, high] = ["p10", "p90"].map(|p| held["interval"][p].as_f64().unwrap());
+            assert!(held["kv_cache_bytes"].as_f64().unwrap() < low && low < high, "{held}");
+        }
+    }
+    let csv = run(&["estimate", "--model", "Llama-3.1-8B", "--hardware", "1xh100-sxm", "--format", "csv"]);
+    let header = text(&csv.stdout).lines().next().unwrap();
+    for column in ["ttft_ms_p10", "tpot_ms_p90", "output_tok_s_p90", "memory_total_bytes_p10"] {
+        assert!(header.contains(column), "{header}");
+    }
+}
+
+#[test]
 fn an_answer_goes_to_a_file_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("glossary.txt");

@@ -81,6 +81,27 @@ fn links_run_as_their_generations_do() {
 }
 
 #[test]
+fn prices_lie_between_their_bounds() {
+    let devices = all::<Device>().into_iter().map(|device| (device.id, device.price));
+    let systems = all::<System>().into_iter().map(|system| (system.id, system.price));
+    let mut bounded = 0;
+    for (id, price) in devices.chain(systems) {
+        price.check().unwrap_or_else(|fault| panic!("{id}: {fault}"));
+        let wide = |low: f64, high: f64| assert!(low < high, "{id}: bounds without room");
+        price.purchase_bounds.iter().for_each(|both| wide(both.low.value, both.high.value));
+        price.rent_bounds.iter().for_each(|both| wide(both.low.value, both.high.value));
+        bounded += usize::from(price.purchase_bounds.is_some()) + usize::from(price.rent_bounds.is_some());
+    }
+    assert!(bounded >= 14, "{bounded} prices have bounds");
+    let wrong = r#"{"rent": {"value": "3 USD/h", "source": "one"}, "rent_bounds": {
+        "low": {"value": "4 USD/h", "source": "two"}, "high": {"value": "5 USD/h", "source": "two"}}}"#;
+    let wrong: mantile::spec::device::Price = serde_json::from_str(wrong).unwrap();
+    assert_eq!(wrong.check().unwrap_err().key, "price.rent_bounds");
+    let alone = mantile::spec::device::Price { rent: None, ..wrong };
+    assert!(alone.check().is_err(), "bounds of no price");
+}
+
+#[test]
 fn systems_are_no_faster_than_their_links() {
     let links = links();
     let doubts = all::<System>().into_iter().flat_map(|system| {

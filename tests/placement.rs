@@ -8,6 +8,8 @@ mod brute;
 mod chains;
 #[path = "placement/change.rs"]
 mod change;
+#[path = "placement/hosts.rs"]
+mod hosts;
 #[path = "placement/priced.rs"]
 mod priced;
 #[path = "placement/reasons.rs"]

@@ -1,9 +1,11 @@
-//! Predictions held against published serving measurements. The measurements lie beside the project, not in
-//! it: where they are absent this says so and passes, except in CI.
+//! Predictions held against published serving measurements. A part of these lies in `tests/published`; all of them lie
+//! beside the project: where they are absent this says so and passes, except in CI.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use mantile::cli::validate::{predict::predict, table::read};
 use mantile::store::catalog::Catalog;
@@ -75,4 +77,36 @@ fn no_group_of_rows_is_far_off() {
         let tpot = group.tpot.unwrap().mdape;
         assert!(tpot <= 0.15, "{}: median TPOT error {tpot:.3}", group.name);
     }
+}
+
+/// The README with each table after `<!-- mantile-opt … -->` as that command writes it.
+fn refilled(readme: &str) -> String {
+    let mut parts = readme.split("<!-- mantile-opt ");
+    let mut written = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (arguments, rest) = part.split_once(" -->\n").expect("a marker ends");
+        let (_, after) = rest.split_once("<!-- end -->").expect("a table ends");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
+        let output = command.args(arguments.split(' ')).env("MANTILE_HOME", "/nonexistent").output().unwrap();
+        let table = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && table.lines().count() > 10, "{table}");
+        written.push_str(&format!("<!-- mantile-opt {arguments} -->\n{table}<!-- end -->{after}"));
+    }
+    written
+}
+
+#[test]
+fn the_readme_has_the_tables_that_the_command_writes() {
+    let readme = fs::read_to_string("README.md").unwrap();
+    let written = refilled(&readme);
+    assert_eq!(written.matches("<!-- end -->").count(), 2);
+    // As for console sessions.
+    if std::env::var("TRYCMD").is_ok_and(|wish| wish == "overwrite") {
+        fs::write("README.md", &written).unwrap();
+        return;
+    }
+    for (stands, comes) in readme.lines().zip(written.lines()) {
+        assert_eq!(stands, comes, "TRYCMD=overwrite cargo test --test published writes the table anew");
+    }
+    assert_eq!(readme.len(), written.len());
 }

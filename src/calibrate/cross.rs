@@ -3,7 +3,8 @@
 use rayon::prelude::*;
 
 use super::fit::Found;
-use super::sample::{Sample, Times};
+use super::posed::Times;
+use super::sample::Sample;
 
 /// What is left out together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

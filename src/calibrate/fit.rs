@@ -8,7 +8,8 @@ use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
 use rayon::prelude::*;
 
 use super::levels::Unknown;
-use super::sample::{Changes, ORDER, Sample, Times};
+use super::posed::Times;
+use super::sample::{Changes, ORDER, Sample};
 
 /// Error, as a logarithm, from which on a row counts linearly: about twice the noise of repeated runs' tails.
 const TPOT_SCALE: f64 = 0.1;

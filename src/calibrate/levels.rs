@@ -62,8 +62,30 @@ const SCHEDULER: &[Spread] = &[
     (Level::RuntimeFamily, 0.3),
 ];
 
-/// The levels of a constant.
-pub fn levels(of: Fitted) -> &'static [Spread] {
+/// Kernels of runtimes for single streams: few makers tune them, so generations and formats differ more.
+const STREAM: &[Spread] = &[
+    (Level::All, 0.5),
+    (Level::Runtime, 0.2),
+    (Level::Family, 0.2),
+    (Level::Format, 0.2),
+    (Level::RuntimeFamily, 0.2),
+    (Level::RuntimeFormat, 0.15),
+    (Level::Cell, 0.3),
+];
+
+/// The levels of a constant of single streams.
+fn stream_levels(of: Fitted) -> &'static [Spread] {
+    match of {
+        Fitted::LaunchPerLayer => {
+            &[(Level::All, 1.0), (Level::Runtime, 0.3), (Level::Family, 0.3), (Level::RuntimeFamily, 0.2)]
+        }
+        _ if of.is_efficiency() => STREAM,
+        _ => levels(of),
+    }
+}
+
+/// The levels of a constant of servers.
+fn levels(of: Fitted) -> &'static [Spread] {
     match of {
         Fitted::GemmCompute | Fitted::MoeCompute => GEMM,
         Fitted::GemmMemory | Fitted::MoeMemory => MEMORY,
@@ -144,12 +166,13 @@ impl Unknown {
 }
 
 /// Every unknown that some sample bears on, of all constants in `order`.
-pub fn unknowns<'a>(samples: impl Iterator<Item = &'a Sample> + Clone, order: &[Fitted]) -> Vec<Unknown> {
+pub fn unknowns(samples: &[&Sample], order: &[Fitted]) -> Vec<Unknown> {
     let mut found: Vec<Unknown> = Vec::new();
+    let levels = if samples.iter().all(|sample| sample.posed.apart) { stream_levels } else { levels };
     for of in order {
         for spread in levels(*of) {
             let start = found.len();
-            for sample in samples.clone() {
+            for sample in samples {
                 let one = Unknown::of(sample, *of, *spread);
                 if !found[start..].contains(&one) {
                     found.push(one);

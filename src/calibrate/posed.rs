@@ -29,6 +29,17 @@ pub struct Posed {
     pub lengths: Lengths,
     /// Requests in flight over all of it.
     pub concurrency: u64,
+    /// All prompts come first, then all answers.
+    pub apart: bool,
+}
+
+/// Predicted times, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
+    /// To first token; of prompts timed apart, until all are through.
+    pub ttft: f64,
+    /// Per output token.
+    pub tpot: f64,
 }
 
 impl Posed {
@@ -39,6 +50,7 @@ impl Posed {
             draw: None,
             bill: None,
             host_link: None,
+            images: None,
             acceptance: None,
             tail: None,
         }
@@ -64,6 +76,19 @@ impl Posed {
         let Metrics { ttft, tpot, output_tok_s, .. } = found.metrics;
         found.metrics.ttft = crowded(requests, output_tok_s, terms.osl, tpot, ttft);
         found
+    }
+
+    /// The times that users see, or that a run of prompts and answers apart prints.
+    pub fn times(&self, machine: &Machine<Qty<f64>>) -> Times {
+        if !self.apart {
+            let metrics = self.evaluate(machine, &mut ()).metrics;
+            return Times { ttft: metrics.ttft.value(), tpot: metrics.tpot.value() };
+        }
+        let mut machine = machine.clone();
+        machine.chip.prefill_interference = Qty::from(0.0);
+        let made = self.evaluate(&machine, &mut ());
+        let requests = self.concurrency as f64;
+        Times { ttft: requests * made.prefill.total.value(), tpot: made.metrics.tpot.value() }
     }
 
     /// Devices that it takes.

@@ -46,6 +46,9 @@ const fn beginning(
     Beginning { of, inside, key, value, unit }
 }
 
+/// Why a constant that a profile has to state is nothing.
+const UNTOLD: &str = "nothing: the fitted rows do not tell it, and other constants of the profile hold it";
+
 /// Changes smaller than this are not written: they move no prediction by a tenth of the noise.
 const SMALLEST: f64 = 0.004;
 
@@ -91,6 +94,8 @@ pub struct Around {
 pub struct Whole<'a> {
     /// What was found.
     pub found: &'a Found,
+    /// The constants that the rows tell about; others stay as they were.
+    pub told: Vec<Fitted>,
     /// Devices of all rows.
     pub measured_anywhere: Vec<String>,
     /// Intervals, nearest first.
@@ -107,10 +112,16 @@ impl Whole<'_> {
             let alone = |factor: &Factor| *factor == Factor::of(known.of);
             let all = changes(self.found, &runtime, known.of);
             let change: f64 = all.iter().filter(|(factor, _)| alone(factor)).map(|(_, x)| x).sum();
-            let value = figure(known.value * change.exp(), known.unit, source);
+            let value = match self.told.contains(&known.of) {
+                true => figure(known.value * change.exp(), known.unit, source),
+                false => {
+                    json!({"value": format!("0 {}", known.unit.0).trim_end(), "source": UNTOLD, "grade": "assumed"})
+                }
+            };
             match known.inside {
                 "serving_fit" => drop(fit.insert(known.key.into(), value)),
-                inside => profile[inside][known.key] = value,
+                inside if self.told.contains(&known.of) => profile[inside][known.key] = value,
+                _ => {}
             }
         }
         fit.insert("measured_on".into(), json!(measured_on));

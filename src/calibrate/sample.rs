@@ -2,7 +2,7 @@
 //!
 //! Knows no formula: it only changes what the formulas read.
 
-use super::posed::Posed;
+use super::posed::{Posed, Times};
 use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
 use crate::spec::runtime::{Fitted, Traits};
@@ -99,20 +99,10 @@ fn changed(machine: &Machine<Qty<f64>>, changes: &Changes) -> Machine<Qty<f64>> 
     machine
 }
 
-/// Predicted times of a sample, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Times {
-    /// To first token.
-    pub ttft: f64,
-    /// Per output token.
-    pub tpot: f64,
-}
-
 impl Sample {
     /// What is predicted with the constants changed.
     pub fn times(&self, changes: &Changes) -> Times {
-        let metrics = self.posed.evaluate(&changed(&self.machine, changes), &mut ()).metrics;
-        Times { ttft: metrics.ttft.value(), tpot: metrics.tpot.value() }
+        self.posed.times(&changed(&self.machine, changes))
     }
 
     /// How the logarithms of TTFT and TPOT answer to each change.

@@ -3,7 +3,7 @@
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::read::Plain;
 use crate::report::answer::{carried, forbidden, unbound};
-use crate::report::result::{Asked, LowerFormat, Speculation};
+use crate::report::result::{Asked, AskedImages, LowerFormat, Speculation};
 use crate::report::why::{Why, why as told};
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::family::Family;
@@ -33,6 +33,11 @@ pub fn asked(problem: &Problem, question: &Question) -> Asked {
         isl: workload.isl,
         osl: workload.osl,
         prefix: workload.prefix,
+        images: problem.graph.seen.as_ref().map(|seen| AskedImages {
+            number: seen.images.value,
+            size: workload.image_size,
+            tokens: seen.tokens.value,
+        }),
         concurrency: workload.concurrency,
         rate: workload.rate,
         percentile: question.stated.tail,

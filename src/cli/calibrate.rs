@@ -1,5 +1,7 @@
 //! `calibrate`: runtimes' profiles refitted to measurements.
 
+mod left_out;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -13,38 +15,44 @@ use super::{Fault, Verdict};
 use crate::calibrate::cross::{Out, left_out};
 use crate::calibrate::fit::{Found, told};
 use crate::calibrate::levels::unknowns;
-use crate::calibrate::profile::{Around, BEGINNINGS, Whole, adjust, written};
-use crate::calibrate::sample::{ORDER, Sample, Times, set};
+use crate::calibrate::posed::Times;
+use crate::calibrate::profile::{BEGINNINGS, Whole, adjust, written};
+use crate::calibrate::sample::{ORDER, Sample, set};
 use crate::report::table::table as lines;
 use crate::spec::error::Error;
-use crate::spec::runtime::{Fitted, Near, Runtime};
+use crate::spec::runtime::{Fitted, Runtime};
 use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::kind::Kind;
-use crate::validate::score::{Pair, Score, quantile, score};
+use crate::validate::score::{Pair, Score, score};
+use left_out::{intervals, picture};
 
 const EXAMPLES: &str = "\
 Examples:
   mantile-opt calibrate mine.csv --out vllm.json                     the profile of one runtime, adjusted to my servers
   MANTILE_HOME=my mantile-opt validate mine.csv                      with that profile as my/hardware/runtimes/vllm.json
-  mantile-opt calibrate serving.csv --whole --out hardware/runtimes  how the profiles of this version were made";
+  mantile-opt calibrate serving.csv --whole --out hardware/runtimes  how the servers' profiles of this version were made
+  mantile-opt calibrate singlestream.csv --whole --runtime llama.cpp,mlx,mistral.rs,mlc-llm --out hardware/runtimes";
 
 /// The flags of `calibrate`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Calibrate {
-    /// Tables of measurements, as for validate; aggregated rows without a doubt count
+    /// Tables of measurements, as for validate; rows without a doubt count, split pools for their intervals alone
     #[arg(required = true, value_name = "FILE.csv")]
     pub files: Vec<PathBuf>,
-    /// Take only rows of this runtime
-    #[arg(long, value_name = "R")]
-    pub runtime: Option<String>,
+    /// Take only rows of these runtimes
+    #[arg(long, value_delimiter = ',', value_name = "R,R")]
+    pub runtime: Vec<String>,
     /// Fit all runtimes of the tables together, from nothing but what kernels measured alone tell, and the intervals too
     #[arg(long)]
     pub whole: bool,
     /// Write the profile to a file; with --whole, every runtime's into a folder
     #[arg(long, value_name = "FILE.json|FOLDER")]
     pub out: Option<PathBuf>,
+    /// Draw how far the like was off when it was left out, by runtime, hardware and model, into an SVG file
+    #[arg(long, value_name = "FILE", requires = "whole")]
+    pub residuals: Option<PathBuf>,
     /// How to write the report
     #[arg(long, value_enum, default_value_t, value_name = "table|json|csv", hide_possible_values = true)]
     pub format: Format,
@@ -67,22 +75,14 @@ const ROWS_PER_CONSTANT: usize = 2;
 /// What is written is found to four digits.
 const GAIN: f64 = 1e-4;
 
-/// How near a question is to what was left out, by what was left out.
-const NEARNESS: [(Near, Out); 5] = [
-    (Near::Measured, Out::Fifth),
-    (Near::HardwareAndRuntime, Out::Combination),
-    (Near::Hardware, Out::DeviceAndRuntime),
-    (Near::Vendor, Out::Device),
-    (Near::Nothing, Out::Maker),
-];
-
 impl Calibrate {
     /// Refits, tells what it gained, and writes the profiles.
     ///
     /// # Errors
     /// The tables do not tell enough, or something cannot be read or written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
-        let found = self.samples(catalog)?;
+        let (split, found): (Vec<Sample>, Vec<Sample>) =
+            self.samples(catalog)?.into_iter().partition(|sample| sample.posed.pools.len() > 1);
         let samples: Vec<&Sample> = found.iter().collect();
         let mut runtimes: Vec<String> = found.iter().map(|sample| sample.runtime.clone()).collect();
         runtimes.sort();
@@ -120,7 +120,7 @@ impl Calibrate {
         }
         let order: Vec<Fitted> =
             ORDER.into_iter().zip(told).filter(|(_, told)| *told).map(|(of, _)| of).collect();
-        let nothing = Found::nothing(unknowns(found.iter(), &order));
+        let nothing = Found::nothing(unknowns(&samples, &order));
         let before = errors("before", &samples, &nothing.predict(&samples));
         let fit = nothing.solve(&samples, GAIN);
         let after = errors("after, on the rows themselves", &samples, &fit.predict(&samples));
@@ -139,6 +139,9 @@ impl Calibrate {
                 all.extend(each(*out, &samples, made));
             }
         }
+        if let Some(path) = &self.residuals {
+            file::write(path, &picture(&samples, &apart))?;
+        }
         if let Some(path) = &self.out {
             for name in &runtimes {
                 let own: Vec<&Sample> = found.iter().filter(|sample| sample.runtime == *name).collect();
@@ -149,7 +152,8 @@ impl Calibrate {
                     let whole = Whole {
                         found: &fit,
                         measured_anywhere: distinct(&samples, |sample| &sample.hardware),
-                        intervals: intervals(&samples, &apart),
+                        told: order.clone(),
+                        intervals: intervals(&samples, &apart, &split, &fit),
                     };
                     whole.replace(&mut profile, &distinct(&own, |sample| &sample.hardware), &source);
                     file::write(&path.join(format!("{name}.json")), &written(&profile))?;
@@ -177,10 +181,10 @@ impl Calibrate {
         for path in &self.files {
             rows.extend(table::read(path)?);
         }
-        let wanted = self.runtime.as_deref().map(runtime);
+        let wanted: Vec<String> = self.runtime.iter().map(|name| runtime(name)).collect();
         rows.retain(|row| {
-            let asked = wanted.as_ref().is_none_or(|wanted| runtime(&row.runtime) == *wanted);
-            row.pools.len() == 1 && row.doubt.is_empty() && !row.single_stream && asked
+            let asked = wanted.is_empty() || wanted.contains(&runtime(&row.runtime));
+            row.doubt.is_empty() && asked
         });
         let fit = if self.whole { Fit::Without } else { Fit::Shipped };
         let ready = ready(catalog, &rows, fit);
@@ -256,47 +260,21 @@ fn percent(score: Option<Score>) -> String {
 
 fn source(name: &str, own: &[&Sample], all: usize, errors: &Errors) -> String {
     format!(
-        "hierarchical robust least squares (mantile-opt calibrate) on {all} published aggregated serving points, {} of \
-         them of {name}; median error on these of TPOT {} %, of TTFT {} %",
+        "hierarchical robust least squares (mantile-opt calibrate) on {all} published {}, {} of them of {name}; median \
+         error on these of TPOT {} %, of TTFT {} %",
+        kind(own),
         own.len(),
         percent(errors.tpot),
         percent(errors.ttft)
     )
 }
 
-/// Quantiles of measured over predicted where the like was left out.
-fn intervals(samples: &[&Sample], apart: &[(Out, Vec<Times>)]) -> Vec<Around> {
-    let of = |(near, out): (Near, Out)| {
-        let (_, made) = apart.iter().find(|(known, _)| *known == out)?;
-        let quantiles = |ratio: &dyn Fn(&Sample, &Times) -> Option<f64>| {
-            let mut ratios: Vec<f64> =
-                samples.iter().zip(made).filter_map(|(sample, times)| ratio(sample, times)).collect();
-            [0.1, 0.5, 0.9].map(|p| quantile(&mut ratios, p))
-        };
-        let osl = |sample: &Sample| sample.posed.lengths.osl as f64;
-        let whole = |ttft: f64, tpot: f64, osl: f64| ttft + (osl - 1.0) * tpot;
-        let errors = errors("", samples, made);
-        Some(Around {
-            near,
-            quantiles: [
-                quantiles(&|sample, times| Some(sample.ttft? / times.ttft)),
-                quantiles(&|sample, times| Some(sample.tpot? / times.tpot)),
-                quantiles(&|sample, times| {
-                    let osl = osl(sample);
-                    Some(whole(times.ttft, times.tpot, osl) / whole(sample.ttft?, sample.tpot?, osl))
-                }),
-            ],
-            source: format!(
-                "quantiles of measured over predicted on {} published aggregated serving points, each predicted from \
-                 {}: median error of TPOT {} %, of TTFT {} %",
-                samples.len(),
-                out.name(),
-                percent(errors.tpot),
-                percent(errors.ttft)
-            ),
-        })
-    };
-    NEARNESS.into_iter().filter_map(of).collect()
+/// What was measured.
+fn kind(samples: &[&Sample]) -> &'static str {
+    match samples.iter().all(|sample| sample.posed.apart) {
+        true => "prompt and answer rates of single streams",
+        false => "aggregated serving points",
+    }
 }
 
 const HEADER: [&str; 5] = ["predictions", "TPOT", "TPOT p90", "TTFT", "TTFT p90"];

@@ -13,6 +13,7 @@ use crate::report::place::told::{COLUMNS, rows};
 use crate::report::text::place::table_of;
 use crate::search::placement::solve::Aim;
 use crate::spec::error::Error;
+use crate::spec::image::ImageSize;
 use crate::spec::objective::{Metric, Objective as Stated};
 use crate::spec::rig::{Post, Rig, Shape, Wire};
 use crate::spec::scenario::{Offload, Scenario, number, whole};
@@ -112,6 +113,12 @@ pub struct Place {
     /// Output tokens (output sequence length)
     #[arg(long, value_name = "N", value_parser = whole, help_heading = "Traffic")]
     pub osl: Option<u64>,
+    /// Images of each request, for models with a vision encoder; their tokens come on top of --isl
+    #[arg(long, value_name = "N", value_parser = whole, help_heading = "Traffic")]
+    pub images: Option<u64>,
+    /// Pixels of each image, for encoders that take any size, e.g. 1024x768
+    #[arg(long, value_name = "WxH", help_heading = "Traffic")]
+    pub image_size: Option<ImageSize>,
     /// Requests in flight [default: 1, for throughput 16]
     #[arg(long, value_name = "N", value_parser = whole, help_heading = "Traffic")]
     pub concurrency: Option<u64>,
@@ -164,6 +171,8 @@ impl Place {
             hardware,
             isl,
             osl,
+            images,
+            image_size,
             concurrency,
             runtime,
             weight_format,
@@ -177,6 +186,8 @@ impl Place {
             objective,
             isl,
             osl,
+            images,
+            image_size,
             concurrency,
             runtime,
             weight_format,
@@ -224,6 +235,8 @@ impl Place {
         Scenario {
             model: self.model.clone(),
             isl: self.isl,
+            images: self.images,
+            image_size: self.image_size,
             osl: self.osl,
             runtime: self.runtime.clone(),
             weight_format: self.weight_format.clone(),

@@ -44,6 +44,9 @@ pub fn summary(problem: &Problem) -> String {
     };
     let prefix =
         if workload.prefix > 0 { format!(", {} of them cached", workload.prefix) } else { String::new() };
+    let images = graph.seen.as_ref().map_or(String::new(), |seen| {
+        format!(" and {} images of {} tokens", seen.images.value, grouped(seen.tokens.value))
+    });
     let lines = [
         (
             "model",
@@ -53,7 +56,10 @@ pub fn summary(problem: &Problem) -> String {
         ("runtime", runtime.name.clone()),
         ("weights", formats(&problem.weight_formats)),
         ("KV cache", formats(&problem.kv_formats)),
-        ("traffic", format!("{}: ISL {}{prefix}, OSL {}{load}", workload.id, workload.isl, workload.osl)),
+        (
+            "traffic",
+            format!("{}: ISL {}{prefix}{images}, OSL {}{load}", workload.id, workload.isl, workload.osl),
+        ),
         ("limits", limits),
         ("objective", format!("{}: {}", objective.id, aims.join(", then "))),
     ];

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::output::{Format, Output, csv, json};
 use super::{Fault, Verdict};
 use crate::report::scatter::scatter;
-use crate::report::validation::{GROUP_HEADER, ROW_HEADER, group_rows, row_cells, text};
+use crate::report::validation::{GROUP_HEADER, ROW_HEADER, group_rows, markdown, row_cells, text};
 use crate::store::catalog::Catalog;
 use crate::validate::summary::{Key, validation};
 
@@ -17,6 +17,7 @@ Examples:
   mantile-opt validate serving.csv
   mantile-opt validate serving.csv --by hardware,runtime
   mantile-opt validate serving.csv --mode agg --plot accuracy.svg
+  mantile-opt validate serving.csv --by mode,runtime,hardware --markdown
   mantile-opt validate serving.csv singlestream.csv --format json --rows rows.csv";
 
 /// The flags of `validate`.
@@ -38,6 +39,9 @@ pub struct Validate {
     /// Take only rows of this mode: agg, disagg, single-stream …
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
+    /// Write the errors as a Markdown table, as the README has them
+    #[arg(long, conflicts_with = "format")]
+    pub markdown: bool,
     /// Where the answer goes.
     #[command(flatten)]
     pub output: Output,
@@ -88,6 +92,7 @@ impl Validate {
         }
         let found = validation(&held, &keys);
         self.output.found(&match self.output.format {
+            Format::Table if self.markdown => markdown(&found),
             Format::Table => text(&found),
             Format::Json => json(&found),
             Format::Csv => csv(&GROUP_HEADER, group_rows(&found))?,

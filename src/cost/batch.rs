@@ -59,6 +59,7 @@ impl<N: Num> Batch<Qty<N>> {
             }
             Reach::Chunk(chunk) => pairs_up_to(self.past + self.new, chunk) - pairs_up_to(self.past, chunk),
             Reach::Both => self.new * (self.past + self.new),
+            Reach::Tile(tile) => squares_up_to(self.past + self.new, tile) - squares_up_to(self.past, tile),
         }
     }
 
@@ -67,7 +68,7 @@ impl<N: Num> Batch<Qty<N>> {
     pub fn keys(&self, reach: Reach<Qty<N>>) -> Qty<N> {
         let all = self.past + self.new;
         let seen = match reach {
-            Reach::All | Reach::Both => all,
+            Reach::All | Reach::Both | Reach::Tile(_) => all,
             Reach::Window(window) => all.min(window + self.new - 1.0),
             Reach::Chunk(chunk) => all - (((self.past + 1.0) / chunk).ceil() - 1.0) * chunk,
             Reach::Selected(_) => all.min(self.all_pairs(reach)),
@@ -82,6 +83,14 @@ fn pairs_up_to<N: Num>(tokens: Qty<N>, chunk: Qty<N>) -> Qty<N> {
     let full = (tokens / chunk).ceil() - 1.0;
     let begun = tokens - full * chunk;
     full * chunk * (chunk + 1.0) / 2.0 + begun * (begun + 1.0) / 2.0
+}
+
+/// Pairs of the first `tokens` of a sequence in tiles: a square for each, the last one begun.
+#[inline(always)]
+fn squares_up_to<N: Num>(tokens: Qty<N>, tile: Qty<N>) -> Qty<N> {
+    let full = (tokens / tile).ceil() - 1.0;
+    let begun = tokens - full * tile;
+    full * tile * tile + begun * begun
 }
 
 crate::formulas! {
@@ -128,6 +137,7 @@ mod tests {
             Reach::Chunk(chunk) => key <= position && key / chunk == position / chunk,
             Reach::Selected(top_k) => key <= position && key < top_k,
             Reach::Both => key < end,
+            Reach::Tile(tile) => key < end && key / tile == position / tile,
         }
     }
 
@@ -142,6 +152,19 @@ mod tests {
                 let tokens = reach.map(|tokens| Qty::from(tokens as f64));
                 assert_eq!(batch(past, new).pairs(tokens).value(), by_hand, "{reach:?} {past}+{new}");
             }
+        }
+    }
+
+    /// Encoders see whole images: nothing is cached before them.
+    #[test]
+    fn tiles_are_squares_and_the_last_one_what_is_left() {
+        for new in [1, 4, 5, 8, 11] {
+            let reach = Reach::Tile(4);
+            let by_hand = (0..new).map(|at| (0..new).filter(|key| sees(reach, at, *key, new)).count() as f64);
+            let by_hand: f64 = by_hand.sum();
+            let tile = reach.map(|tokens| Qty::from(tokens as f64));
+            assert_eq!(batch(0, new).pairs(tile).value(), by_hand, "{new}");
+            assert_eq!(batch(0, new).keys(tile).value(), new as f64, "{new}");
         }
     }
 

@@ -87,6 +87,12 @@ pub fn element_bytes<N: Num>(width: StateWidth, chip: &Chip<Qty<N>>) -> Qty<N> {
     }
 }
 
+/// Bytes of an encoder's activations: the images of one request at its widest place.
+#[inline(always)]
+pub fn encoding<N: Num>(positions: Qty<N>, widest: Qty<N>, chip: &Chip<Qty<N>>) -> Qty<N> {
+    (chip.activation_bytes * positions * (4.0 * widest)).is(&ENCODING)
+}
+
 /// Bytes of the largest step's activations: the token budget at the widest place, and the logits.
 #[inline(always)]
 pub fn activations<N: Num>(
@@ -147,6 +153,12 @@ crate::formulas! {
         unit: BYTE,
         why: "recurrent layers and convolutions keep a state of fixed size: every token rewrites it, so neither length nor pages matter",
         cite: "Gu, Dao 2023 (Mamba), 3.3; Dao, Gu 2024 (Mamba-2), 4",
+    }
+    ENCODING {
+        symbol: "image_activation_memory",
+        unit: BYTE,
+        why: "every position of a request's images at the encoder's widest place, in and out, the stream beside it counted as wide",
+        cite: "definition; vLLM reserves it in its start-up profile of multi-modal models",
     }
     ACTIVATIONS {
         symbol: "activation_memory",

@@ -2,6 +2,7 @@
 //!
 //! Adding an architecture: a file in `arch/` and its line in `ARCHITECTURES`.
 
+pub mod afmoe;
 pub mod bloom;
 pub mod class_defaults;
 pub mod cohere;
@@ -72,8 +73,10 @@ pub struct Architecture {
 
 /// Every architecture that is understood.
 pub static ARCHITECTURES: &[Architecture] = &[
+    of("afmoe", "AfmoeForCausalLM", afmoe::build),
     of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
     of("arcee", "ArceeForCausalLM", nemotron::build_arcee),
+    of("aya_vision", "AyaVisionForConditionalGeneration", llava::build_aya_vision),
     with_aliases(of("baichuan", "BaichuanForCausalLM", llama_kin::build_baichuan), &["BaiChuanForCausalLM"]),
     of("bamba", "BambaForCausalLM", mamba_hybrid::build_bamba),
     with_aliases(of("bloom", "BloomForCausalLM", bloom::build), &["BloomModel"]),
@@ -81,6 +84,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("codegen", "CodeGenForCausalLM", gpt::build_codegen),
     of("cohere", "CohereForCausalLM", cohere::build),
     of("cohere2", "Cohere2ForCausalLM", cohere::build_cohere2),
+    of("cohere2_vision", "Cohere2VisionForConditionalGeneration", llava::build_cohere2_vision),
     of("cwm", "CwmForCausalLM", llama::build_cwm),
     with_aliases(of("dbrx", "DbrxForCausalLM", moe_kin::build_dbrx), &["DBRXForCausalLM"]),
     of("deepseek", "DeepseekForCausalLM", deepseek::build_v1),
@@ -93,6 +97,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_kin::build_ernie),
     of("exaone", "ExaoneForCausalLM", exaone::build),
     of("exaone4", "Exaone4ForCausalLM", exaone::build_exaone4),
+    of("exaone_moe", "ExaoneMoeForCausalLM", exaone::build_moe),
     of("falcon", "FalconForCausalLM", bloom::build_falcon),
     of("falcon_h1", "FalconH1ForCausalLM", mamba_hybrid::build_falcon_h1),
     of("falcon_mamba", "FalconMambaForCausalLM", mamba::build_falcon),
@@ -107,6 +112,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gemma4_text", "Gemma4ForCausalLM", gemma4::build_text),
     of("glm", "GlmForCausalLM", glm::build),
     of("glm4", "Glm4ForCausalLM", glm::build_glm4),
+    of("glm46v", "Glm46VForConditionalGeneration", vision_language::build_glm46v),
     of("glm4_moe", "Glm4MoeForCausalLM", deepseek::build_glm4),
     of("glm4_moe_lite", "Glm4MoeLiteForCausalLM", deepseek::build_v3),
     of("glm4v", "Glm4vForConditionalGeneration", vision_language::build_glm4v),
@@ -125,6 +131,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("helium", "HeliumForCausalLM", llama_kin::build_helium),
     of("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", llama_kin::build_hunyuan),
     of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_kin::build_hunyuan),
+    of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
     of("internlm", "InternLMForCausalLM", llama_kin::build_internlm),
     of("internlm2", "InternLM2ForCausalLM", llama_kin::build_internlm2),
     of("internlm3", "InternLM3ForCausalLM", llama_kin::build_internlm3),
@@ -156,9 +163,11 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("ministral3", "Ministral3ForCausalLM", llama::build_ministral3),
     of("mistral", "MistralForCausalLM", llama::build_mistral),
     of("mistral3", "Mistral3ForConditionalGeneration", vision_language::build_mistral3),
+    of("mistral4", "Mistral4ForCausalLM", deepseek::build_mistral4),
     of("mixtral", "MixtralForCausalLM", mixtral::build),
     of("mllama", "MllamaForConditionalGeneration", mllama::build),
     with_aliases(of("mpt", "MptForCausalLM", bloom::build_mpt), &["MPTForCausalLM"]),
+    of("nanochat", "NanoChatForCausalLM", nemotron::build_nanochat),
     of("nemotron", "NemotronForCausalLM", nemotron::build),
     of("nemotron-nas", "DeciLMForCausalLM", nemotron_nas::build),
     of("nemotron_h", "NemotronHForCausalLM", nemotron_h::build),
@@ -177,6 +186,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qwen", "QWenLMHeadModel", qwen::build_qwen),
     of("qwen2", "Qwen2ForCausalLM", qwen::build_qwen2),
     of("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", vision_language::build_qwen2_5_vl),
+    of("qwen2_audio", "Qwen2AudioForConditionalGeneration", vision_language::build_qwen2_audio),
     of("qwen2_moe", "Qwen2MoeForCausalLM", qwen_moe::build_qwen2),
     of("qwen2_vl", "Qwen2VLForConditionalGeneration", vision_language::build_qwen2_vl),
     of("qwen3", "Qwen3ForCausalLM", qwen::build_qwen3),
@@ -191,6 +201,7 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
     of("seed_oss", "SeedOssForCausalLM", llama_kin::build_seed_oss),
     of("smollm3", "SmolLM3ForCausalLM", llama_kin::build_smollm3),
+    of("smolvlm", "SmolVLMForConditionalGeneration", llava::build_idefics3),
     of("solar_open", "SolarOpenForCausalLM", deepseek::build_solar),
     with_aliases(of("stablelm", "StableLmForCausalLM", phi::build_stablelm), &["StableLMEpochForCausalLM"]),
     of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
@@ -219,8 +230,11 @@ impl ModelGraph {
         let architecture = find(config)?;
         let keys = config.keys().with_defaults(class_defaults::of_file(architecture.model_type));
         switches::set_aside(&keys, architecture.model_type);
-        let graph = (architecture.build)(&keys)?;
+        let mut graph = (architecture.build)(&keys)?;
         keys.all_read()?;
+        if config.architectures.iter().any(|stated| bare(architecture).as_ref() == Some(stated)) {
+            graph.behead();
+        }
         let elements = graph.stored_elements();
         if elements > MOST_ELEMENTS {
             return Err(Error::new(
@@ -250,7 +264,11 @@ impl ModelGraph {
 fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
     let stated = config.architectures.as_slice();
     let is_stated = |known: &Architecture| {
-        let is = |name: &String| name == known.class || known.aliases.contains(&name.as_str());
+        let is = |name: &String| {
+            name == known.class
+                || known.aliases.contains(&name.as_str())
+                || bare(known).as_ref() == Some(name)
+        };
         stated.is_empty() || stated.iter().any(is)
     };
     match &config.model_type {
@@ -278,6 +296,11 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
             }
         },
     }
+}
+
+/// The class without a head, whose checkpoints embed texts.
+fn bare(known: &Architecture) -> Option<String> {
+    known.class.strip_suffix("ForCausalLM").map(|family| format!("{family}Model"))
 }
 
 /// Names the stranger, its likely meanings, and everyone who is known.

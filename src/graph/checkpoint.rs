@@ -109,7 +109,7 @@ fn convertible(scheme: Scheme, tensor: &Weight) -> bool {
 /// The modules that a checkpoint says it leaves in the model's dtype. Files name thousands of them one by one.
 struct Kept {
     named: HashSet<String>,
-    patterns: Vec<String>,
+    patterns: Vec<Pattern>,
 }
 
 impl Kept {
@@ -119,7 +119,7 @@ impl Kept {
             quantization.modules_to_not_convert.iter().partition(plain);
         Kept {
             named: named.into_iter().cloned().collect(),
-            patterns: patterns.into_iter().cloned().collect(),
+            patterns: patterns.into_iter().map(|pattern| Pattern::of(pattern)).collect(),
         }
     }
 
@@ -134,7 +134,7 @@ impl Kept {
         names.extend(names.clone().iter().filter_map(|name| {
             name.strip_prefix("model.language_model.").map(|rest| format!("language_model.model.{rest}"))
         }));
-        names.iter().any(|name| self.names(name) || self.patterns.iter().any(|pattern| fits(name, pattern)))
+        names.iter().any(|name| self.names(name) || self.patterns.iter().any(|pattern| pattern.fits(name)))
     }
 
     /// Whether a module is named: itself, one around it, or the end of its name.
@@ -147,15 +147,40 @@ impl Kept {
     }
 }
 
-/// Whether a pattern means the module: its name, its parents', the end of its name, or either with `*` for anything.
-fn fits(name: &str, pattern: &str) -> bool {
-    let plain = match pattern.strip_prefix("re:") {
-        Some(expression) => {
-            expression.replace(".*", "*").replace("\\.", ".").trim_end_matches('$').to_owned()
+/// A pattern that means modules: by their names, their parents', the ends of their names, or either with `*` for
+/// anything. Spelled out once, as files have hundreds and models thousands of modules.
+enum Pattern {
+    /// Whatever begins like this, at the start or after a dot (with the dot): one `*`, at the end.
+    Beginning(String, String),
+    /// Any of these.
+    Globs([String; 3]),
+}
+
+impl Pattern {
+    fn of(pattern: &str) -> Pattern {
+        let plain = match pattern.strip_prefix("re:") {
+            Some(expression) => {
+                expression.replace(".*", "*").replace("\\.", ".").trim_end_matches('$').to_owned()
+            }
+            None => pattern.to_owned(),
+        };
+        match plain.strip_suffix('*') {
+            Some(start) if !start.is_empty() && !start.contains('*') => {
+                Pattern::Beginning(start.to_owned(), format!(".{start}"))
+            }
+            _ => Pattern::Globs([format!("{plain}.*"), format!("*.{plain}"), plain]),
         }
-        None => pattern.to_owned(),
-    };
-    glob(name, &plain) || glob(name, &format!("{plain}.*")) || glob(name, &format!("*.{plain}"))
+    }
+
+    /// Whether it means the module.
+    fn fits(&self, name: &str) -> bool {
+        match self {
+            Pattern::Beginning(start, inside) => {
+                name.starts_with(start.as_str()) || name.contains(inside.as_str())
+            }
+            Pattern::Globs(globs) => globs.iter().any(|pattern| glob(name, pattern)),
+        }
+    }
 }
 
 /// Whether `name` is `pattern`, in which `*` stands for anything.
@@ -190,10 +215,16 @@ mod tests {
                 "language_model.model.layers.0.self_attn.o_proj",
                 true,
             ),
+            ("layers.1.self_attn*", "model.layers.1.self_attn.o_proj", true),
+            ("ayers.1.self_attn*", "model.layers.1.self_attn.o_proj", false),
             ("re:.*self_attn.*", "model.layers.0.self_attn.k_proj", true),
             ("re:.*self_attn.*", "model.layers.0.mlp.up_proj", false),
         ] {
-            assert_eq!(fits(name, pattern), means, "{pattern} {name}");
+            assert_eq!(Pattern::of(pattern).fits(name), means, "{pattern} {name}");
+            // The short cut means what the long way means.
+            let long = [format!("{pattern}.*"), format!("*.{pattern}"), pattern.to_owned()];
+            let long = Pattern::Globs(long).fits(name);
+            assert!(pattern.starts_with("re:") || long == means, "{pattern} {name}");
             let kept = Kept { named: HashSet::from([pattern.to_owned()]), patterns: vec![] };
             assert!(kept.names(name) == means || pattern.contains('*'), "{pattern} {name}");
         }

@@ -50,6 +50,7 @@ impl ModelGraph {
             layer_block: vec![0],
             mtp: vec![],
             towers: vec![],
+            seen: None,
             draft: None,
             ..self.clone()
         };

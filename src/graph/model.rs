@@ -4,7 +4,8 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::cache::Cache;
 use super::draft::Draft;
-use super::operator::Operator;
+use super::operator::{Operator, Split};
+use super::seen::Seen;
 use super::tensor::{Tensor, Weight};
 use super::tower::Tower;
 use crate::quantity::count::Count;
@@ -62,8 +63,37 @@ pub struct ModelGraph {
     pub draft: Option<Draft>,
     /// Encoders beside the language model.
     pub towers: Vec<Tower>,
+    /// Images of each request, where it has any.
+    pub seen: Option<Seen>,
     /// What the names of layers' tensors begin with, e.g. `model.layers`.
     pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).
     pub layer_block: Vec<usize>,
+    /// Whether there is a head that scores the vocabulary; without one nothing is generated.
+    pub generates: bool,
+}
+
+impl ModelGraph {
+    /// Takes the head away: what a checkpoint of the bare model holds, under its shorter names.
+    pub(super) fn behead(&mut self) {
+        let scores = |node: &Node| {
+            matches!(node.operator, Operator::Linear { split: Split::Vocab, .. } | Operator::Sampling { .. })
+        };
+        let head = &mut self.head;
+        head.graph =
+            head.graph.filter_map(|_, node| (!scores(node)).then(|| node.clone()), |_, edge| Some(*edge));
+        // Nodes were added in execution order, and what is left keeps it.
+        head.order = head.graph.node_indices().collect();
+        let short = |name: &mut String| {
+            if let Some(rest) = name.strip_prefix("model.") {
+                *name = rest.to_owned();
+            }
+        };
+        for block in [&mut self.embedding, &mut self.head] {
+            let weights = block.graph.node_weights_mut().flat_map(|node| &mut node.weights);
+            weights.for_each(|weight| short(&mut weight.name));
+        }
+        short(&mut self.layer_prefix);
+        (self.tied, self.generates) = (false, false);
+    }
 }

@@ -17,6 +17,8 @@ pub enum Reach<T = Count> {
     Selected(T),
     /// Every token of its sequence, before and after: encoders.
     Both,
+    /// Every token of its own tile of so many, before and after: windows of encoders.
+    Tile(T),
 }
 
 impl<T: Copy> Reach<T> {
@@ -29,6 +31,7 @@ impl<T: Copy> Reach<T> {
             Reach::Chunk(tokens) => Reach::Chunk(read(tokens)),
             Reach::Selected(tokens) => Reach::Selected(read(tokens)),
             Reach::Both => Reach::Both,
+            Reach::Tile(tokens) => Reach::Tile(read(tokens)),
         }
     }
 
@@ -41,7 +44,7 @@ impl<T: Copy> Reach<T> {
     pub fn limit(self) -> Option<T> {
         match self {
             Reach::Window(tokens) | Reach::Chunk(tokens) => Some(tokens),
-            Reach::All | Reach::Selected(_) | Reach::Both => None,
+            Reach::All | Reach::Selected(_) | Reach::Both | Reach::Tile(_) => None,
         }
     }
 }
@@ -54,6 +57,7 @@ impl Reach {
             Reach::Window(tokens) => Some(("window", tokens)),
             Reach::Chunk(tokens) => Some(("chunk", tokens)),
             Reach::Selected(tokens) => Some(("top_k", tokens)),
+            Reach::Tile(tokens) => Some(("tile", tokens)),
         }
     }
 }

@@ -4,6 +4,8 @@
 
 use super::model::{Block, Node};
 use super::operator::Operator;
+use super::reach::Reach;
+use super::sight::{Sight, View};
 use super::tensor::Weight;
 use crate::quantity::count::Count;
 
@@ -14,6 +16,40 @@ pub struct Tower {
     pub name: &'static str,
     /// Its blocks in execution order.
     pub parts: Vec<TowerPart>,
+    /// How an image becomes what it computes.
+    pub sight: Sight,
+}
+
+/// Positions that a part computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Positions {
+    /// So many of every image, or of every piece of it.
+    Each(Count),
+    /// So many for each cell of an image of any size.
+    PerCell(u64),
+    /// Not told.
+    Open,
+}
+
+impl From<Count> for Positions {
+    fn from(count: Count) -> Positions {
+        Positions::Each(count)
+    }
+}
+
+impl Positions {
+    /// Of a piece of an image so divided.
+    pub fn of(self, view: &View) -> Option<Count> {
+        match self {
+            Positions::Each(count) => Some(count),
+            Positions::PerCell(each) => Some(Count::derived(
+                "positions",
+                each * view.cells,
+                "cells of the image × positions of a cell",
+            )),
+            Positions::Open => None,
+        }
+    }
 }
 
 /// Equal layers of an encoder, or what stands before and after them.
@@ -23,8 +59,8 @@ pub struct TowerPart {
     pub prefix: String,
     /// Its operators; without `layers` it comes once.
     pub block: Block,
-    /// Positions of one image or clip that it computes; unknown where files leave the size open.
-    pub positions: Option<Count>,
+    /// Positions of one image or clip that it computes.
+    pub positions: Positions,
 }
 
 impl TowerPart {
@@ -47,9 +83,9 @@ impl TowerPart {
         }
     }
 
-    /// Operations of matrices and attention for one image; norms and activations are left out.
-    fn flops(&self) -> Option<u128> {
-        let positions = self.positions?.value;
+    /// Operations of matrices and attention for one piece of an image; norms and activations are left out.
+    fn flops(&self, view: &View) -> Option<u128> {
+        let positions = self.positions.of(view)?.value;
         let product = |factors: &[u64]| {
             factors.iter().fold(2 * u128::from(self.repeats()), |so_far, factor| {
                 so_far.saturating_mul(u128::from(*factor))
@@ -57,8 +93,12 @@ impl TowerPart {
         };
         let one = |node: &Node| match node.operator {
             Operator::Linear { input, output, .. } => product(&[positions, input.value, output.value]),
-            Operator::Attention { heads, head_dim, v_head_dim, .. } => {
-                product(&[positions, positions, heads.value, head_dim.value + v_head_dim.value])
+            Operator::Attention { heads, head_dim, v_head_dim, reach, .. } => {
+                let keys = match reach {
+                    Reach::Tile(tile) => positions.min(tile.value),
+                    _ => positions,
+                };
+                product(&[positions, keys, heads.value, head_dim.value + v_head_dim.value])
             }
             _ => 0,
         };
@@ -92,11 +132,14 @@ impl Tower {
 
     /// [`Tower::flops_per_image`] of any size.
     pub(super) fn all_flops(&self) -> Option<u128> {
-        self.parts.iter().map(TowerPart::flops).try_fold(0, |sum: u128, part| Some(sum.saturating_add(part?)))
+        let view = self.sight.view(None)?;
+        let mut parts = self.parts.iter().map(|part| part.flops(&view));
+        parts.try_fold(0, |sum: u128, part| Some(sum.saturating_add(part?)))
     }
 
-    /// Tokens that one image becomes in the prompt.
+    /// What the encoder yields of one image of the size that the file states; `None` where it states none.
     pub fn tokens_per_image(&self) -> Option<u64> {
-        self.parts.last()?.positions.map(|positions| positions.value)
+        let view = self.sight.view(None)?;
+        Some(self.parts.last()?.positions.of(&view)?.value)
     }
 }

@@ -68,7 +68,8 @@ impl<'a> Layout<'a> {
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
         let caches = self.block.caches.iter().map(|cache| cache.local(self.plan.tp)).collect();
-        ShardedBlock { name: self.block.name, layers, steps: self.steps, weights: self.weights, caches }
+        let (name, steps, weights) = (self.block.name, self.steps, self.weights);
+        ShardedBlock { name, layers, steps, weights, caches, encoder: false }
     }
 
     fn place(&mut self, node: NodeIndex) {

@@ -11,6 +11,7 @@ use crate::graph::cache::Cache;
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::operator::Operator;
 use crate::graph::tensor::Role;
+use crate::graph::tower::TowerPart;
 use crate::quantity::count::Count;
 
 /// Number of [`Role`]s.
@@ -65,6 +66,21 @@ pub struct ShardedBlock {
     pub weights: Elements,
     /// What one layer keeps of a sequence on one device.
     pub caches: Vec<Cache>,
+    /// Stands in an encoder beside the language model.
+    pub encoder: bool,
+}
+
+/// The encoder of each request's images with a plan laid over it, on the first pipeline stage.
+#[derive(Clone, Debug)]
+pub struct ShardedEncoder {
+    /// Images of a request.
+    pub images: Count,
+    /// Pieces of an image that are encoded apart.
+    pub crops: Count,
+    /// Its parts, each with the positions of a piece.
+    pub parts: Vec<(ShardedBlock, Count)>,
+    /// Widest activation between its operators, elements per position on one device.
+    pub widest: Count,
 }
 
 /// A model with a plan laid over it, for one phase.
@@ -84,6 +100,8 @@ pub struct ShardedModel {
     ///
     /// Engines divide encoders over tensor-parallel ranks as they divide layers (vLLM `--mm-encoder-tp-mode weights`).
     pub towers: Elements,
+    /// What encodes the images of each request, where it has any.
+    pub encoder: Option<ShardedEncoder>,
     /// From one pipeline stage to the next.
     pub handover: Option<Collective>,
     /// The head reads the embedding's weights.
@@ -100,8 +118,7 @@ pub struct ShardedModel {
 pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[TierShape]) -> ShardedModel {
     let lay = |block| Layout::new(plan, phase, tiers, block).run();
     let blocks: Arc<[_]> = graph.blocks.iter().map(lay).collect();
-    let widest = blocks.iter().flat_map(|block: &ShardedBlock| &block.steps).map(|step| width_of(&step.task));
-    let widest = widest.max_by_key(|width| width.value).unwrap_or(graph.hidden);
+    let widest = widest(blocks.iter()).unwrap_or(graph.hidden);
     ShardedModel {
         phase,
         plan,
@@ -109,6 +126,7 @@ pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[Tier
         blocks,
         head: Arc::new(lay(&graph.head)),
         towers: towers(graph, lay),
+        encoder: encoder(graph, plan, tiers),
         handover: handover(graph, plan, tiers),
         tied: graph.tied,
         hidden: stream(graph),
@@ -146,6 +164,26 @@ fn towers<'g>(graph: &'g ModelGraph, lay: impl Fn(&'g Block) -> ShardedBlock) ->
         sums.iter_mut().zip(weights).for_each(|(sum, one)| *sum += part.repeats() * one);
     }
     sums
+}
+
+/// The encoder laid out: engines divide it over tensor-parallel ranks and nothing else.
+fn encoder(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<ShardedEncoder> {
+    let seen = graph.seen.as_ref()?;
+    let plan = ParallelPlan { cp: 1, sp: false, ..plan };
+    let lay = |part: &TowerPart| ShardedBlock {
+        encoder: true,
+        ..Layout::new(plan, Phase::Prefill, tiers, &part.block).run()
+    };
+    let blocks: Vec<_> = graph.towers[seen.tower].parts.iter().map(lay).collect();
+    let widest = widest(blocks.iter()).unwrap_or(graph.hidden);
+    let parts = blocks.into_iter().zip(seen.positions.iter().copied()).collect();
+    Some(ShardedEncoder { images: seen.images, crops: seen.crops, parts, widest })
+}
+
+/// The widest activation between operators.
+fn widest<'b>(blocks: impl Iterator<Item = &'b ShardedBlock>) -> Option<Count> {
+    let widths = blocks.flat_map(|block| &block.steps).map(|step| width_of(&step.task));
+    widths.max_by_key(|width| width.value)
 }
 
 fn width_of(task: &Task) -> Count {

@@ -2,12 +2,13 @@
 
 use rayon::prelude::*;
 
+use super::bounds::price_bounds;
 use super::breakdown::Breakdown;
 use super::detail::detail;
 use super::number::{gib, limit as spell, time, word};
 use super::result::{
     Answer, Asked, Assumption, Estimated, Feasibility, Figures, Intervals, LowerFormat, Memory, Nearest,
-    Plan, PoolReport, Reported,
+    Plan, PoolReport, Quantiles, Reported,
 };
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
@@ -139,6 +140,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         bottleneck: None,
         metrics: None,
         intervals: None,
+        price_bounds: None,
     };
     if !bare.violations.is_empty() {
         return bare;
@@ -151,7 +153,8 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         None => Feasibility::InVram,
     };
     let runs = short.is_empty();
-    let intervals = formats.interval.as_ref().filter(|_| runs && candidate.pools.len() == 1);
+    let split = candidate.pools.iter().any(|pool| pool.duty == Duty::Prefill);
+    let intervals = formats.interval(split).filter(|_| runs);
     let bound = || Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string();
     Reported {
         feasibility,
@@ -159,6 +162,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         memory: Some(memory(&evaluation.memory, evaluation.spilled, question, candidate)),
         bottleneck: runs.then(bound),
         metrics: runs.then(|| figures(&evaluation)),
+        price_bounds: price_bounds(question, &evaluation).filter(|_| runs),
         intervals: intervals.map(|interval| {
             let at_rate = matches!(question.traffic, Traffic::Rate(_));
             Intervals::of(interval, &figures(&evaluation), question.risk, at_rate)
@@ -228,13 +232,20 @@ pub fn memory(
     question: &Question,
     candidate: &Candidate,
 ) -> Memory {
-    let chip = &question.formats[candidate.formats].plain().chip;
+    let formats = &question.formats[candidate.formats];
+    let chip = &formats.plain().chip;
+    let (cache, beside) = (held.kv.value(), held.total.value() - held.kv.value());
+    let interval = formats.beside.as_ref().map(|known| {
+        let [p10, p50, p90] = known.quantiles.map(|ratio| cache + ratio * beside);
+        Quantiles { p10, p50, p90 }
+    });
     Memory {
         weights_bytes: held.weights.value(),
         kv_cache_bytes: held.kv.value(),
         activations_bytes: held.activations.value(),
         buffers_bytes: held.buffers.value(),
         total_bytes: held.total.value(),
+        interval,
         usable_bytes: held.usable.value(),
         capacity_bytes: chip.capacity.value(),
         utilization: chip.utilization.value(),

@@ -54,6 +54,8 @@ pub enum Module {
     Residual,
     /// Embedding, vocabulary projection, sampling.
     Vocabulary,
+    /// The encoder of images.
+    Images,
     /// Exchanges between devices.
     Communication,
     /// Launches and the host.
@@ -69,13 +71,17 @@ impl Module {
             Module::Experts => "experts",
             Module::Residual => "norms, residual",
             Module::Vocabulary => "vocabulary",
+            Module::Images => "images",
             Module::Communication => "communication",
             Module::Overhead => "overhead",
         }
     }
 
-    fn of(task: &Task) -> Module {
+    fn of(block: &ShardedBlock, task: &Task) -> Module {
         let Task::Compute { operator, role, .. } = task else { return Module::Communication };
+        if block.encoder {
+            return Module::Images;
+        }
         match operator {
             Operator::Attention { .. }
             | Operator::LatentAttention { .. }
@@ -187,7 +193,7 @@ impl Watch<f64> for Collect {
             Task::Compute { .. } => Class::Memory,
         };
         let times = (cost.time.value(), cost.floor.value());
-        let kind = (Module::of(&step.task), class);
+        let kind = (Module::of(block, &step.task), class);
         self.line((phase, block.name, step.name), block.layers.value, kind, times);
     }
 

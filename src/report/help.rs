@@ -27,6 +27,10 @@ static WORDS: &[Term] = &[
         "ITL",
         "time between two tokens of one request; its mean is TPOT, single ones are longer while a prompt is prefilled beside it",
     ),
+    term(
+        "images",
+        "pictures in a prompt: an encoder computes each once, before the prefill, and what it yields takes its place in the prompt as tokens",
+    ),
     term("E2E", "the metric e2e: from sending a request to its last token"),
     term("concurrency", "requests in flight over the whole deployment, waiting ones included"),
     term("prefill, decode", "computing a prompt, all tokens at once; computing an answer, a token a step"),

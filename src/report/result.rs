@@ -3,12 +3,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::bounds::PriceBounds;
 use super::detail::Detail;
 use super::relax::Conflict;
 use super::why::Why;
 use crate::quantity::datum::Grade;
 use crate::search::candidate::Duty;
 use crate::search::outcome::{Census, Status};
+use crate::spec::image::ImageSize;
 use crate::spec::objective::{Aim, Limits, Metric};
 use crate::spec::percentile::{Percentile, Risk};
 use crate::spec::runtime::{Interval, Near};
@@ -63,6 +65,17 @@ pub struct Estimated {
     pub assumptions: Vec<Assumption>,
 }
 
+/// Images of a request.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct AskedImages {
+    /// How many.
+    pub number: u64,
+    /// Size of each, where stated.
+    pub size: Option<ImageSize>,
+    /// Tokens that each adds to the prompt.
+    pub tokens: u64,
+}
+
 /// A question, in full.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Asked {
@@ -82,6 +95,9 @@ pub struct Asked {
     pub osl: u64,
     /// Prompt tokens that are cached already.
     pub prefix: u64,
+    /// Images of each request, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<AskedImages>,
     /// Requests in flight, where stated.
     pub concurrency: Option<u64>,
     /// Requests per second, where stated.
@@ -144,6 +160,8 @@ pub struct Reported {
     pub metrics: Option<Figures>,
     /// How far off they may be; null where nothing was measured to tell by.
     pub intervals: Option<Intervals>,
+    /// What it costs at the lowest and the highest price found; null where no bounds are known.
+    pub price_bounds: Option<PriceBounds>,
 }
 
 /// Where a figure lies: four times in five from p10 to p90.
@@ -267,6 +285,8 @@ pub struct Memory {
     pub buffers_bytes: f64,
     /// All of it.
     pub total_bytes: f64,
+    /// How far off that may be: the cache is exact, the rest as measured on the runtime; null where nothing was.
+    pub interval: Option<Quantiles>,
     /// What the runtime may use of the device.
     pub usable_bytes: f64,
     /// What software sees of the device.

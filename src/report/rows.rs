@@ -19,6 +19,18 @@ macro_rules! figure {
     };
 }
 
+macro_rules! interval {
+    ($column:literal, $name:ident, $at:ident) => {
+        ($column, |row| number(row.intervals.as_ref().map(|intervals| intervals.$name.$at)))
+    };
+}
+
+macro_rules! held {
+    ($column:literal, $at:ident) => {
+        ($column, |row| number(row.memory.as_ref().and_then(|memory| Some(memory.interval?.$at))))
+    };
+}
+
 static COLUMNS: &[Column] = &[
     ("mode", |row| row.plan.mode.clone()),
     ("plan", |row| row.plan.label.clone()),
@@ -27,9 +39,15 @@ static COLUMNS: &[Column] = &[
     ("concurrency", |row| row.concurrency.to_string()),
     ("devices", |row| row.devices.to_string()),
     figure!(ttft_ms),
+    interval!("ttft_ms_p10", ttft_ms, p10),
+    interval!("ttft_ms_p90", ttft_ms, p90),
     figure!(tpot_ms),
+    interval!("tpot_ms_p10", tpot_ms, p10),
+    interval!("tpot_ms_p90", tpot_ms, p90),
     figure!(e2e_ms),
     figure!(output_tok_s),
+    interval!("output_tok_s_p10", output_tok_s, p10),
+    interval!("output_tok_s_p90", output_tok_s, p90),
     figure!(output_tok_s_per_device),
     figure!(output_tok_s_per_user),
     figure!(usd_per_mtok?),
@@ -38,6 +56,8 @@ static COLUMNS: &[Column] = &[
     figure!(tok_per_joule?),
     figure!(max_context_tokens),
     ("memory_total_bytes", |row| number(row.memory.as_ref().map(|memory| memory.total_bytes))),
+    held!("memory_total_bytes_p10", p10),
+    held!("memory_total_bytes_p90", p90),
     ("memory_usable_bytes", |row| number(row.memory.as_ref().map(|memory| memory.usable_bytes))),
     ("bottleneck", |row| row.bottleneck.clone().unwrap_or_default()),
 ];

@@ -46,7 +46,7 @@ pub fn table(answer: &Answer) -> String {
         alternatives::alternatives(answer, best),
         front::front(answer, best),
         basis::lower_format(answer),
-        basis::assumptions(&detail.evidence, &answer.assumptions),
+        basis::assumptions(&detail.evidence, &answer.assumptions) + &basis::prices(best),
         basis::census(&answer.census),
     ])
 }
@@ -68,6 +68,6 @@ pub fn estimate(estimated: &Estimated) -> String {
         memory,
         time::time(detail, question, candidate),
         binding::binding(&detail.constraints),
-        basis::assumptions(&detail.evidence, assumptions),
+        basis::assumptions(&detail.evidence, assumptions) + &basis::prices(candidate),
     ])
 }

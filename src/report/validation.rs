@@ -99,6 +99,30 @@ fn all(found: &Validation) -> impl Iterator<Item = &Group> {
     std::iter::once(&found.overall).chain(&found.groups).chain(&found.doubtful)
 }
 
+/// Errors in % as a Markdown table: all rows, then the groups.
+pub fn markdown(found: &Validation) -> String {
+    let percent = |value: f64| format!("{:.1} %", 100.0 * value);
+    let cells = |score: Option<Score>| match score {
+        Some(s) => [
+            s.n.to_string(),
+            percent(s.mdape),
+            percent(s.bias),
+            s.coverage_80.map(percent).unwrap_or_default(),
+        ],
+        None => ["0".into(), String::new(), String::new(), String::new()],
+    };
+    let mut text = String::from(
+        "| rows | left out | TPOT: n | median error | bias | in p10–p90 | TTFT: n | median error | bias | in p10–p90 |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for group in all(found) {
+        let name = if group.name.is_empty() { "all without a doubt" } else { &group.name };
+        let cells: Vec<String> = cells(group.tpot).into_iter().chain(cells(group.ttft)).collect();
+        text.push_str(&format!("| {name} | {} | {} |\n", group.unsupported, cells.join(" | ")));
+    }
+    text
+}
+
 /// The whole as text.
 pub fn text(found: &Validation) -> String {
     const HEADER: [&str; 13] = [

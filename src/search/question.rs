@@ -17,7 +17,7 @@ use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
 use crate::spec::objective::{Aim, Limits, Metric};
 use crate::spec::percentile::{Percentile, Risk};
-use crate::spec::runtime::{Interval, Runtime};
+use crate::spec::runtime::{HeldBeside, Interval, Runtime};
 
 /// Weights and cache in certain formats, on the machine that computes them.
 #[derive(Clone, Debug)]
@@ -30,8 +30,12 @@ pub struct Formats {
     pub block: Option<u64>,
     /// Its figures, with their sources.
     pub machine: Machine<Datum>,
-    /// How far off predictions may be, where that was measured.
-    pub interval: Option<Interval>,
+    /// How far off predictions may be where one pool does all, if that was measured.
+    pub together: Option<Interval>,
+    /// The same where prefill and decode are apart.
+    pub split: Option<Interval>,
+    /// How far off what is held beside the cache may be, where that was measured.
+    pub beside: Option<HeldBeside>,
     plain: Machine<Qty<f64>>,
 }
 
@@ -44,7 +48,9 @@ impl Formats {
             kv: kv.id.clone(),
             block: weights.block,
             machine,
-            interval: None,
+            together: None,
+            split: None,
+            beside: None,
             plain,
         }
     }
@@ -52,6 +58,11 @@ impl Formats {
     /// Reads its figures again, after they were changed.
     pub fn reread(&mut self) {
         self.plain = self.machine.read(&Plain);
+    }
+
+    /// How far off predictions may be, for pools apart or not.
+    pub fn interval(&self, split: bool) -> Option<&Interval> {
+        if split { self.split.as_ref() } else { self.together.as_ref() }
     }
 
     /// The machine as the search reads it.
@@ -135,6 +146,8 @@ pub struct Question {
     pub formats: Vec<Formats>,
     /// Lengths, power, prices.
     pub stated: Stated,
+    /// The least and the most that a device may cost, by the bounds of the price that it is billed by.
+    pub bill_bounds: Option<[Bill<Datum>; 2]>,
     /// How much traffic.
     pub traffic: Traffic,
     /// How sure latencies must be; the machines allow for it.
@@ -195,6 +208,7 @@ impl Question {
             cluster,
             formats,
             stated,
+            bill_bounds: None,
             traffic,
             limits,
             aims,

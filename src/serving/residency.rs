@@ -3,11 +3,11 @@
 use super::instance::{Instance, StageKind};
 use super::speculative::checked;
 use crate::cost::machine::Machine;
-use crate::cost::memory::{Footprint, activations, footprint, kv_per_sequence, weights};
+use crate::cost::memory::{Footprint, activations, encoding, footprint, kv_per_sequence, weights};
 use crate::graph::cache::Cache;
 use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
-use crate::plan::shard::{Elements, ROLES, ShardedModel};
+use crate::plan::shard::{Elements, ROLES, ShardedEncoder, ShardedModel};
 use crate::quantity::count::Count;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Read;
@@ -155,7 +155,19 @@ pub fn stage_footprint<R: Read>(
     let vocab = read.count(model.vocab);
     let budget = chip.max_batched_tokens;
     let peak = activations(budget, hidden, widest, sampled, vocab, chip);
+    let peak = match model.encoder.as_ref().filter(|_| stage.first) {
+        Some(encoder) => peak.max(images(read, encoder, machine)),
+        None => peak,
+    };
     footprint(weights, sequences * cache, state, peak, chip)
+}
+
+/// Activations of a request's images in their encoder, at the part where they take most.
+fn images<R: Read>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
+    let pieces = read.count(encoder.images) * read.count(encoder.crops);
+    let parts = encoder.parts.iter().map(|(_, positions)| read.count(*positions));
+    let most = parts.reduce(|a, b| a.max(b)).expect("an encoder has parts");
+    encoding(pieces * most, read.count(encoder.widest), &machine.chip)
 }
 
 /// What the fullest device holds.

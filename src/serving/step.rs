@@ -1,5 +1,6 @@
 //! One step of one instance: operators in dependency order, layer by layer, stage by stage.
 
+use super::encode::encode;
 use super::instance::Instance;
 use crate::cost::batch::Batch;
 use crate::cost::machine::Machine;
@@ -45,13 +46,13 @@ pub struct StepTime<T> {
 
 /// Sums over one layer of a block.
 #[derive(Clone, Copy)]
-struct Layer<T> {
-    time: T,
-    computing: T,
-    moving: T,
+pub(super) struct Layer<T> {
+    pub(super) time: T,
+    pub(super) computing: T,
+    pub(super) moving: T,
 }
 
-fn layer<R: Read>(
+pub(super) fn layer<R: Read>(
     read: &R,
     block: &ShardedBlock,
     phase: Phase,
@@ -145,6 +146,8 @@ pub fn pass<R: Read>(
     let seen = if phase == Phase::Decode && instance.draft.is_some() { *batch } else { batch.last_token() };
     let embedding = layer(read, &model.embedding, phase, batch, machine, false, watch);
     let head = layer(read, &model.head, phase, &seen, machine, false, watch);
+    let images = model.encoder.as_ref().filter(|_| phase == Phase::Prefill);
+    let images = images.map(|encoder| encode(read, encoder, machine, watch));
     let blocks: Vec<_> =
         model.blocks.iter().map(|block| layer(read, block, phase, batch, machine, true, watch)).collect();
     let handover = model.handover.as_ref().map(|collective| {
@@ -156,6 +159,7 @@ pub fn pass<R: Read>(
         let mut stage = Qty::literal(0.0 * SECOND);
         if kind.first {
             stage = stage + embedding.time;
+            stage = images.map_or(stage, |images| stage + images.time);
         }
         for (&count, block) in kind.layers.iter().zip(&blocks).filter(|(count, _)| **count > 0) {
             stage = stage + read.count(Count::plan("layers_here", count)) * block.time;
@@ -170,7 +174,8 @@ pub fn pass<R: Read>(
     let over = |pick: fn(&Layer<Qty<R::N>>) -> Qty<R::N>| {
         let layers =
             model.blocks.iter().zip(&blocks).map(|(sharded, block)| read.count(sharded.layers) * pick(block));
-        layers.fold(pick(&embedding) + pick(&head), |a, b| a + b)
+        let all = layers.fold(pick(&embedding) + pick(&head), |a, b| a + b);
+        images.as_ref().map_or(all, |images| all + pick(images))
     };
     let path = format_args!("{}", phase.name());
     StepTime {

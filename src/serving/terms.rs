@@ -52,6 +52,8 @@ pub struct Stated {
     pub bill: Option<Bill<Datum>>,
     /// Rate of the link to host memory.
     pub host_link: Option<Datum>,
+    /// Images of a request and the tokens of each, which are among those of the prompt.
+    pub images: Option<(Count, Count)>,
     /// Probability that a token guessed ahead is accepted.
     pub acceptance: Option<Datum>,
     /// Which part of the requests latencies are told of, where these come at random.
@@ -59,11 +61,20 @@ pub struct Stated {
 }
 
 impl Stated {
+    /// Tokens of the prompt: those of the text, and those of the images.
+    fn prompt<R: Read>(&self, read: &R) -> Qty<R::N> {
+        let text = |value| read.count(Count { value, symbol: "isl", origin: Origin::Workload("isl") });
+        let Some((images, each)) = self.images else { return text(self.lengths.isl) };
+        let seen = images.value.saturating_mul(each.value);
+        let written = text(self.lengths.isl.saturating_sub(seen));
+        (written + read.count(images) * read.count(each)).is(&PROMPT)
+    }
+
     /// The terms in a reading.
     pub fn read<R: Read>(&self, read: &R) -> Terms<Qty<R::N>> {
         let count = |symbol, value| read.count(Count { value, symbol, origin: Origin::Workload(symbol) });
         Terms {
-            isl: count("isl", self.lengths.isl),
+            isl: self.prompt(read),
             osl: count("osl", self.lengths.osl),
             prefix: count("prefix", self.lengths.prefix),
             draw: self.draw.as_ref().map(|draw| draw.map(|datum| read.datum(datum))),
@@ -109,4 +120,13 @@ pub enum Demand<T> {
     InFlight(T),
     /// So many requests per second.
     Rate(T),
+}
+
+crate::formulas! {
+    PROMPT {
+        symbol: "prompt_tokens",
+        unit: COUNT,
+        why: "every image takes its place in the prompt as the tokens that its encoder yields",
+        cite: "Liu et al. 2023 (LLaVA), 4.1",
+    }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::device::{Device, Price};
+use super::device::{Bounds, Device, Price};
 use super::error::Error;
 use super::figure::{ByteRate, Bytes, Dimension, Figure, Seconds, Watts};
 use crate::quantity::datum::{Grade, Source};
@@ -254,8 +254,15 @@ impl System {
         Price {
             purchase: self.price.purchase.as_ref().map(|figure| share(figure, 1, devices, &text)),
             rent: self.price.rent.as_ref().map(|figure| share(figure, 1, devices, &text)),
+            purchase_bounds: self.price.purchase_bounds.as_ref().map(|both| parts(both, devices, &text)),
+            rent_bounds: self.price.rent_bounds.as_ref().map(|both| parts(both, devices, &text)),
         }
     }
+}
+
+/// One device's share of both bounds.
+fn parts<D: Dimension + Clone>(both: &Bounds<D>, devices: u64, of: &str) -> Bounds<D> {
+    Bounds { low: share(&both.low, 1, devices, of), high: share(&both.high, 1, devices, of) }
 }
 
 /// `part` of `whole` of a figure; the source says of what.

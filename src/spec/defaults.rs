@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cluster::{Cluster, Tier};
-use super::device::Device;
+use super::device::{Bounds, Device};
 use super::error::Error;
 use super::figure::{Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
 use super::scenario::Scenario;
@@ -58,6 +58,10 @@ pub struct Economics {
     pub rent: Option<Figure<DollarRate>>,
     /// Purchase price of one device, with its share of the host where a system's price is known.
     pub purchase: Option<Figure<Dollars>>,
+    /// Between which that rent was found, where it is the catalogue's.
+    pub rent_bounds: Option<Bounds<DollarRate>>,
+    /// Between which that purchase price was found.
+    pub purchase_bounds: Option<Bounds<Dollars>>,
     /// Price of energy.
     pub electricity: Figure<DollarsPerEnergy>,
     /// Power of the facility per power of the machines in it.
@@ -125,9 +129,18 @@ impl Economics {
         let known_rent = cluster.price.rent.clone().or_else(|| device.price.rent.clone());
         // Whoever states what owning takes owns the devices, if anybody knows what they cost to buy.
         let known_rent = known_rent.filter(|_| owning.is_none() || purchase.is_none());
+        let rent_bounds = known_rent
+            .as_ref()
+            .filter(|_| rent.is_none())
+            .and_then(|rent| holding(rent, [&cluster.price.rent_bounds, &device.price.rent_bounds]));
+        let purchase_bounds = purchase.as_ref().and_then(|purchase| {
+            holding(purchase, [&cluster.price.purchase_bounds, &device.price.purchase_bounds])
+        });
         Ok(Economics {
             rent: rent.or(known_rent),
             purchase,
+            rent_bounds,
+            purchase_bounds,
             electricity: electricity.unwrap_or_else(|| energy.clone()),
             pue: pue.unwrap_or_else(|| overhead.clone()),
             amortization: amortization.unwrap_or_else(|| defaults.amortization.clone()),
@@ -143,6 +156,11 @@ impl Economics {
             idle_power: idle.unwrap_or_else(|| defaults.idle_power.clone()),
         })
     }
+}
+
+/// Those bounds, the system's before the device's, that a price lies between.
+fn holding<D: Dimension + Clone>(price: &Figure<D>, bounds: [&Option<Bounds<D>>; 2]) -> Option<Bounds<D>> {
+    bounds.into_iter().flatten().find(|bounds| bounds.hold(price)).cloned()
 }
 
 /// A figure of the scenario in base units, where it is stated.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use super::figure::{ByteRate, Bytes, DollarRate, Dollars, Figure, FlopRate, Ratio, Watts};
+use super::figure::{ByteRate, Bytes, Dimension, DollarRate, Dollars, Figure, FlopRate, Ratio, Watts};
 
 /// An arithmetic that a device may compute natively. Later ones are narrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -145,6 +145,57 @@ pub struct Price {
     pub purchase: Option<Figure<Dollars>>,
     /// To rent.
     pub rent: Option<Figure<DollarRate>>,
+    /// The cheapest and the dearest purchase that were found.
+    pub purchase_bounds: Option<Bounds<Dollars>>,
+    /// The cheapest and the dearest rent that were found.
+    pub rent_bounds: Option<Bounds<DollarRate>>,
+}
+
+/// Between which a price was found.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, bound = "D: Dimension")]
+#[schemars(bound = "D: Dimension")]
+pub struct Bounds<D> {
+    /// The lowest.
+    pub low: Figure<D>,
+    /// The highest.
+    pub high: Figure<D>,
+}
+
+impl<D: Dimension> Bounds<D> {
+    /// Whether `price` lies between them.
+    pub fn hold(&self, price: &Figure<D>) -> bool {
+        (self.low.value..=self.high.value).contains(&price.value)
+    }
+}
+
+impl Price {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// Bounds are stated of no price, or do not hold it.
+    pub fn check(&self) -> Result<(), Error> {
+        bounded("price.purchase_bounds", self.purchase.as_ref(), self.purchase_bounds.as_ref())?;
+        bounded("price.rent_bounds", self.rent.as_ref(), self.rent_bounds.as_ref())
+    }
+}
+
+fn bounded<D: Dimension>(
+    key: &str,
+    price: Option<&Figure<D>>,
+    bounds: Option<&Bounds<D>>,
+) -> Result<(), Error> {
+    match (price, bounds) {
+        (_, None) => Ok(()),
+        (Some(price), Some(bounds)) if bounds.hold(price) => Ok(()),
+        (price, Some(bounds)) => {
+            let found = format!("{} to {}", bounds.low, bounds.high);
+            let expected = price.map_or("a price that they are of".to_owned(), |price| {
+                format!("bounds that {price} lies between")
+            });
+            Err(Error::new(key, found, expected, "state the price beside them, or mend the bounds"))
+        }
+    }
 }
 
 /// A rate that somebody measured.
@@ -182,6 +233,7 @@ impl Device {
         for (arithmetic, peak) in &self.peak {
             positive(&format!("peak.{}", arithmetic.name()), peak.value)?;
         }
+        self.price.check()?;
         if let Some(power) = &self.power {
             positive("power.tdp", power.tdp.value)?;
         }

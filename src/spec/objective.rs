@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::figure::{Seconds, read};
+use super::image::ImageSize;
 use super::percentile::Percentile;
 
 /// Something that a candidate is judged by.
@@ -238,6 +239,12 @@ pub struct Workload {
     /// Prompt tokens that every request shares and that a cache holds already.
     #[serde(default)]
     pub prefix: u64,
+    /// Images of each request; their tokens come on top of the prompt's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub images: u64,
+    /// Size of each image in pixels, e.g. `1024x768`; encoders that bring all images to one size need none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_size: Option<ImageSize>,
     /// Whether all requests have exactly these lengths, as benchmarks may: they then move in step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub equal_lengths: bool,
@@ -256,6 +263,10 @@ pub struct Workload {
     pub limits: Limits,
     /// Where the lengths come from.
     pub source: String,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Longest prompt or answer, in tokens, that is taken seriously.

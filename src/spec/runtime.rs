@@ -91,6 +91,8 @@ pub enum Near {
     Vendor,
     /// Nothing like it was.
     Nothing,
+    /// Prefill and decode are apart: measured too, but no constant was fitted to it.
+    Split,
 }
 
 /// Quantiles of measured over predicted, over data that was left out of the fit: p10, p50, p90.
@@ -245,9 +247,8 @@ impl ServingFit {
         }
     }
 
-    /// How far off predictions may be for a question like this.
-    pub fn interval(&self, device: &Device, weight_format: &str, traits: &Traits) -> Option<&Interval> {
-        let near = self.near(device, weight_format, traits);
+    /// How far off predictions may be for questions this near.
+    pub fn interval(&self, near: Near) -> Option<&Interval> {
         self.intervals.iter().find(|interval| interval.near == near)
     }
 
@@ -311,6 +312,18 @@ pub struct Reserve {
     pub graphs: Option<Figure<Bytes>>,
     /// Fraction of the cache lost to fragmentation.
     pub fragmentation: Option<Figure<Ratio>>,
+    /// How far what was measured lies from what is predicted; absent where nothing was measured.
+    pub measured: Option<HeldBeside>,
+}
+
+/// Quantiles of measured over predicted of what a device holds beside the cache: p10, p50, p90.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeldBeside {
+    /// The quantiles.
+    pub quantiles: [f64; 3],
+    /// The data and their number.
+    pub source: String,
 }
 
 /// Measured distance from the roofline.

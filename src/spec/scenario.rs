@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::figure::{Seconds, read};
+use super::image::ImageSize;
 use super::objective::{Limits, Metric};
 use super::percentile::{Percentile, Risk};
 
@@ -71,6 +72,14 @@ pub struct Scenario {
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<u64>,
+    /// Images of each request, for models with a vision encoder; their tokens come on top of --isl
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<u64>,
+    /// Pixels of each image, for encoders that take any size, e.g. 1024x768
+    #[arg(long, value_name = "WxH", allow_hyphen_values = true, help_heading = TRAFFIC)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_size: Option<ImageSize>,
     /// Guess tokens ahead: `mtp`, the model's own module, or the name of a smaller model
     #[arg(long, value_name = "mtp|M", help_heading = AHEAD)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,8 +175,8 @@ impl Scenario {
             concurrency: other.concurrency.filter(|_| self.rate.is_none()),
             ..other
         };
-        or!(self, other: model, hardware, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, draft,
-            draft_tokens, acceptance, ttft, tpot, e2e,
+        or!(self, other: model, hardware, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
+            image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
             runtime, weight_format, kv_format, offload, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, deployment)
     }

@@ -143,13 +143,17 @@ macro_rules! entries {
 
 entries! {
     Device is Devices, checked by Device::check;
-    System is Systems;
+    System is Systems, checked by check_system;
     Rig is Rigs, checked by Rig::check;
     Link is Links;
     Format is Formats;
     Runtime is Runtimes;
     Objective is Objectives, checked by Objective::check;
     Workload is Workloads, checked by Workload::check;
+}
+
+fn check_system(system: &System) -> Result<(), Error> {
+    system.price.check()
 }
 
 impl Entry for ModelFile {

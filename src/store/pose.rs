@@ -11,11 +11,13 @@ use crate::quantity::datum::{Datum, Grade, Source};
 use crate::quantity::unit::COUNT;
 use crate::search::question::{Formats, OffloadPolicy, Question, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
-use crate::serving::terms::{Lengths, Stated};
+use crate::serving::terms::Stated;
+use crate::spec::device::Bounds;
 use crate::spec::error::Error;
+use crate::spec::figure::{Dollars, Figure};
 use crate::spec::percentile::Risk as RiskAsked;
 use crate::spec::precision::Choice;
-use crate::spec::runtime::{AttentionKind, Interval, Traits};
+use crate::spec::runtime::{AttentionKind, Interval, Near, ServingFit, Traits};
 use crate::spec::scenario::Offload;
 
 impl Problem {
@@ -28,16 +30,18 @@ impl Problem {
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
                 let fit = self.runtime.serving_fit.as_ref();
-                let device = &self.cluster.device;
-                let interval =
-                    fit.and_then(|fit| fit.interval(device, &weights.format.id, &self.traits())).cloned();
+                let near =
+                    |fit: &ServingFit| fit.near(&self.cluster.device, &weights.format.id, &self.traits());
+                let together = fit.and_then(|fit| fit.interval(near(fit))).cloned();
                 let mut machine = self.machine(weights, kv)?;
                 machine.risk = match self.risk {
                     RiskAsked::P50 => None,
-                    RiskAsked::P90 => Some(interval.as_ref().map(risk).ok_or_else(|| self.unmeasured())?),
+                    RiskAsked::P90 => Some(together.as_ref().map(risk).ok_or_else(|| self.unmeasured())?),
                 };
                 let mut pair = Formats::new(&weights.format, &kv.format, machine);
-                pair.interval = interval;
+                pair.together = together;
+                pair.split = fit.and_then(|fit| fit.interval(Near::Split)).cloned();
+                pair.beside = self.runtime.memory.measured.clone();
                 formats.push(pair);
             }
         }
@@ -51,6 +55,7 @@ impl Problem {
             self.objective.limits,
             (self.objective.optimize.clone(), self.objective.pareto.clone()),
         );
+        question.bill_bounds = self.bill_bounds();
         question.risk = self.risk;
         question.offload = match self.offload {
             Offload::Auto => OffloadPolicy::Auto,
@@ -75,6 +80,23 @@ impl Problem {
             electricity: economics.electricity.datum("electricity"),
             pue: economics.pue.datum("pue"),
         }))
+    }
+
+    /// The least and the most that the bill may be, by the bounds of the price that it rests on.
+    fn bill_bounds(&self) -> Option<[Bill<Datum>; 2]> {
+        let economics = &self.economics;
+        match self.rented().or_else(|| self.owned())? {
+            Bill::Rented(_) => {
+                let Bounds { low, high } = economics.rent_bounds.as_ref()?;
+                Some([low, high].map(|rent| Bill::Rented(rent.datum("rent"))))
+            }
+            Bill::Owned(owned) => {
+                let Bounds { low, high } = economics.purchase_bounds.as_ref()?;
+                let at =
+                    |price: &Figure<Dollars>| Owned { purchase: price.datum("purchase"), ..owned.clone() };
+                Some([low, high].map(|price| Bill::Owned(at(price))))
+            }
+        }
     }
 
     /// What of the model and its traffic a runtime's fit depends on.
@@ -130,7 +152,8 @@ impl Problem {
         let device = &self.cluster.device;
         let economics = &self.economics;
         Stated {
-            lengths: Lengths { isl: self.workload.isl, osl: self.workload.osl, prefix: self.workload.prefix },
+            lengths: self.lengths(),
+            images: self.graph.seen.as_ref().map(|seen| (seen.images, seen.tokens)),
             draw: device.power.as_ref().map(|power| PowerDraw {
                 tdp: power.tdp.datum("tdp"),
                 idle: economics.idle_power.datum("idle_power"),
@@ -167,6 +190,7 @@ fn risk(interval: &Interval) -> Risk<Datum> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::answer::reported;
     use crate::search::outcome::Status;
     use crate::search::run::{UNWATCHED, run};
     use crate::spec::scenario::Scenario;
@@ -213,6 +237,37 @@ mod tests {
             rented("8xh100", Scenario { amortization_months: Some(48.0), ..Scenario::default() }),
             Some(false)
         );
+    }
+
+    /// A rent between 2.35 and 6.88 USD/h, of which 2.95 are billed; a purchase between 25,000 and 30,000 USD, of
+    /// which 30,000 are.
+    #[test]
+    fn bounds_of_a_price_become_bounds_of_the_cost() {
+        let cost = |scenario: Scenario| {
+            let question = pose(Scenario {
+                model: Some("Llama-3.1-8B".into()),
+                hardware: Some("1xh100".into()),
+                ..scenario
+            });
+            let best = run(&question, &UNWATCHED).best.unwrap();
+            let told = reported(&question, &best.candidate);
+            (told.price_bounds, told.metrics.unwrap())
+        };
+        let (bounds, metrics) = cost(Scenario::default());
+        let (bounds, usd) = (bounds.unwrap(), metrics.usd_per_mtok.unwrap());
+        let near =
+            |found: f64, by_hand: f64| assert!((found / by_hand - 1.0).abs() < 1e-12, "{found} {by_hand}");
+        near(bounds.low.usd_per_mtok, usd * 2.35 / 2.95);
+        near(bounds.high.usd_per_mtok, usd * 6.88 / 2.95);
+        let (owned, metrics) = cost(Scenario { pue: Some(1.0), ..Scenario::default() });
+        let (owned, usd) = (owned.unwrap(), metrics.usd_per_mtok.unwrap());
+        near(owned.high.usd_per_mtok, usd);
+        assert!(
+            owned.low.usd_per_mtok < usd && owned.low.usd_per_mtok > usd * 25.0 / 30.0,
+            "electricity stays"
+        );
+        let (stated, _) = cost(Scenario { usd_per_device_hour: Some(2.0), ..Scenario::default() });
+        assert!(stated.is_none(), "a price that is stated has no bounds");
     }
 
     #[test]

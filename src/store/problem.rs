@@ -4,12 +4,14 @@ use super::catalog::Catalog;
 use super::kind::Kind;
 use super::model::ResolvedModel;
 use crate::graph::model::ModelGraph;
+use crate::graph::seen::Seen;
+use crate::serving::terms::Lengths;
 use crate::spec::cluster::Cluster;
 use crate::spec::defaults::{Defaults, Economics};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::format::Format;
-use crate::spec::objective::{Limits, Objective, Workload};
+use crate::spec::objective::{Limits, MOST_TOKENS, Objective, Workload};
 use crate::spec::percentile::Risk;
 use crate::spec::precision::{Choice, Precision};
 use crate::spec::runtime::Runtime;
@@ -83,6 +85,12 @@ impl Problem {
         let acceptance = catalog.speculation(scenario, &mut graph)?;
         let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
         let (objective, workload) = catalog.aim(scenario)?;
+        if !graph.generates {
+            let found = format!("{}, whose file names a model without a head", model.name);
+            let fix = "choose a model that generates text; `mantile-opt inspect` lays this one open";
+            return Err(Error::new("model", found, "a model that generates text", fix));
+        }
+        let graph = graph.seeing(workload.images, workload.image_size)?;
         let load = |id: &str| catalog.load::<Format>(id);
         let precision = Precision {
             config: &model.config,
@@ -99,7 +107,7 @@ impl Problem {
         let defaults = catalog.defaults()?;
         let economics = Economics::new(&defaults, &cluster, scenario)?;
         let deployment = scenario.deployment.clone().filter(Deployment::is_stated);
-        Ok(Problem {
+        let problem = Problem {
             graph,
             native,
             weight_formats,
@@ -116,7 +124,29 @@ impl Problem {
             model,
             cluster,
             runtime,
-        })
+        };
+        problem.prompt_fits()?;
+        Ok(problem)
+    }
+}
+
+impl Problem {
+    /// Lengths of a request; the tokens of its images are among those of the prompt.
+    pub fn lengths(&self) -> Lengths {
+        let Workload { isl, osl, prefix, .. } = self.workload;
+        let images = self.graph.seen.as_ref().map_or(0, Seen::all_tokens);
+        Lengths { isl: isl.saturating_add(images), osl, prefix }
+    }
+
+    /// Text alone was checked with the workload.
+    fn prompt_fits(&self) -> Result<(), Error> {
+        let Some(seen) = &self.graph.seen else { return Ok(()) };
+        if self.lengths().isl <= MOST_TOKENS {
+            return Ok(());
+        }
+        let found = format!("{} images of {} tokens each", seen.images.value, seen.tokens.value);
+        let expected = format!("a prompt of at most {MOST_TOKENS} tokens");
+        Err(Error::new("images", found, expected, "state fewer or smaller images"))
     }
 }
 
@@ -170,6 +200,8 @@ impl Catalog {
             isl: scenario.isl.unwrap_or(workload.isl),
             osl: scenario.osl.unwrap_or(workload.osl),
             prefix: scenario.prefix.unwrap_or(workload.prefix),
+            images: scenario.images.unwrap_or(workload.images),
+            image_size: scenario.image_size.or(workload.image_size),
             concurrency: if either { scenario.concurrency } else { workload.concurrency },
             rate: if either { scenario.rate } else { workload.rate },
             percentile: scenario.percentile.or(workload.percentile),

@@ -11,7 +11,6 @@ use crate::plan::legal::{Limits, caches, check, has_experts};
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::datum::{Datum, Source};
 use crate::search::placement::price::{Disk, Hop, HostRoom, Offer, Question};
-use crate::serving::terms::Lengths;
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
 use crate::spec::device::{Device, Price};
 use crate::spec::error::Error;
@@ -90,8 +89,7 @@ impl Rigged {
         let weights = common("weight-format", &alone, |problem| &problem.weight_formats)?;
         let kv = common("kv-format", &alone, |problem| &problem.kv_formats)?;
         let whole = caches(&first.graph, &ParallelPlan { pp: 2, ..ParallelPlan::SINGLE }).err();
-        let lengths =
-            Lengths { isl: first.workload.isl, osl: first.workload.osl, prefix: first.workload.prefix };
+        let lengths = first.lengths();
         let graph = first.graph.clone();
         let sharing = |host: &Option<String>| -> f64 {
             seats.iter().filter(|seat| seat.host == *host).map(|seat| seat.count as f64).sum()

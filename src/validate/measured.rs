@@ -64,8 +64,8 @@ pub struct Measured {
     pub depth: u64,
     /// Requests in flight over the whole deployment.
     pub concurrency: u64,
-    /// One request at a time: prompt and answer timed apart.
-    pub single_stream: bool,
+    /// Prompts and answers were timed apart: all prompts first, then all answers.
+    pub apart: bool,
     /// Why the row may not be what it says; empty where nothing is known against it.
     pub doubt: String,
     /// What was measured.
@@ -85,6 +85,14 @@ pub struct Record<'a>(pub BTreeMap<&'a str, &'a str>);
 impl Record<'_> {
     fn text(&self, key: &str) -> &str {
         self.0.get(key).map_or("", |text| text.trim())
+    }
+
+    /// The model, or where a table knows no id the name that it was published under.
+    fn model(&self) -> &str {
+        match self.text("model") {
+            "" => self.text("model_as_published").split(' ').next().unwrap_or_default(),
+            id => id,
+        }
     }
 
     fn number(&self, key: &str) -> Result<Option<f64>, Error> {
@@ -132,7 +140,7 @@ impl Record<'_> {
         let (isl, osl) = (self.whole("isl")?, self.whole("osl")?);
         Ok(Measured {
             id: self.text("id").into(),
-            model: self.text("model").into(),
+            model: self.model().into(),
             hardware: self.text("hardware").into(),
             devices: self.whole("devices")?,
             runtime: self.text("runtime").into(),
@@ -146,7 +154,7 @@ impl Record<'_> {
             osl: mean(osl.unwrap_or(TOKENS)).max(2),
             depth: if long { depth(self.text("notes")) } else { 0 },
             concurrency: self.whole("concurrency")?.unwrap_or(1).max(1),
-            single_stream: long && self.whole("concurrency")?.unwrap_or(1) <= 1,
+            apart: long && (self.whole("concurrency")?.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
             doubt: self.text("doubt").into(),
             outcome: if long { self.one_metric(isl.unwrap_or(1))? } else { self.latencies()? },
         })
@@ -208,7 +216,7 @@ mod tests {
         let decode =
             record(&[("metric", "decode_tok_s_per_user"), ("value", "40"), ("notes", "tg32 @ d4096, fa=1")]);
         let row = decode.measured().unwrap();
-        assert_eq!((row.outcome.tpot_ms, row.depth, row.single_stream), (Some(25.0), 4096, true));
+        assert_eq!((row.outcome.tpot_ms, row.depth, row.apart), (Some(25.0), 4096, true));
         let prompt = record(&[("metric", "prefill_tok_s"), ("value", "1000"), ("isl", "512.0")]);
         assert_eq!(prompt.measured().unwrap().outcome.ttft_ms, Some(512.0));
     }

@@ -51,6 +51,20 @@ enum Says {
 }
 use Says::*;
 
+/// K-EXAONE-236B-A23B, <https://huggingface.co/LGAI-EXAONE/K-EXAONE-236B-A23B>.
+const K_EXAONE: &str = r#""model_type": "exaone_moe", "vocab_size": 153600, "hidden_size": 6144,
+    "intermediate_size": 18432, "num_hidden_layers": 48, "num_attention_heads": 64, "num_key_value_heads": 8,
+    "head_dim": 128, "sliding_window": 128, "sliding_window_pattern": "LLLG", "first_k_dense_replace": 1,
+    "moe_intermediate_size": 2048, "num_experts": 128, "num_experts_per_tok": 8, "num_shared_experts": 1,
+    "num_nextn_predict_layers": 1, "tie_word_embeddings": false"#;
+
+/// Trinity-Mini, <https://huggingface.co/arcee-ai/Trinity-Mini>.
+const TRINITY: &str = r#""model_type": "afmoe", "vocab_size": 200192, "hidden_size": 2048,
+    "intermediate_size": 6144, "moe_intermediate_size": 1024, "num_hidden_layers": 32, "num_dense_layers": 2,
+    "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "sliding_window": 2048,
+    "global_attn_every_n_layers": 4, "num_experts": 128, "num_experts_per_tok": 8, "num_shared_experts": 1,
+    "route_scale": 2.826, "score_func": "sigmoid", "mup_enabled": true, "tie_word_embeddings": false"#;
+
 const LLAMA: &str = r#""model_type": "llama", "intermediate_size": 32"#;
 
 #[rustfmt::skip]
@@ -68,7 +82,10 @@ const TRAPS: &[(&str, Of, Says)] = &[
         Unique(2 * 64 * 16 + 4 * (4 * 16 * 16 + 3 * 16 * 32 + 2 * 16) + 16)),
     ("unused K/V projections of layers that share", Model("google--gemma-3n-E4B-it"),
         Without("model.language_model.layers.34.self_attn.k_proj.weight")),
-    ("lm_head absent", Keys(r#""model_type": "mistral", "architectures": ["MistralModel"]"#), Refused("architectures")),
+    ("lm_head absent", Keys(r#""model_type": "mistral", "architectures": ["MistralModel"],
+        "num_key_value_heads": 4, "intermediate_size": 32"#), Without("lm_head.weight")),
+    ("a classifier is no base model", Keys(r#""model_type": "mistral",
+        "architectures": ["MistralForSequenceClassification"]"#), Refused("architectures")),
     // Where the numbers live
     ("nested configs", Model("google--gemma-3-27b-it"), Unique(27_432_406_640)),
     ("nested configs with missing keys", Keys(r#""model_type": "gemma3", "text_config": {"model_type": "gemma3_text",
@@ -186,7 +203,38 @@ const TRAPS: &[(&str, Of, Says)] = &[
     ("compression_config, an old key", Keys(r#""model_type": "llama", "intermediate_size": 32,
         "compression_config": {"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights":
         {"type": "int", "num_bits": 8, "strategy": "channel"}}}}"#), Format(Some("int8"))),
+    // Experts of newer families, and heads that are not there
+    ("experts of K-EXAONE", Keys(K_EXAONE), Unique(236_571_150_336)),
+    ("K-EXAONE balances by buffers", Keys(K_EXAONE), Buffers(47 * 128)),
+    // A layer of attention and a dense network, a two-to-one projection, five norms and two of heads.
+    ("K-EXAONE predicts with a dense layer", Keys(K_EXAONE), Mtp(2 * 6144 * (8192 + 1024)
+        + 3 * 6144 * 18432 + 2 * 6144 * 6144 + 5 * 6144 + 2 * 128)),
+    ("word patterns of windows", Keys(K_EXAONE), Growing(12 * 2 * 8 * 128)),
+    ("gates and learned biases of AFMoE", Keys(TRINITY), Unique(26_123_974_400)),
+    ("a gate that is a matrix of its own", Keys(TRINITY), Shape("model.layers.0.self_attn.gate_proj.weight", &[4096, 2048])),
+    ("norms that learn nothing", Keys(r#""model_type": "nanochat", "num_key_value_heads": 2,
+        "intermediate_size": 64"#), Unique(2 * 64 * 16 + 4 * (2 * 16 * 16 + 2 * 16 * 8 + 2 * 16 * 64))),
+    ("a bare model has no head", Keys(r#""model_type": "mistral", "architectures": ["MistralModel"],
+        "num_key_value_heads": 4, "intermediate_size": 32"#),
+        Unique(64 * 16 + 16 + 4 * (4 * 16 * 16 + 3 * 16 * 32 + 2 * 16))),
+    ("nor the prefix of one", Keys(r#""model_type": "mistral", "architectures": ["MistralModel"],
+        "num_key_value_heads": 4, "intermediate_size": 32"#), Shape("layers.0.mlp.up_proj.weight", &[32, 16])),
     // Encoders
+    ("neighbours side by side before one matrix (SmolVLM)", Keys(r#""model_type": "smolvlm", "scale_factor": 3,
+        "tie_word_embeddings": false, "text_config": {"model_type": "llama", "hidden_size": 2048,
+        "intermediate_size": 8192, "num_hidden_layers": 24, "num_attention_heads": 32, "num_key_value_heads": 32,
+        "head_dim": 64, "vocab_size": 49280, "tie_word_embeddings": false, "use_resampler": false,
+        "qk_layer_norms": false}, "vision_config": {"model_type": "smolvlm_vision", "hidden_size": 1152,
+        "image_size": 384, "intermediate_size": 4304, "num_attention_heads": 16, "num_hidden_layers": 27,
+        "patch_size": 14, "size": {"longest_edge": 1536}}"#), Unique(2_246_784_880)),
+    ("a gate inside the projector (Aya Vision)", Keys(r#""model_type": "aya_vision", "downsample_factor": 2,
+        "alignment_intermediate_size": 28672, "tie_word_embeddings": true, "text_config": {"model_type": "cohere2",
+        "vocab_size": 256000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "sliding_window": 4096,
+        "sliding_window_pattern": 4, "tie_word_embeddings": true}, "vision_config":
+        {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27,
+        "num_attention_heads": 16, "image_size": 364, "patch_size": 14, "vision_use_head": false}"#),
+        Unique(8_631_842_032)),
     ("towers are in the total", Model("google--gemma-3-27b-it"), Towers(419_000_000..=424_000_000)),
     ("towers of MoonViT", Model("moonshotai--Kimi-K2.5"), Towers(470_000_000..=472_000_000)),
 ];

@@ -41,6 +41,7 @@ fn terms(question: &Question) -> Terms<Qty<f64>> {
         draw: None,
         bill: None,
         host_link: None,
+        images: None,
         acceptance: None,
         tail: None,
     }

@@ -46,6 +46,7 @@ fn memory(weights: f64) -> Memory {
         kv_cache_bytes: 20.0 * GIB,
         activations_bytes: 2.0 * GIB,
         buffers_bytes: GIB,
+        interval: None,
         total_bytes: (weights + 23.0) * GIB,
         usable_bytes: 72.0 * GIB,
         capacity_bytes: 80.0 * GIB,
@@ -86,6 +87,7 @@ fn candidate(apart: bool, speed: f64) -> Reported {
             max_context_tokens: 12_345.0,
         }),
         intervals: None,
+        price_bounds: None,
     }
 }
 
@@ -130,6 +132,7 @@ fn answer() -> Answer {
         runtime: "vllm".into(),
         workload: "chat".into(),
         isl: 2048,
+        images: None,
         osl: 512,
         prefix: 1024,
         concurrency: None,

@@ -10,6 +10,7 @@ use mantile::search::candidate::{Candidate, Duty, PoolPlan};
 use mantile::search::question::Question;
 use mantile::search::shape::cuts;
 use mantile::serving::terms::Offload;
+use mantile::spec::image::ImageSize;
 use mantile::spec::percentile::{Percentile, Risk};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
@@ -71,6 +72,7 @@ pub struct Draw {
     traffic: Traffic,
     offload: Offload,
     pools: Pools,
+    images: Option<(u64, u64, u64)>,
     percentile: Percentile,
     risk: Risk,
     guesses: Option<u64>,
@@ -98,13 +100,14 @@ pub fn draws() -> impl Strategy<Value = Draw> {
     let prefix = prop_oneof![Just(0.0), 0.0..1.0];
     let names = any::<[Index; 5]>();
     let choices = (names, any::<[Index; 2]>(), any::<Index>());
+    let images = prop_oneof![5 => Just(None), 1 => (1u64..5, 1u64..3000, 1u64..3000).prop_map(Some)];
     let load = ((sizes(17), sizes(13)), prefix, [sizes(11), sizes(11)], [1u64..5, 1u64..5]);
     let percentile = prop::sample::select(&Percentile::ALL[..]);
     let risk = prop_oneof![3 => Just(Risk::P50), 1 => Just(Risk::P90)];
     let guesses = prop_oneof![3 => Just(None), 1 => (1u64..6).prop_map(Some)];
     let sure = (percentile, risk, guesses);
-    (choices, load, traffic, offload, pools, sure).prop_map(
-        |(choices, load, traffic, offload, pools, sure)| Draw {
+    (choices, load, traffic, offload, (pools, images), sure).prop_map(
+        |(choices, load, traffic, offload, (pools, images), sure)| Draw {
             percentile: sure.0,
             risk: sure.1,
             guesses: sure.2,
@@ -118,6 +121,7 @@ pub fn draws() -> impl Strategy<Value = Draw> {
             traffic,
             offload,
             pools,
+            images,
         },
     )
 }
@@ -157,6 +161,8 @@ impl Draw {
                     kv_format: Some("any".into()),
                     isl: Some(isl),
                     osl: Some(osl),
+                    images: self.images.map(|(images, ..)| images),
+                    image_size: self.images.map(|(_, width, height)| ImageSize { width, height }),
                     prefix: Some(((isl - 1) as f64 * self.prefix) as u64),
                     concurrency,
                     rate,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::calibrate::posed::Posed;
+use crate::calibrate::posed::{Posed, Times};
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::{check, has_experts};
 use crate::plan::parallel::ParallelPlan;
@@ -23,7 +23,7 @@ use crate::validate::measured::{Degrees, Measured};
 use crate::validate::summary::{Held, Prediction};
 
 /// Names of runtimes as published tables spell them, and what they are here.
-const RUNTIMES: [(&str, &str); 7] = [
+const RUNTIMES: [(&str, &str); 11] = [
     ("llama-server", "llama.cpp"),
     ("llama.cpp-rocwmma", "llama.cpp"),
     ("llama.cpp-vulkan", "llama.cpp"),
@@ -31,10 +31,14 @@ const RUNTIMES: [(&str, &str); 7] = [
     ("mlx-lm", "mlx"),
     ("mlx-vlm", "mlx"),
     ("vllm-mlx", "mlx"),
+    ("mlc llm", "mlc-llm"),
+    ("hf transformers", "hf-transformers"),
+    ("transformers", "hf-transformers"),
+    ("tensorrt-llm", "trtllm"),
 ];
 
 /// Names of weight formats as published tables spell them, in small letters, and the nearest here.
-const FORMATS: [(&str, &str); 20] = [
+const FORMATS: [(&str, &str); 27] = [
     ("f16", "fp16"),
     ("f32", "fp16"),
     ("q8", "gguf-q8_0"),
@@ -49,6 +53,13 @@ const FORMATS: [(&str, &str); 20] = [
     ("4bit", "mlx-4bit"),
     ("8bit", "mlx-8bit"),
     ("4bit g32", "mlx-4bit"),
+    ("5bit", "mlx-5bit"),
+    ("5bit g32", "mlx-5bit"),
+    ("6bit", "mlx-6bit"),
+    ("4-bit", "int4-awq"),
+    ("uqff q4", "gguf-q4_k_s"),
+    ("uqff q8", "gguf-q8_0"),
+    ("awq-int8", "int8-w8a16"),
     ("gptq-int4", "int4-gptq"),
     ("gptq-int8", "int8-w8a16"),
     ("int4", "int4-awq"),
@@ -65,6 +76,30 @@ fn known<'a>(table: &'a [(&str, &str)], name: &'a str) -> &'a str {
 pub fn runtime(published: &str) -> String {
     let name = published.split(" (").next().unwrap_or_default().trim().to_lowercase();
     known(&RUNTIMES, &name).to_owned()
+}
+
+/// What a converted checkpoint's name ends in: the format is told apart, the architecture is the model's own.
+const CONVERTED: [&str; 12] = [
+    "-4bit-g32",
+    "-5bit-g32",
+    "-3bit",
+    "-4bit",
+    "-5bit",
+    "-6bit",
+    "-8bit",
+    "-awq",
+    "-gptq-int4",
+    "-gptq-int8",
+    "-fp8",
+    "-bf16",
+];
+
+/// The name of the model that a converted checkpoint was made of.
+fn base(model: &str) -> Option<&str> {
+    let name = model.trim_start_matches("mlx-community/");
+    let small = name.to_lowercase();
+    let end = CONVERTED.iter().find_map(|end| small.strip_suffix(end)).map_or(name.len(), str::len);
+    (end < model.len()).then(|| &name[..end])
 }
 
 fn format(published: &str) -> String {
@@ -142,9 +177,9 @@ fn devices(row: &Measured) -> u64 {
 fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, Traits), Error> {
     let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths) = key;
     let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let ask = |hardware: String| {
+    let ask = |model: &str, hardware: String| {
         let scenario = Scenario {
-            model: Some(model.clone()),
+            model: Some(model.to_owned()),
             hardware: Some(hardware),
             runtime: Some(runtime.clone()),
             weight_format: stated(weight_format),
@@ -155,8 +190,14 @@ fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, Traits)
         Problem::resolve(catalog, &scenario)
     };
     // What is more than a node is nodes of eight, the last one perhaps not full.
-    let mut problem = ask(format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
-        "devices_per_node" => ask(format!("{}x8x{hardware}", devices.div_ceil(8))),
+    let asked = |model: &str| {
+        ask(model, format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
+            "devices_per_node" => ask(model, format!("{}x8x{hardware}", devices.div_ceil(8))),
+            _ => Err(fault),
+        })
+    };
+    let mut problem = asked(model).or_else(|fault| match base(model) {
+        Some(base) if fault.key == "model" => asked(base).map_err(|_| fault),
         _ => Err(fault),
     })?;
     if fit == Fit::Without {
@@ -202,7 +243,7 @@ fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, S
         instances.push(instance);
     }
     let lengths = Lengths { isl: row.isl + row.depth, osl: row.osl, prefix: row.depth };
-    Ok(Posed { pools, instances, lengths, concurrency: row.concurrency })
+    Ok(Posed { pools, instances, lengths, concurrency: row.concurrency, apart: row.apart })
 }
 
 fn lay(question: &Question, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
@@ -223,12 +264,10 @@ pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
         .into_par_iter()
         .map(|(measured, ready)| {
             let predicted = ready.map(|ready| {
-                let made = ready.posed.evaluate(ready.question.formats[0].plain(), &mut ());
-                let first = if measured.single_stream { made.prefill.total } else { made.metrics.ttft };
-                let (ttft_ms, tpot_ms) = (first.value() * 1e3, made.metrics.tpot.value() * 1e3);
-                // Intervals stem from aggregated serving.
-                let serving = measured.pools.len() == 1 && !measured.single_stream;
-                let interval = ready.question.formats[0].interval.as_ref().filter(|_| serving);
+                let formats = &ready.question.formats[0];
+                let Times { ttft, tpot } = ready.posed.times(formats.plain());
+                let (ttft_ms, tpot_ms) = (ttft * 1e3, tpot * 1e3);
+                let interval = formats.interval(measured.pools.len() > 1);
                 let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
                 Prediction {
                     ttft_ms,
@@ -241,4 +280,25 @@ pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
             Held { measured, predicted }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn converted_checkpoints_are_made_of_a_model() {
+        assert_eq!(base("mlx-community/Qwen3-4B-Instruct-2507-5bit-g32"), Some("Qwen3-4B-Instruct-2507"));
+        assert_eq!(base("Qwen/Qwen2-0.5B-Instruct-GPTQ-Int8"), Some("Qwen/Qwen2-0.5B-Instruct"));
+        assert_eq!(base("Qwen/Qwen3-14B"), None);
+    }
+
+    #[test]
+    fn published_names_are_those_of_the_catalogue() {
+        assert_eq!(runtime("llama.cpp (rocm-7_2_3)"), "llama.cpp");
+        assert_eq!(runtime("MLC LLM"), "mlc-llm");
+        assert_eq!(format("UD-Q4_K_XL"), "gguf-q4_k_m");
+        assert_eq!(format("UQFF q8 (8-bit)"), "gguf-q8_0");
+        assert_eq!(format("MLX-5bit g32"), "mlx-5bit");
+    }
 }

@@ -33,6 +33,16 @@ const QWEN2_5_VL_TEXT: Defaults = &[
     ("num_key_value_heads", 8),
 ];
 
+/// `idefics3_vision`, and SmolVLM's after it.
+const IDEFICS3_VISION: Defaults = &[
+    ("hidden_size", 1152),
+    ("intermediate_size", 3072),
+    ("num_hidden_layers", 12),
+    ("num_attention_heads", 16),
+    ("image_size", 224),
+    ("patch_size", 32),
+];
+
 /// `qwen3`, and classes made after it.
 const QWEN3: Defaults = &[
     ("vocab_size", 151_936),
@@ -138,6 +148,7 @@ static PARTS: &[(&str, Defaults)] = &[
             ("num_key_value_heads", 2),
         ],
     ),
+    ("idefics3_vision", IDEFICS3_VISION),
     (
         "llama",
         &[
@@ -331,4 +342,5 @@ static PARTS: &[(&str, Defaults)] = &[
             ("patch_size", 16),
         ],
     ),
+    ("smolvlm_vision", IDEFICS3_VISION),
 ];

@@ -51,6 +51,15 @@ pub fn build_v3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     build(keys, V3)
 }
 
+/// `mistral4`: DeepSeek-V3's layers, experts chosen by plain scores.
+pub fn build_mistral4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
+    // The class has no such layers.
+    keys.only("num_nextn_predict_layers", &json!(0))
+        .or_else(|_| keys.only("num_nextn_predict_layers", &json!(null)))?;
+    build(keys, EARLY)
+}
+
 /// `deepseek`: the first DeepSeek-MoE, whose attention is Llama's.
 pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
@@ -147,7 +156,7 @@ pub fn layers(
 }
 
 /// Which layers have experts: `mlp_layer_types`, else those after `first_k_dense_replace`.
-fn sparse_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
+pub(super) fn sparse_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     let Some(types) = keys.texts("mlp_layer_types")? else {
         let dense = keys.stated("first_k_dense_replace")?.count_unless_zero("first_k_dense_replace")?;
         return Ok((0..layers.value).map(|layer| layer >= dense.map_or(0, |dense| dense.value)).collect());
@@ -176,11 +185,14 @@ pub fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
 
 /// The shared experts, which the checkpoint keeps as one network of their joint width.
 pub fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<Shared>, Error> {
-    let Some(experts) = keys.stated("n_shared_experts")?.count_unless_zero("n_shared_experts")? else {
-        return Ok(None);
-    };
+    shared_of(keys, hidden, "n_shared_experts")
+}
+
+/// The same where their number has another key.
+pub fn shared_of(keys: &Keys<'_>, hidden: Count, number: &'static str) -> Result<Option<Shared>, Error> {
+    let Some(experts) = keys.stated(number)?.count_unless_zero(number)? else { return Ok(None) };
     let width = experts.value * keys.count("moe_intermediate_size")?.value;
-    let width = Count::derived("shared_intermediate", width, "n_shared_experts × moe_intermediate_size");
+    let width = Count::derived("shared_intermediate", width, "shared experts × moe_intermediate_size");
     let network = FeedForward::gated(hidden, width);
     Ok(Some(Shared { tensor: "mlp.shared_experts", network, gate: None }))
 }

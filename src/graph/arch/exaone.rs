@@ -1,12 +1,18 @@
-//! EXAONE: 3.x is Llama under names of its own; 4.0 has norms after attention and network only, and windows.
+//! EXAONE: 3.x is Llama under names of its own; 4.0 has norms after attention and network only, and windows; the
+//! one with experts has norms before them.
 
+use serde_json::json;
+
+use super::{deepseek, qwen_next};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::moe::Moe;
 use crate::graph::part::names::Names;
 use crate::graph::part::whole::Whole;
 use crate::graph::part::window::{interleaved_windows, patterned_windows, uniform_window};
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -21,22 +27,63 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(Attention::read_stated(keys, hidden)?, network)))
 }
 
-/// `exaone4`: `sliding_window_pattern` is a number, or a word of L (local) and G (global) layers.
+/// `exaone4`: norms after attention and network only.
 pub fn build_exaone4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, whole.hidden)? };
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     let layer = Layer { arrangement: Arrangement::PostNorm, ..Layer::new(attention, network) };
+    let windows = windows(keys, whole.layers)?;
+    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+}
+
+/// `exaone_moe`: K-EXAONE: norms before, experts with a shared network, windows as in EXAONE 4.0.
+pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = Whole::read(keys, false)?;
+    let (hidden, layers) = (whole.hidden, whole.layers);
+    // The class has no such biases and reads the kinds of networks from other keys.
+    for key in ["attention_bias", "mlp_bias"] {
+        keys.only(key, &json!(false))?;
+    }
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, hidden)? };
+    let moe = Moe {
+        correction_bias: Some("mlp.gate.e_score_correction_bias"),
+        shared: deepseek::shared_of(keys, hidden, "num_shared_experts")?,
+        ..Moe::routed(
+            hidden,
+            keys.count("num_experts")?,
+            keys.count("num_experts_per_tok")?,
+            keys.count("moe_intermediate_size")?,
+        )?
+    };
+    let dense = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let sparse = deepseek::sparse_layers(keys, layers)?;
+    keys.only("is_moe_layer", &json!(sparse))?;
+    let layer = |(window, sparse): (Option<Count>, bool)| {
+        let network = if sparse { Network::Moe(Box::new(moe.clone())) } else { dense.clone() };
+        Layer::new(attention.clone(), network).sliding(window)
+    };
+    let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
+    // Multi-token prediction has dense networks whatever the layers have (vLLM, `exaone_moe_mtp.py`).
+    let predicting = match modules {
+        0 => vec![],
+        _ => qwen_next::predicting(hidden, &Layer::new(attention.clone(), dense.clone()), modules),
+    };
+    let windows = windows(keys, layers)?;
+    Ok(whole.graph(windows.into_iter().zip(sparse).map(layer).collect(), predicting))
+}
+
+/// The window of each layer: `sliding_window_pattern` is a number, or a word of L (local) and G (global) layers.
+fn windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> {
     let word = keys.value("sliding_window_pattern").and_then(|pattern| pattern.as_str());
-    let windows = match word {
+    match word {
         Some(word) if !word.is_empty() => {
             let window = uniform_window(keys, Some(4096))?;
             let local = |layer: u64| word.as_bytes()[layer as usize % word.len()] == b'L';
-            interleaved_windows(keys, whole.layers, window, local)?
+            interleaved_windows(keys, layers, window, local)
         }
-        _ => patterned_windows(keys, whole.layers, 4096, 4)?,
-    };
-    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+        _ => patterned_windows(keys, layers, 4096, 4),
+    }
 }
 
 const NAMES: Names = Names {

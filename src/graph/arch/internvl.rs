@@ -7,6 +7,8 @@ use serde_json::json;
 use super::vision::intern::{CHAT, HUGGING_FACE, tower};
 use super::wrapper::{self, INSIDE_MODEL, Place, language, text, tied, vision, wrap};
 use crate::graph::model::ModelGraph;
+use crate::graph::sight::Sight;
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -23,7 +25,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     half(keys)?;
     let inside = text(keys, "qwen2")?;
     let graph = tied(language(&inside, LANGUAGES)?, keys, &inside)?;
-    let tower = tower(&vision(keys, "internvl_vision")?, graph.hidden, &HUGGING_FACE)?;
+    let tower = tower(&vision(keys, "internvl_vision")?, graph.hidden, &HUGGING_FACE, Some(PROCESSOR_TILES))?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
@@ -32,24 +34,45 @@ pub fn build_chat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     // How images are cut, how prompts begin, and copies of the language model's.
     keys.set_aside(&[
-        "dynamic_image_size",
         "force_image_size",
         "hidden_size",
-        "max_dynamic_patch",
         "min_dynamic_patch",
         "pad2square",
         "ps_version",
         "system_message",
         "template",
         "tie_word_embeddings",
-        "use_thumbnail",
     ]);
     half(keys)?;
     keys.only("select_layer", &json!(-1))?;
     let inside = keys.section("llm_config")?;
     let graph = language(&inside, LANGUAGES)?;
-    let tower = tower(&vision(keys, "")?, graph.hidden, &CHAT)?;
+    let mut tower = tower(&vision(keys, "")?, graph.hidden, &CHAT, tiles(keys)?)?;
+    if keys.flag("dynamic_image_size", false)? && !keys.flag("use_thumbnail", false)? {
+        tower.sight = Sight::Untold;
+    }
     Ok(wrap(graph, PLACE, vec![tower]))
+}
+
+/// Tiles of an image at most where the processor says so (`max_patches` of `InternVLProcessor`'s image processor).
+const PROCESSOR_TILES: Count = Count::class_default("max_patches", 12);
+
+/// Tiles beyond which no file cuts.
+const MOST_TILES: u64 = 1_000;
+
+/// Tiles of an image at most; none where it is always one.
+fn tiles(keys: &Keys<'_>) -> Result<Option<Count>, Error> {
+    let most = keys.count_or("max_dynamic_patch", 6)?;
+    if most.value > MOST_TILES {
+        let fix = "copy the value from the model's config.json";
+        return Err(Error::new(
+            "max_dynamic_patch",
+            most.value.to_string(),
+            format!("1 to {MOST_TILES}"),
+            fix,
+        ));
+    }
+    Ok(keys.flag("dynamic_image_size", false)?.then_some(most))
 }
 
 /// Two by two neighbours become one.

@@ -3,10 +3,13 @@
 //!
 //! Knows nothing of how an image is cut into tiles; where that is left open, so is the number of its tokens.
 
+use serde_json::json;
+
 use super::vision::clip::{self, Projector};
-use super::vision::pixtral;
+use super::vision::{pixtral, shuffle};
 use super::wrapper::{self, INSIDE_MODEL, language, text, tied, vision, wrap};
 use crate::graph::model::ModelGraph;
+use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -49,6 +52,64 @@ fn with_two_matrices(
         true => pixtral::tower(&seen, &pixtral::Projector { text: graph.hidden, merge: None, bias })?,
         false => clip::tower(&seen, encoder, &Projector::Two { text: graph.hidden, bias, newline })?,
     };
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
+}
+
+/// `idefics3` and `smolvlm`: SigLIP with neighbours side by side before Llama.
+pub fn build_idefics3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    // Copies of the language model's, and how images are cut.
+    keys.set_aside(&["vocab_size", "pad_token_id", "image_size"]);
+    let inside = text(keys, "llama")?;
+    // Of the family's first generation, whose resampler and norms these models do without.
+    inside.set_aside(&[
+        "_flash_attn_2_enabled",
+        "is_llama_config",
+        "neftune_noise_alpha",
+        "perceiver_config",
+        "pixel_shuffle_factor",
+        "rope_interleaved",
+    ]);
+    for key in ["use_resampler", "qk_layer_norms"] {
+        inside.only(key, &json!(false))?;
+    }
+    let graph = tied(language(&inside, &["llama"])?, keys, &inside)?;
+    let class = keys.text("model_type")?;
+    let class = if class.as_deref() == Some("smolvlm") { "smolvlm_vision" } else { "idefics3_vision" };
+    let tower = shuffle::idefics(&vision(keys, class)?, graph.hidden, keys.count_or("scale_factor", 2)?)?;
+    Ok(wrap(graph, INSIDE_TEXT_MODEL, vec![tower]))
+}
+
+/// Where Idefics3 keeps its language model.
+const INSIDE_TEXT_MODEL: wrapper::Place =
+    wrapper::Place { model: "model.text_model", head: "lm_head", others: "" };
+
+/// `cohere2_vision`: Command A Vision.
+pub fn build_cohere2_vision(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    cohere(keys, false)
+}
+
+/// `aya_vision`: the same behind a norm, before Cohere's models of either generation.
+pub fn build_aya_vision(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["adapter_layer_norm_eps"]);
+    cohere(keys, true)
+}
+
+fn cohere(keys: &Keys<'_>, aya: bool) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    // A copy of the language model's, and how images are cut.
+    keys.set_aside(&["vocab_size", "max_splits_per_img"]);
+    let inside = text(keys, "cohere2")?;
+    let graph = tied(language(&inside, &["cohere", "cohere2"])?, keys, &inside)?;
+    let scale = keys.count_or("downsample_factor", 2)?;
+    let inner = match keys.count_or_none("alignment_intermediate_size")? {
+        Some(stated) => stated,
+        None if aya => graph.hidden,
+        None => Count::class_default("alignment_intermediate_size", 36864),
+    };
+    let seen = vision(keys, "siglip_vision_model")?;
+    seen.only("model_type", &json!("siglip_vision_model"))?;
+    let tower = shuffle::cohere(&seen, graph.hidden, (scale, inner), aya)?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 

@@ -1,4 +1,4 @@
-//! Nemotron-3 and 4, Arcee, Apertus and Persimmon: plain networks of two matrices in pre-norm layers.
+//! Nemotron-3 and 4, Arcee, Apertus, nanochat and Persimmon: plain networks of two matrices in pre-norm layers.
 
 use serde_json::json;
 
@@ -28,6 +28,18 @@ pub fn build_jais2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", true)?);
     let network = Network::Dense(FeedForward::plain(whole.hidden, width, bias));
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, network) }))
+}
+
+/// `nanochat`: no norm learns anything, one stands after the embedding, and so do those of heads of Q and K.
+pub fn build_nanochat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let norm = Affine::Absent;
+    let names =
+        Names { table: &[("mlp.up_proj", "mlp.fc1"), ("mlp.down_proj", "mlp.fc2")], transposed: false };
+    let whole = Whole { norm, embedding_norm: true, names, ..Whole::read(keys, false)? };
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { qk_norm: QkNorm::Plain, ..attention };
+    let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, false);
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
 }
 
 /// `arcee`: RMSNorm.

@@ -148,7 +148,7 @@ fn layers(
         qkv_bias: bias,
         o_bias: bias,
         qk_norm: QkNorm::PerHead,
-        output_gate: true,
+        output_gate: Some("q_proj"),
         ..Attention::of(hidden, heads, kv_heads, Some(head_dim))?
     };
     let delta = Delta::read(keys, hidden, width)?;
@@ -168,7 +168,7 @@ fn layers(
 }
 
 /// The weights of multi-token prediction: layers of full attention, a two-to-one projection and three norms.
-fn predicting(hidden: Count, layer: &Layer, modules: u64) -> Vec<Weight> {
+pub(super) fn predicting(hidden: Count, layer: &Layer, modules: u64) -> Vec<Weight> {
     let hidden = hidden.value;
     let norm = |name: &str| weight(format!("mtp.{name}.weight"), vec![hidden], Role::Norm);
     let mut weights = vec![norm("pre_fc_norm_embedding"), norm("pre_fc_norm_hidden"), norm("norm")];

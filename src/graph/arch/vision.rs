@@ -13,12 +13,16 @@ pub mod mobilenet;
 pub mod moonvit;
 pub mod pixtral;
 pub mod qwen;
+pub mod shuffle;
+pub mod whisper;
 
 use super::super::part::encoder::{Projection, linear};
 use crate::graph::assembly::Assembly;
 use crate::graph::operator::{Operator, Split};
+use crate::graph::sight::{Cells, Fit, Sight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
+use crate::spec::image::ImageSize;
 use petgraph::graph::NodeIndex;
 
 /// Two matrices with an activation between them.
@@ -42,12 +46,9 @@ fn side(image_size: Count, patch_size: Count) -> Result<u64, Error> {
     Ok(image_size.value / patch_size.value)
 }
 
-/// Positions that `merge` × `merge` neighbours become one of.
-fn merged(positions: Option<Count>, merge: Count) -> Option<Count> {
-    let area = merge.value * merge.value;
-    positions.map(|all| {
-        Count::derived("merged_positions", all.value.div_ceil(area), "positions / spatial_merge_size²")
-    })
+/// Images of any size, in cells of `merge` × `merge` patches, stretched to whole ones.
+fn stretched(patch: u64, merge: u64, usual: Option<ImageSize>) -> Sight {
+    Sight::Cells(Cells { side: patch * merge, fit: Fit::Nearest, longest: None, row_end: 0, usual })
 }
 
 /// The width of `merge` × `merge` neighbours laid side by side.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::vision::{clip, glm as glm_tower, moonvit, pixtral, qwen as qwen_tower};
+use super::vision::{clip, glm as glm_tower, moonvit, pixtral, qwen as qwen_tower, whisper};
 use super::wrapper::{self, INSIDE_MODEL, language, text, tied, vision, wrap};
 use super::{deepseek, glm, qwen, qwen_moe};
 use crate::graph::model::ModelGraph;
@@ -13,7 +13,7 @@ use crate::spec::model::keys::Keys;
 pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let inside = text(keys, "mistral")?;
-    let graph = tied(language(&inside, &["mistral", "ministral3"])?, keys, &inside)?;
+    let graph = tied(language(&inside, &["mistral", "ministral3", "mistral4"])?, keys, &inside)?;
     let projector = pixtral::Projector {
         text: graph.hidden,
         merge: Some(keys.count_or("spatial_merge_size", 2)?),
@@ -119,6 +119,28 @@ pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         None => glm::build_glm4v(keys)?,
     };
     Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_vision")?)?]))
+}
+
+/// `glm46v`: GLM-4.6V: GLM-4.5V's parts, or GLM-4.1V's, as the language model's class says.
+pub fn build_glm46v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    let inside = text(keys, "glm4v_text")?;
+    let sparse = inside.text("model_type")?.is_some_and(|class| class == "glm4v_moe_text");
+    let graph = if sparse { deepseek::glm4(&inside, true)? } else { glm::build_glm4v(&inside)? };
+    let graph = tied(graph, keys, &inside)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_vision")?)?]))
+}
+
+/// `qwen2_audio`: Whisper's encoder before Qwen2; the language model's copies beside it are not read.
+pub fn build_qwen2_audio(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    wrapper::set_prompt_aside(keys);
+    keys.set_aside(&["audio_token_index", "audio_token_id", "vocab_size"]);
+    let inside = text(keys, "qwen2")?;
+    inside.set_aside(&["use_mrope"]);
+    let graph = tied(qwen::build_qwen2(&inside)?, keys, &inside)?;
+    let audio = wrapper::encoder(keys, "audio_config", "qwen2_audio_encoder")?;
+    let tower = whisper::tower(&audio, graph.hidden)?;
+    Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
 /// `glm4v_moe`: GLM-4.5's layers; `text_config` always.

@@ -127,7 +127,17 @@ const EITHER: &[&str] =
     &["glm4v", "glm4v_moe", "llava", "llava_onevision", "minimax_m3_vl", "mllama", "qwen2_5_vl", "qwen2_vl"];
 
 /// Of the other wrappers, whose own word counts, those that tie the head where the file leaves it to the class.
-const TYING: &[&str] = &["gemma3", "gemma3n", "gemma4", "internvl", "kimi_k25", "mistral3", "paligemma"];
+const TYING: &[&str] = &[
+    "aya_vision",
+    "cohere2_vision",
+    "gemma3",
+    "gemma3n",
+    "gemma4",
+    "internvl",
+    "kimi_k25",
+    "mistral3",
+    "paligemma",
+];
 
 /// The language model with its head tied or not as the wrapper's class decides.
 ///

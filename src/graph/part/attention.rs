@@ -21,6 +21,8 @@ pub enum QkNorm {
     Absent,
     /// One scale of `head_dim` for all heads (Qwen3).
     PerHead,
+    /// Norms that learn nothing (nanochat).
+    Plain,
     /// One scale and shift of `head_dim` for all heads (Phi).
     PerHeadWithShift,
     /// A scale of `head_dim` for each head, in one tensor (Command R+).
@@ -57,8 +59,9 @@ pub struct Attention {
     pub v_head_dim: Option<Count>,
     /// Where keys and values come from.
     pub source: Source,
-    /// A sigmoid gate on the result, from rows of `q_proj` beside the queries' (Qwen3-Next).
-    pub output_gate: bool,
+    /// A sigmoid gate on the result, from a matrix of this name: rows of `q_proj` beside the queries' (Qwen3-Next), or
+    /// one of its own (AFMoE).
+    pub output_gate: Option<&'static str>,
     /// A norm without weights on each value head (Gemma-3n, Gemma-4).
     pub v_norm: bool,
     /// Biases on queries, keys and values.
@@ -102,7 +105,7 @@ impl Attention {
             head_dim,
             v_head_dim: None,
             source: Source::Own,
-            output_gate: false,
+            output_gate: None,
             v_norm: false,
             qkv_bias: false,
             o_bias: false,
@@ -163,8 +166,8 @@ impl Attention {
         let (own, both) = (self.source != Source::Shared, self.source == Source::Own);
         let k = own.then(|| project("k_proj", kv_width, Split::KvHeads));
         let v = both.then(|| project("v_proj", v_width, Split::KvHeads)).or(k);
-        let gate = self.output_gate.then(|| {
-            let (name, tensor, bias) = ("q_gate_proj", "self_attn.q_proj".to_owned(), self.qkv_bias);
+        let gate = self.output_gate.map(|stored| {
+            let (name, tensor, bias) = ("q_gate_proj", format!("self_attn.{stored}"), self.qkv_bias);
             let (split, role) = (Split::Heads, Role::Attention);
             block.linear(from, Matrix { name, tensor, input: hidden, output: o_width, split, role, bias })
         });
@@ -222,7 +225,10 @@ impl Attention {
             QkNorm::WholeProjection => (projection, once(), Split::Replicate),
             _ => (self.head_dim, heads, split),
         };
-        let affine = Affine::shift(self.qk_norm == QkNorm::PerHeadWithShift);
+        let affine = match self.qk_norm {
+            QkNorm::Plain => Affine::Absent,
+            norm => Affine::shift(norm == QkNorm::PerHeadWithShift),
+        };
         let learns = match self.qk_norm {
             QkNorm::EachHead => Rows::Stacked,
             QkNorm::EachHeadApart => Rows::Apart,

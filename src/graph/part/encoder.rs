@@ -8,7 +8,7 @@ use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::reach::Reach;
 use crate::graph::tensor::{Role, Weight};
-use crate::graph::tower::TowerPart;
+use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -66,7 +66,20 @@ impl Encoder {
         &self,
         prefix: &str,
         layers: Count,
-        positions: Option<Count>,
+        positions: impl Into<Positions>,
+        extra: &[Weight],
+    ) -> Result<TowerPart, Error> {
+        let all = (0..layers.value as u32).collect();
+        self.some_layers(prefix, ("encoder_layer", all), Reach::Both, positions, extra)
+    }
+
+    /// The layers of these numbers, called by one name, which reach as far.
+    pub fn some_layers(
+        &self,
+        prefix: &str,
+        (called, layers): (&'static str, Vec<u32>),
+        reach: Reach,
+        positions: impl Into<Positions>,
         extra: &[Weight],
     ) -> Result<TowerPart, Error> {
         let Encoder { hidden, heads, intermediate, names, .. } = *self;
@@ -89,7 +102,6 @@ impl Encoder {
             let projection = Projection { name, tensor, input: hidden, output: hidden, bias };
             qkv.push(linear(&mut block, normed, projection, Split::Heads));
         }
-        let reach = Reach::Both;
         let attention = Operator::Attention {
             heads,
             kv_heads: heads,
@@ -128,9 +140,8 @@ impl Encoder {
         };
         let down = linear(&mut block, activated, down, Split::Row);
         block.node("network_add", sum, vec![], &[down, stream]);
-        let layers = (0..layers.value as u32).collect();
-        let block = block.finish("encoder_layer", layers, vec![]);
-        Ok(TowerPart { prefix: prefix.to_owned(), block, positions })
+        let block = block.finish(called, layers, vec![]);
+        Ok(TowerPart { prefix: prefix.to_owned(), block, positions: positions.into() })
     }
 }
 
@@ -187,6 +198,7 @@ impl Patches {
 }
 
 /// Closes a block that comes once.
-pub fn once(block: Assembly, name: &'static str, prefix: &str, positions: Option<Count>) -> TowerPart {
-    TowerPart { prefix: prefix.to_owned(), block: block.finish(name, vec![], vec![]), positions }
+pub fn once(block: Assembly, name: &'static str, prefix: &str, positions: impl Into<Positions>) -> TowerPart {
+    let block = block.finish(name, vec![], vec![]);
+    TowerPart { prefix: prefix.to_owned(), block, positions: positions.into() }
 }

@@ -58,6 +58,8 @@ pub struct Moe {
     pub correction_bias: Option<&'static str>,
     /// The same where it is learned, and stored as one row (ERNIE-4.5).
     pub learned_correction: Option<&'static str>,
+    /// The same, learned and stored as it is used (AFMoE).
+    pub learned_bias: Option<&'static str>,
     /// Rows of a table that gives each token its experts in place of scores (DeepSeek-V4's first layers).
     pub table: Option<Count>,
     /// How the experts are stacked.
@@ -89,6 +91,7 @@ impl Moe {
             router_bias: false,
             correction_bias: None,
             learned_correction: None,
+            learned_bias: None,
             table: None,
             stacking: Stacking::OutIn,
             latent: None,
@@ -154,6 +157,9 @@ impl Moe {
         }
         if let Some(name) = self.learned_correction {
             weights.push(weight(name, vec![1, experts], Role::Router));
+        }
+        if let Some(name) = self.learned_bias {
+            weights.push(weight(name, vec![experts], Role::Router));
         }
         weights
     }

@@ -126,6 +126,8 @@ impl Whole {
             mtp,
             draft: None,
             towers: vec![],
+            seen: None,
+            generates: true,
             layer_prefix: self.names.of("model.layers"),
             layer_block,
         }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::page::{WIDTH, heading, paragraph, shorten, wrap};
 use crate::quantity::datum::Grade;
+use crate::report::bounds::{PriceBound, PriceBounds};
 use crate::report::number::{change, count, digits, told};
-use crate::report::result::{Answer, Assumption};
+use crate::report::result::{Answer, Assumption, Reported};
 use crate::report::table::grouped;
 use crate::search::outcome::Census;
 use crate::spec::objective::{Direction, Metric};
@@ -71,6 +72,19 @@ pub fn assumptions(evidence: &BTreeMap<Grade, u64>, assumptions: &[Assumption]) 
     for (why, figures) in sources {
         text.push_str(&wrap(&format!("assumed: {}", figures.join(", ")), WIDTH, 2, 4));
         text.push_str(&wrap(&shorten(why, SOURCE), WIDTH, 4, 4));
+    }
+    text
+}
+
+/// What an answer costs at the bounds of the price that it rests on; empty where none are known.
+pub fn prices(reported: &Reported) -> String {
+    let Some(PriceBounds { low, high }) = &reported.price_bounds else { return String::new() };
+    let at = |bound: &PriceBound| {
+        format!("{} USD per million output tokens at a {}", digits(bound.usd_per_mtok), bound.price)
+    };
+    let mut text = wrap(&format!("prices differ: {}, {}", at(low), at(high)), WIDTH, 2, 4);
+    for bound in [low, high] {
+        text.push_str(&wrap(&format!("{}: {}", bound.price, shorten(&bound.source, SOURCE)), WIDTH, 4, 4));
     }
     text
 }

@@ -36,6 +36,14 @@ pub fn plan(best: &Reported) -> String {
 pub fn asked(asked: &Asked) -> String {
     let Asked { model, hardware, devices, workload, isl, osl, prefix, .. } = asked;
     let cached = if *prefix > 0 { format!(" ({} cached)", grouped(*prefix)) } else { String::new() };
+    let images = asked.images.map_or(String::new(), |images| {
+        let each = count(images.tokens, "token");
+        format!(
+            " and {} of {each}{}",
+            count(images.number, "image"),
+            if images.number > 1 { " each" } else { "" }
+        )
+    });
     let flow = match (asked.concurrency, asked.rate) {
         (Some(requests), _) => format!(", {} in flight", count(requests, "request")),
         (None, Some(rate)) => {
@@ -52,7 +60,7 @@ pub fn asked(asked: &Asked) -> String {
     let limits = super::metrics::limits(asked);
     let limits = if limits.is_empty() { "no latency limit".to_string() } else { limits.join(", ") };
     format!(
-        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}, {} out{flow}{ahead}; {limits}{risk}; objective {}",
+        "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{ahead}; {limits}{risk}; objective {}",
         count(*devices, "device"),
         grouped(*isl),
         grouped(*osl),

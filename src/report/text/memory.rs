@@ -28,6 +28,10 @@ fn rows(memory: &Memory) -> String {
     let (seen, share) = (gib(memory.capacity_bytes), memory.utilization);
     let of = format!("of {usable} usable = {seen} seen by software x {share} utilisation");
     text.push_str(&format!("  {:<12} {number:>9} GiB  {of}\n", "in all"));
+    if let Some(found) = &memory.interval {
+        let between = format!("{} to {}", gib(found.p10), gib(found.p90));
+        text.push_str(&format!("  {:<12} {:>9}      4 in 5 lie between {between}\n", "", ""));
+    }
     if memory.offloaded_bytes > 0.0 {
         let number = gib_number(memory.offloaded_bytes);
         text.push_str(&format!(

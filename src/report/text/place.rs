@@ -276,7 +276,7 @@ fn infeasible(answer: &Answer) -> String {
         reason.tried.iter().partition(|tried| tried.needed.is_some());
     let title = if helps.is_empty() { "What might help" } else { "What would help, each tried by itself" };
     text.push_str(&heading(title, ""));
-    for Tried { change, stated, needed } in helps.iter().copied() {
+    for Tried { change, stated, needed } in &helps {
         text.push_str(&bullet(&format!(
             "{change}: {} ({stated} now)",
             needed.as_deref().unwrap_or_default()

@@ -129,7 +129,8 @@ pub fn time(detail: &Detail, asked: &Asked, best: &Reported) -> String {
     for times in &detail.phases {
         let title = match times.phase {
             Phase::Prefill => {
-                let tokens = asked.isl - asked.prefix;
+                let images = asked.images.map_or(0, |images| images.number * images.tokens);
+                let tokens = asked.isl - asked.prefix + images;
                 let plan = &best.plan.prefill;
                 let each = if plan.dp > 1 { ", one prompt a dp rank" } else { "" };
                 format!("Prefill of {} tokens{each} ({})", grouped(tokens), plan.label)

@@ -163,6 +163,7 @@ impl Stand {
             draw: None,
             bill: None,
             host_link: offer.host_link.clone(),
+            images: None,
             acceptance: None,
             tail: None,
         };

@@ -141,10 +141,10 @@ impl<'a> States<'a> {
         let mut reach = vec![0_u128; self.counts.len()];
         reach[0] = 1;
         for state in 1..self.counts.len() {
-            for part in 1..=state {
+            for (part, sizes) in held.iter().enumerate().take(state + 1).skip(1) {
                 let Some(rest) = self.without(state, part) else { continue };
                 *looked += 1;
-                let mut sizes = held[part];
+                let mut sizes = *sizes;
                 while sizes != 0 {
                     reach[state] |= reach[rest] << sizes.trailing_zeros() & all;
                     sizes &= sizes - 1;

@@ -8,8 +8,9 @@ use super::{side, two_layers};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::sight::Sight;
 use crate::graph::tensor::Role;
-use crate::graph::tower::{Tower, TowerPart};
+use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -23,15 +24,17 @@ pub const NAMES: EncoderNames = EncoderNames {
 };
 
 /// What CLIP and SigLIP have in common, and where they differ.
-struct Vit {
-    hidden: Count,
-    positions: Count,
-    parts: Vec<TowerPart>,
+pub struct Vit {
+    /// Width of its stream.
+    pub hidden: Count,
+    /// Positions of an image or tile.
+    pub positions: Count,
+    /// Its parts.
+    pub parts: Vec<TowerPart>,
 }
 
 /// `clip` has a class token and a norm before its layers; SigLIP has neither but a bias on its patches.
 fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
-    keys.set_aside(&["projection_dim", "vocab_size", "initializer_factor"]);
     if clip {
         keys.set_aside(&["vision_use_head"]);
     } else if keys.flag("vision_use_head", true)? {
@@ -42,6 +45,17 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
             "state it as the model's config.json does",
         ));
     }
+    encoder(keys, clip, "model.vision_tower")
+}
+
+/// SigLIP without the head that pools its states.
+pub fn siglip(keys: &Keys<'_>) -> Result<Vit, Error> {
+    vit(keys, false)
+}
+
+/// The encoder alone, under `prefix`.
+pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> {
+    keys.set_aside(&["projection_dim", "vocab_size", "initializer_factor"]);
     keys.only("num_channels", &json!(3))?;
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
     let patch = keys.count("patch_size")?;
@@ -60,8 +74,7 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
     if clip {
         norm(&mut block, stream, "pre_norm", "pre_layrnorm", hidden, true);
     }
-    let prefix = "model.vision_tower";
-    let stem = once(block, "patches", prefix, Some(positions));
+    let stem = once(block, "patches", prefix, positions);
     let encoder = Encoder {
         hidden,
         heads,
@@ -75,13 +88,13 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
     let layers = encoder.layers(
         &format!("{prefix}.encoder.layers"),
         keys.count("num_hidden_layers")?,
-        Some(positions),
+        positions,
         &[],
     )?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "post_layernorm", hidden, true);
-    let last = once(block, "post_norm", prefix, Some(positions));
+    let last = once(block, "post_norm", prefix, positions);
     Ok(Vit { hidden, positions, parts: vec![stem, layers, last] })
 }
 
@@ -120,28 +133,30 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &Projector) -> Result<Towe
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     let prefix = "model.multi_modal_projector";
+    let mut sight = Sight::Whole;
     match *projector {
         Projector::Two { text, bias, newline } => {
             let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
             let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
             two_layers(&mut block, stream, up, down);
-            parts.push(once(block, "projector", prefix, Some(tokens).filter(|_| !newline)));
+            parts.push(once(block, "projector", prefix, tokens));
             if newline {
                 let mut block = Assembly::default();
                 let stream = block.input(text);
                 let token = weight("image_newline", vec![text.value], Role::Tower);
                 block.node("image_newline", Operator::Add { width: text }, vec![token], &[stream]);
-                parts.push(once(block, "image_newline", "model", None));
+                parts.push(once(block, "image_newline", "model", Positions::Open));
+                sight = Sight::Untold;
             }
         }
         Projector::One { text } => {
             let matrix =
                 Projection { name: "linear", tensor: "linear", input: hidden, output: text, bias: true };
             linear(&mut block, stream, matrix, Split::Replicate);
-            parts.push(once(block, "projector", prefix, Some(tokens)));
+            parts.push(once(block, "projector", prefix, tokens));
         }
     }
-    Ok(Tower { name: "vision", parts })
+    Ok(Tower { name: "vision", parts, sight })
 }
 
 /// Gemma-3: SigLIP, pooled to `mm_tokens_per_image`, a norm and one matrix.
@@ -154,6 +169,6 @@ pub fn gemma3(keys: &Keys<'_>, text: Count, tokens: Count) -> Result<Tower, Erro
     let matrix = weight("mm_input_projection_weight", vec![hidden.value, text.value], Role::Tower);
     let projection = Operator::Linear { input: hidden, output: text, split: Split::Replicate };
     block.node("projection", projection, vec![matrix], &[normed]);
-    parts.push(once(block, "projector", "model.multi_modal_projector", Some(tokens)));
-    Ok(Tower { name: "vision", parts })
+    parts.push(once(block, "projector", "model.multi_modal_projector", tokens));
+    Ok(Tower { name: "vision", parts, sight: Sight::Whole })
 }

@@ -12,7 +12,7 @@ use crate::graph::part::names::Names;
 use crate::graph::reach::Reach;
 use crate::graph::rule::ConvForm;
 use crate::graph::tensor::{Role, Weight};
-use crate::graph::tower::TowerPart;
+use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
@@ -56,7 +56,7 @@ impl Conformer {
         let (name, tensor) = ("input_proj_linear", "input_proj_linear");
         let projection = Projection { name, tensor, input, output: self.hidden, bias: false };
         linear(&mut block, stream, projection, Split::Replicate);
-        once(block, "subsampling", prefix, None)
+        once(block, "subsampling", prefix, Positions::Open)
     }
 
     /// `layers` of it under `prefix`.
@@ -82,7 +82,7 @@ impl Conformer {
             bound(&mut block);
         }
         self.names.apply(&mut block);
-        Ok(TowerPart { prefix: prefix.to_owned(), block, positions: None })
+        Ok(TowerPart { prefix: prefix.to_owned(), block, positions: Positions::Open })
     }
 
     fn matrix(

@@ -13,8 +13,9 @@ use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::names::Names;
 use crate::graph::reach::Reach;
+use crate::graph::sight::Sight;
 use crate::graph::tensor::{Role, Weight};
-use crate::graph::tower::{Tower, TowerPart};
+use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -57,7 +58,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let shape = vec![hidden.value, 3 * patch * patch];
     Patches { tensor: "input_proj", shape, bias: false, embeddings: vec![table] }
         .assemble(&mut block, hidden);
-    let stem = once(block, "patches", "model.vision_tower.patch_embedder", None);
+    let stem = once(block, "patches", "model.vision_tower.patch_embedder", Positions::Open);
     let heads = keys.count_or("num_attention_heads", 12)?;
     let kv_heads = keys.count_or("num_key_value_heads", 12)?;
     // The class has none, whatever the key says.
@@ -78,7 +79,11 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         bound(&mut block);
     }
     CLIPPED.apply(&mut block);
-    let layers = TowerPart { prefix: "model.vision_tower.encoder.layers".to_owned(), block, positions: None };
+    let layers = TowerPart {
+        prefix: "model.vision_tower.encoder.layers".to_owned(),
+        block,
+        positions: Positions::Open,
+    };
     let mut parts = vec![stem, layers];
     if keys.flag("standardize", false)? {
         let mut block = Assembly::default();
@@ -86,10 +91,10 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         let buffer = |name: &str| Weight { buffer: true, ..weight(name, vec![hidden.value], Role::Norm) };
         let sum = crate::graph::operator::Operator::Add { width: hidden };
         block.node("standardize", sum, vec![buffer("std_bias"), buffer("std_scale")], &[stream]);
-        parts.push(once(block, "standardize", "model.vision_tower", None));
+        parts.push(once(block, "standardize", "model.vision_tower", Positions::Open));
     }
     parts.push(projection("model.embed_vision", hidden, text));
-    Ok(Tower { name: "vision", parts })
+    Ok(Tower { name: "vision", parts, sight: Sight::Untold })
 }
 
 /// The audio encoder, and the projection to the width `text`.
@@ -129,9 +134,9 @@ pub fn audio(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let (name, tensor) = ("output_proj", "output_proj");
     let projected = Projection { name, tensor, input: hidden, output: out, bias: true };
     linear(&mut block, stream, projected, Split::Replicate);
-    let end = once(block, "output", "model.audio_tower", None);
+    let end = once(block, "output", "model.audio_tower", Positions::Open);
     let parts = vec![stem, layers, end, projection("model.embed_audio", out, text)];
-    Ok(Tower { name: "audio", parts })
+    Ok(Tower { name: "audio", parts, sight: Sight::Untold })
 }
 
 fn projection(prefix: &str, input: Count, output: Count) -> TowerPart {
@@ -139,5 +144,5 @@ fn projection(prefix: &str, input: Count, output: Count) -> TowerPart {
     let stream = block.input(input);
     let (name, tensor) = ("embedding_projection", "embedding_projection");
     linear(&mut block, stream, Projection { name, tensor, input, output, bias: false }, Split::Replicate);
-    once(block, "projection", prefix, None)
+    once(block, "projection", prefix, Positions::Open)
 }

@@ -4,14 +4,14 @@
 
 use serde_json::json;
 
-use super::{merged, side};
+use super::{side, stretched};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
 use crate::graph::tensor::Role;
-use crate::graph::tower::Tower;
-use crate::quantity::count::Count;
+use crate::graph::tower::{Positions, Tower};
 use crate::spec::error::Error;
+use crate::spec::image::ImageSize;
 use crate::spec::model::keys::Keys;
 
 const NAMES: EncoderNames = EncoderNames {
@@ -27,18 +27,20 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
     keys.only("in_channels", &json!(3))?;
     let (hidden, out) = (keys.count_or("hidden_size", 1536)?, keys.count_or("out_hidden_size", 4096)?);
     let patch = keys.count_or("patch_size", 14)?;
-    let side = side(keys.count_or("image_size", 336)?, patch)?;
-    let positions = Count::derived("positions", side * side, "(image_size / patch_size)²");
+    let size = keys.count_or("image_size", 336)?;
+    let side = side(size, patch)?;
     let frames = keys.count_or("temporal_patch_size", 2)?.value;
     let merge = keys.count_or("spatial_merge_size", 2)?;
+    let positions = Positions::PerCell(merge.value * merge.value);
+    let sight = stretched(patch.value, merge.value, Some(ImageSize::square(size.value)));
     let prefix = "model.visual";
     let mut block = Assembly::default();
-    let embeddings = vec![("embeddings.position_embedding.weight", vec![positions.value, hidden.value])];
+    let embeddings = vec![("embeddings.position_embedding.weight", vec![side * side, hidden.value])];
     let shape = vec![hidden.value, 3, frames, patch.value, patch.value];
     let patches = Patches { tensor: "patch_embed.proj", shape, bias: true, embeddings };
     let stream = patches.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "post_conv_layernorm", hidden, false);
-    let stem = once(block, "patches", prefix, Some(positions));
+    let stem = once(block, "patches", prefix, positions);
     let bias = keys.flag("attention_bias", false)?;
     let encoder = Encoder {
         hidden,
@@ -50,11 +52,11 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
         network_bias: false,
         names: &NAMES,
     };
-    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 24)?, Some(positions), &[])?;
+    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 24)?, positions, &[])?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "post_layernorm", hidden, false);
-    let last = once(block, "post_norm", prefix, Some(positions));
+    let last = once(block, "post_norm", prefix, positions);
     let mut block = Assembly::default();
     let wide = super::merged_width(hidden, merge);
     let stream = block.input(wide);
@@ -74,6 +76,6 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
     let activation = Operator::Activation { width: inner, gated: true };
     let activated = block.node("activation", activation, vec![], &[gate, up]);
     linear(&mut block, activated, matrix("down_proj", "merger.down_proj", inner, out), Split::Row);
-    let merger = once(block, "merger", prefix, merged(Some(positions), merge));
-    Ok(Tower { name: "vision", parts: vec![stem, layers, last, merger] })
+    let merger = once(block, "merger", prefix, Positions::PerCell(1));
+    Ok(Tower { name: "vision", parts: vec![stem, layers, last, merger], sight })
 }

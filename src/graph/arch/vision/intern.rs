@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{merged_width, side, two_layers};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
+use crate::graph::sight::Sight;
 use crate::graph::tensor::Role;
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
@@ -66,8 +67,13 @@ pub static CHAT: Dialect = Dialect {
     qk_norm: "qk_normalization",
 };
 
-/// The tower; an image fills as many tiles as it needs, so that the projector's share is left open.
-pub fn tower(keys: &Keys<'_>, text: Count, dialect: &'static Dialect) -> Result<Tower, Error> {
+/// The tower; an image fills as many tiles as it needs, up to so many.
+pub fn tower(
+    keys: &Keys<'_>,
+    text: Count,
+    dialect: &'static Dialect,
+    tiles: Option<Count>,
+) -> Result<Tower, Error> {
     // Training's, and how much the factors of sums begin with.
     keys.set_aside(&["model_type", "drop_path_rate", "initializer_factor", "layer_scale_init_value"]);
     keys.set_aside(&["projection_dropout"]);
@@ -85,7 +91,8 @@ pub fn tower(keys: &Keys<'_>, text: Count, dialect: &'static Dialect) -> Result<
         }
     };
     let patch = square(keys, "patch_size")?;
-    let side = side(square(keys, "image_size")?, patch)?;
+    let size = square(keys, "image_size")?;
+    let side = side(size, patch)?;
     let positions =
         Count::derived("positions", side * side + 1, "(image_size / patch_size)² and a class token");
     let [patches, class, learned] = dialect.embeddings;
@@ -94,7 +101,7 @@ pub fn tower(keys: &Keys<'_>, text: Count, dialect: &'static Dialect) -> Result<
     let shape = vec![hidden.value, 3, patch.value, patch.value];
     let mut block = Assembly::default();
     Patches { tensor: patches, shape, bias: true, embeddings }.assemble(&mut block, hidden);
-    let stem = once(block, "patches", dialect.prefix, Some(positions));
+    let stem = once(block, "patches", dialect.prefix, positions);
     let (bias, default) = dialect.qkv_bias;
     let encoder = Encoder {
         hidden,
@@ -109,7 +116,7 @@ pub fn tower(keys: &Keys<'_>, text: Count, dialect: &'static Dialect) -> Result<
     let normed = keys.flag(dialect.qk_norm, false)?;
     let extra = dialect.extra.iter().take(if normed { 4 } else { 2 });
     let extra: Vec<_> = extra.map(|name| weight(*name, vec![hidden.value], Role::Norm)).collect();
-    let layers = encoder.layers(dialect.layers, keys.count("num_hidden_layers")?, Some(positions), &extra)?;
+    let layers = encoder.layers(dialect.layers, keys.count("num_hidden_layers")?, positions, &extra)?;
     let wide = merged_width(hidden, Count::derived("merge", 2, "1 / downsample_ratio"));
     let [place, scale, up, down] = dialect.projector;
     let mut block = Assembly::default();
@@ -118,8 +125,11 @@ pub fn tower(keys: &Keys<'_>, text: Count, dialect: &'static Dialect) -> Result<
     let up = Projection { name: "linear_1", tensor: up, input: wide, output: text, bias: true };
     let down = Projection { name: "linear_2", tensor: down, input: text, output: text, bias: true };
     two_layers(&mut block, stream, up, down);
-    let projector = once(block, "projector", place, None);
-    Ok(Tower { name: "vision", parts: vec![stem, layers, projector] })
+    let tokens =
+        Count::derived("tile_tokens", side * side / 4, "((image_size / patch_size) × downsample_ratio)²");
+    let projector = once(block, "projector", place, tokens);
+    let sight = tiles.map_or(Sight::Whole, |most| Sight::Tiles { side: size.value, most: most.value });
+    Ok(Tower { name: "vision", parts: vec![stem, layers, projector], sight })
 }
 
 /// A length, which files may state for both sides.

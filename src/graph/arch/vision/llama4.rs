@@ -8,6 +8,7 @@ use super::{side, two_layers};
 use crate::graph::assembly::Assembly;
 use crate::graph::operator::Split;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::sight::Sight;
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -42,7 +43,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let patches = Patches { tensor: "patch_embedding.linear", shape, bias: false, embeddings };
     let stream = patches.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "layernorm_pre", hidden, true);
-    let stem = once(block, "patches", prefix, Some(positions));
+    let stem = once(block, "patches", prefix, positions);
     let intermediate = keys.count("intermediate_size")?;
     let encoder = Encoder {
         hidden,
@@ -54,21 +55,14 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         network_bias: true,
         names: &NAMES,
     };
-    let layers = encoder.layers(
-        "vision_model.model.layers",
-        keys.count("num_hidden_layers")?,
-        Some(positions),
-        &[],
-    )?;
+    let layers =
+        encoder.layers("vision_model.model.layers", keys.count("num_hidden_layers")?, positions, &[])?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "layernorm_post", hidden, true);
-    let last = once(block, "post_norm", prefix, Some(positions));
-    let tokens = Some(Count::derived(
-        "image_tokens",
-        side * side / 4,
-        "(image_size / patch_size)² × pixel_shuffle_ratio²",
-    ));
+    let last = once(block, "post_norm", prefix, positions);
+    let tokens =
+        Count::derived("image_tokens", side * side / 4, "(image_size / patch_size)² × pixel_shuffle_ratio²");
     let (inner, out) = (keys.count("projector_input_dim")?, keys.count("projector_output_dim")?);
     let mut block = Assembly::default();
     let stream = block.input(intermediate);
@@ -97,5 +91,5 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         Projection { name: "projection", tensor: "linear_1", input: width, output: text, bias: false };
     linear(&mut block, stream, matrix, Split::Replicate);
     let projector = once(block, "projector", "multi_modal_projector", tokens);
-    Ok(Tower { name: "vision", parts: vec![stem, layers, last, adapter, projector] })
+    Ok(Tower { name: "vision", parts: vec![stem, layers, last, adapter, projector], sight: Sight::Untold })
 }

@@ -5,12 +5,13 @@
 use serde_json::json;
 
 use super::clip::NAMES;
-use super::{merged, merged_width, side, two_layers};
+use super::{merged_width, side, stretched, two_layers};
 use crate::graph::assembly::Assembly;
 use crate::graph::part::encoder::{Encoder, Patches, Projection, norm, once};
-use crate::graph::tower::Tower;
+use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
+use crate::spec::image::ImageSize;
 use crate::spec::model::keys::Keys;
 
 /// The tower; `text` is the language model's width, `projector` that between the first two matrices.
@@ -31,9 +32,10 @@ pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Er
     let frames = compression.count("temporal_patch_size")?.value;
     let (hidden, heads) = (keys.count_or("hidden_size", 1280)?, keys.count_or("num_attention_heads", 16)?);
     let patch = keys.count_or("patch_size", 14)?;
-    let side = side(keys.count_or("image_size", 2016)?, patch)?;
-    let positions =
-        Some(Count::derived("positions", side * side, "(image_size / patch_size)², the largest image"));
+    let largest = keys.count_or("image_size", 2016)?;
+    side(largest, patch)?;
+    let positions = Positions::PerCell(merge.value * merge.value);
+    let sight = stretched(patch.value, merge.value, Some(ImageSize::square(largest.value)));
     let prefix = "model.vision_tower";
     let mut block = Assembly::default();
     let shape = vec![hidden.value, 3, frames, patch.value, patch.value];
@@ -69,6 +71,6 @@ pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Er
     let stream = block.input(wide);
     let (up, down) = (matrix("merge_linear_1", wide, projector), matrix("merge_linear_2", projector, text));
     two_layers(&mut block, stream, up, down);
-    let joined = once(block, "merger", prefix, merged(positions, merge));
-    Ok(Tower { name: "vision", parts: vec![stem, layers, each, joined] })
+    let joined = once(block, "merger", prefix, Positions::PerCell(1));
+    Ok(Tower { name: "vision", parts: vec![stem, layers, each, joined], sight })
 }

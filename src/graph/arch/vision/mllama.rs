@@ -8,6 +8,7 @@ use super::side;
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::operator::Split;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::sight::Sight;
 use crate::graph::tensor::Role;
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
@@ -56,7 +57,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
     let stream =
         Patches { tensor: "patch_embedding", shape, bias: false, embeddings }.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "layernorm_pre", hidden, true);
-    let stem = once(block, "patches", prefix, Some(positions));
+    let stem = once(block, "patches", prefix, positions);
     let encoder = Encoder {
         hidden,
         heads,
@@ -68,21 +69,23 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
         names: &NAMES,
     };
     let local = keys.count("num_hidden_layers")?;
-    let local = encoder.layers(&format!("{prefix}.transformer.layers"), local, Some(positions), &[])?;
+    let local = encoder.layers(&format!("{prefix}.transformer.layers"), local, positions, &[])?;
     let gates = ["gate_attn", "gate_ffn"].map(|name| weight(name, vec![1], Role::Norm));
     let global = keys.count("num_global_layers")?;
-    let global =
-        encoder.layers(&format!("{prefix}.global_transformer.layers"), global, Some(positions), &gates)?;
+    let global = encoder.layers(&format!("{prefix}.global_transformer.layers"), global, positions, &gates)?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "layernorm_post", hidden, true);
-    let last = once(block, "post_norm", prefix, Some(positions));
+    let last = once(block, "post_norm", prefix, positions);
     let width = keys.count("vision_output_dim")?;
     let mut block = Assembly::default();
     let stream = block.input(width);
     let tensor = "multi_modal_projector";
     let matrix = Projection { name: "projection", tensor, input: width, output: text, bias: true };
     linear(&mut block, stream, matrix, Split::Replicate);
-    let projector = once(block, "projector", "model", Some(positions));
-    Ok((Tower { name: "vision", parts: vec![stem, local, last, global, projector] }, positions))
+    let projector = once(block, "projector", "model", positions);
+    Ok((
+        Tower { name: "vision", parts: vec![stem, local, last, global, projector], sight: Sight::Aside },
+        positions,
+    ))
 }

@@ -10,7 +10,7 @@ use crate::graph::part::encoder::once;
 use crate::graph::reach::Reach;
 use crate::graph::rule::ConvForm;
 use crate::graph::tensor::{Role, Weight};
-use crate::graph::tower::TowerPart;
+use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 
 /// The checkpoint's name of it.
@@ -55,20 +55,24 @@ pub fn parts() -> Vec<TowerPart> {
     let pixels = block.input(width(3));
     let stem = convolve(&mut block, pixels, "conv_stem.conv", [3, 64], 3, true);
     norm(&mut block, stem, "conv_stem.bn.weight", 64);
-    let mut parts = vec![once(block, "stem", PREFIX, None)];
+    let mut parts = vec![once(block, "stem", PREFIX, Positions::Open)];
     for (stage, [first, step, count], kind) in BLOCKS {
         let layers = (0..*count).map(|index| first + step * index).collect();
         let mut block = Assembly::default();
         assemble(&mut block, *kind);
         let block = block.finish("stage", layers, vec![]);
-        parts.push(TowerPart { prefix: format!("{PREFIX}.blocks.{stage}"), block, positions: None });
+        parts.push(TowerPart {
+            prefix: format!("{PREFIX}.blocks.{stage}"),
+            block,
+            positions: Positions::Open,
+        });
     }
     let mut block = Assembly::default();
     // The last two stages side by side.
     let fused = block.input(width(640 + 1280));
     let out = bottleneck(&mut block, fused, "ffn.", [640 + 1280, 2 * (640 + 1280), WIDTH]);
     norm(&mut block, out, "norm.weight", WIDTH);
-    parts.push(once(block, "fusion", &format!("{PREFIX}.msfa"), None));
+    parts.push(once(block, "fusion", &format!("{PREFIX}.msfa"), Positions::Open));
     parts
 }
 

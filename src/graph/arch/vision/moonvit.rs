@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{merged_width, two_layers};
 use crate::graph::assembly::Assembly;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
-use crate::graph::tower::Tower;
+use crate::graph::sight::{Cells, Fit, Sight};
+use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -33,12 +34,14 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     keys.only("mm_hidden_size", &json!(hidden.value))?;
     let grid = [keys.count("init_pos_emb_height")?.value, keys.count("init_pos_emb_width")?.value];
     let patch = keys.count("patch_size")?.value;
+    let positions = Positions::PerCell(4);
+    let sight = Sight::Cells(Cells { side: 2 * patch, fit: Fit::Up, longest: None, row_end: 0, usual: None });
     let prefix = "model.vision_tower";
     let mut block = Assembly::default();
     let embeddings = vec![("patch_embed.pos_emb.position_embeddings", vec![grid[0], grid[1], hidden.value])];
     let shape = vec![hidden.value, 3, patch, patch];
     Patches { tensor: "patch_embed.proj", shape, bias: true, embeddings }.assemble(&mut block, hidden);
-    let stem = once(block, "patches", prefix, None);
+    let stem = once(block, "patches", prefix, positions);
     let encoder = Encoder {
         hidden,
         heads,
@@ -50,15 +53,15 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         names: &NAMES,
     };
     let layers =
-        encoder.layers(&format!("{prefix}.layers"), keys.count("vt_num_hidden_layers")?, None, &[])?;
+        encoder.layers(&format!("{prefix}.layers"), keys.count("vt_num_hidden_layers")?, positions, &[])?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "final_layernorm", hidden, true);
-    let last = once(block, "post_norm", prefix, None);
+    let last = once(block, "post_norm", prefix, positions);
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "projector_norm", "pre_norm", hidden, true);
-    let normed = once(block, "projector_norm", "model.mm_projector", None);
+    let normed = once(block, "projector_norm", "model.mm_projector", positions);
     let two = Count::derived("merge", 2, "merge_kernel_size");
     let wide = merged_width(hidden, two);
     let mut block = Assembly::default();
@@ -66,6 +69,6 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let up = Projection { name: "in_proj", tensor: "in_proj", input: wide, output: wide, bias: true };
     let down = Projection { name: "out_proj", tensor: "out_proj", input: wide, output: text, bias: true };
     two_layers(&mut block, stream, up, down);
-    let projector = once(block, "projector", "model.mm_projector", None);
-    Ok(Tower { name: "vision", parts: vec![stem, layers, last, normed, projector] })
+    let projector = once(block, "projector", "model.mm_projector", Positions::PerCell(1));
+    Ok(Tower { name: "vision", parts: vec![stem, layers, last, normed, projector], sight })
 }

@@ -1,16 +1,19 @@
-//! Pixtral's encoder with Mistral-3's patch merger and projector. Images may have any size up to `image_size`.
+//! Pixtral's encoder with Mistral-3's patch merger and projector. Images may have any size up to `image_size`;
+//! each row of their tokens ends in one of its own (`[IMG_BREAK]`, `[IMG_END]`).
 //!
 //! Defaults of missing keys: `PixtralVisionConfig`, `Mistral3Config` of transformers.
 
 use serde_json::json;
 
-use super::{merged, merged_width, side, two_layers};
+use super::{merged_width, side, two_layers};
 use crate::graph::assembly::Assembly;
 use crate::graph::operator::Split;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
-use crate::graph::tower::Tower;
+use crate::graph::sight::{Cells, Fit, Sight};
+use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
+use crate::spec::image::ImageSize;
 use crate::spec::model::keys::Keys;
 
 const NAMES: EncoderNames = EncoderNames {
@@ -40,9 +43,17 @@ pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
         keys.only("head_dim", &json!(hidden.value / heads.value))?;
     }
     let patch = keys.count_or("patch_size", 16)?;
-    let side = side(keys.count_or("image_size", 1024)?, patch)?;
-    let positions =
-        Some(Count::derived("positions", side * side, "(image_size / patch_size)², the largest image"));
+    let longest = keys.count_or("image_size", 1024)?;
+    side(longest, patch)?;
+    let neighbours = merge.map_or(1, |merge| merge.value);
+    let positions = Positions::PerCell(neighbours * neighbours);
+    let sight = Sight::Cells(Cells {
+        side: patch.value * neighbours,
+        fit: Fit::Up,
+        longest: Some(longest.value),
+        row_end: 1,
+        usual: Some(ImageSize::square(longest.value)),
+    });
     let prefix = "model.vision_tower";
     let mut block = Assembly::default();
     let shape = vec![hidden.value, 3, patch.value, patch.value];
@@ -71,7 +82,7 @@ pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
         let stream = block.input(hidden);
         two_layers(&mut block, stream, up, down);
         parts.push(once(block, "projector", prefix, positions));
-        return Ok(Tower { name: "vision", parts });
+        return Ok(Tower { name: "vision", parts, sight });
     };
     let stream = block.input(hidden);
     norm(&mut block, stream, "projector_norm", "norm", hidden, false);
@@ -88,6 +99,6 @@ pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
     };
     let stream = linear(&mut block, stream, merging, Split::Replicate);
     two_layers(&mut block, stream, up, down);
-    parts.push(once(block, "projector", prefix, merged(positions, merge)));
-    Ok(Tower { name: "vision", parts })
+    parts.push(once(block, "projector", prefix, Positions::PerCell(1)));
+    Ok(Tower { name: "vision", parts, sight })
 }

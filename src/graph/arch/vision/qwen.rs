@@ -4,10 +4,12 @@
 
 use serde_json::json;
 
-use super::{merged_width, two_layers};
+use super::{merged_width, stretched, two_layers};
 use crate::graph::assembly::Assembly;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
-use crate::graph::tower::{Tower, TowerPart};
+use crate::graph::reach::Reach;
+use crate::graph::sight::Sight;
+use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -30,7 +32,7 @@ fn patches(
     patch: u64,
     bias: bool,
     embeddings: Vec<(&'static str, Vec<u64>)>,
-) -> Result<TowerPart, Error> {
+) -> Result<(TowerPart, Sight, Positions), Error> {
     // `in_chans` and `spatial_patch_size` are old names that the classes do not read.
     keys.set_aside(&["in_chans", "spatial_patch_size", "model_type", "tokens_per_second"]);
     let channels = keys.count_or("in_channels", 3)?;
@@ -39,7 +41,9 @@ fn patches(
     let mut block = Assembly::default();
     let shape = vec![hidden.value, channels.value, frames.value, patch, patch];
     Patches { tensor: "patch_embed.proj", shape, bias, embeddings }.assemble(&mut block, hidden);
-    Ok(once(block, "patches", PREFIX, None))
+    let merge = keys.count_or("spatial_merge_size", 2)?.value;
+    let positions = Positions::PerCell(merge * merge);
+    Ok((once(block, "patches", PREFIX, positions), stretched(patch, merge, None), positions))
 }
 
 /// A merger: neighbours side by side through two matrices. `narrow`: the norm comes before they are laid together.
@@ -59,14 +63,15 @@ impl Merger {
         let mut block = Assembly::default();
         let stream = block.input(normed);
         norm(&mut block, stream, "merger_norm", self.norm, normed, self.shift);
-        parts.push(once(block, "merger_norm", &self.prefix, None));
+        let each = if self.narrow { merge.value * merge.value } else { 1 };
+        parts.push(once(block, "merger_norm", &self.prefix, Positions::PerCell(each)));
         let mut block = Assembly::default();
         let stream = block.input(wide);
         let [up, down] = self.matrices;
         let up = Projection { name: "merger_1", tensor: up, input: wide, output: wide, bias: true };
         let down = Projection { name: "merger_2", tensor: down, input: wide, output: out, bias: true };
         two_layers(&mut block, stream, up, down);
-        parts.push(once(block, "merger", &self.prefix, None));
+        parts.push(once(block, "merger", &self.prefix, Positions::PerCell(1)));
         parts
     }
 }
@@ -77,25 +82,49 @@ pub fn qwen2(keys: &Keys<'_>) -> Result<Tower, Error> {
     let out = keys.count("hidden_size")?;
     let ratio = keys.count_or("mlp_ratio", 4)?;
     let intermediate = Count::derived("intermediate", hidden.value * ratio.value, "embed_dim × mlp_ratio");
-    let stem = patches(keys, hidden, 14, false, vec![])?;
+    let (stem, sight, positions) = patches(keys, hidden, 14, false, vec![])?;
     let encoder = encoder(keys, hidden, intermediate, true, &QWEN2)?;
-    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 32)?, None, &[])?;
+    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 32)?, positions, &[])?;
     let merge = keys.count_or("spatial_merge_size", 2)?;
     let merger = old_merger(true);
-    Ok(Tower { name: "vision", parts: [vec![stem, layers], merger.parts(hidden, merge, out)].concat() })
+    let parts = [vec![stem, layers], merger.parts(hidden, merge, out)].concat();
+    Ok(Tower { name: "vision", parts, sight })
 }
 
 /// Qwen2.5-VL: RMSNorm, a gated network; most layers attend inside windows.
 pub fn qwen2_5(keys: &Keys<'_>) -> Result<Tower, Error> {
-    keys.set_aside(&["window_size", "fullatt_block_indexes"]);
     let hidden = keys.count("hidden_size")?;
-    let stem = patches(keys, hidden, 14, false, vec![])?;
+    let (stem, sight, positions) = patches(keys, hidden, 14, false, vec![])?;
     let intermediate = keys.count_or("intermediate_size", 3420)?;
     let encoder = encoder(keys, hidden, intermediate, false, &QWEN2_5)?;
-    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 32)?, None, &[])?;
     let (merge, out) = (keys.count_or("spatial_merge_size", 2)?, keys.count_or("out_hidden_size", 3584)?);
-    let merger = old_merger(false);
-    Ok(Tower { name: "vision", parts: [vec![stem, layers], merger.parts(hidden, merge, out)].concat() })
+    let depth = keys.count_or("depth", 32)?.value as u32;
+    let full = keys.numbers("fullatt_block_indexes")?.unwrap_or_else(|| vec![7, 15, 23, 31]);
+    let (whole, inside): (Vec<u32>, Vec<u32>) =
+        (0..depth).partition(|layer| full.contains(&u64::from(*layer)));
+    let tile = Reach::Tile(window(keys, merge)?);
+    let mut parts = vec![stem];
+    for (name, layers, reach) in
+        [("windowed_encoder_layer", inside, tile), ("encoder_layer", whole, Reach::Both)]
+    {
+        if !layers.is_empty() {
+            parts.push(encoder.some_layers("model.visual.blocks", (name, layers), reach, positions, &[])?);
+        }
+    }
+    parts.extend(old_merger(false).parts(hidden, merge, out));
+    Ok(Tower { name: "vision", parts, sight })
+}
+
+/// Positions of a window that most of its layers attend inside.
+fn window(keys: &Keys<'_>, merge: Count) -> Result<Count, Error> {
+    let (window, patch) = (keys.count_or("window_size", 112)?, keys.count_or("patch_size", 14)?);
+    let side = window.value / patch.value / merge.value * merge.value;
+    if side == 0 {
+        let expected = format!("at least {} patches of {}", merge.value, patch.value);
+        let fix = "copy both values from the model's config.json";
+        return Err(Error::new("window_size", window.value.to_string(), expected, fix));
+    }
+    Ok(Count::derived("window_positions", side * side, "(window_size / patch_size)²"))
 }
 
 /// Qwen3-VL: learned positions, and further mergers that feed early layers of the language model.
@@ -108,10 +137,10 @@ pub fn qwen3_5(keys: &Keys<'_>) -> Result<Tower, Error> {
     let hidden = keys.count_or("hidden_size", 1152)?;
     let positions = keys.count_or("num_position_embeddings", 2304)?;
     let table = vec![("pos_embed.weight", vec![positions.value, hidden.value])];
-    let stem = patches(keys, hidden, 16, true, table)?;
+    let (stem, sight, positions) = patches(keys, hidden, 16, true, table)?;
     let intermediate = keys.count_or("intermediate_size", 4304)?;
     let encoder = encoder(keys, hidden, intermediate, true, &QWEN3)?;
-    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 27)?, None, &[])?;
+    let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 27)?, positions, &[])?;
     let (merge, out) = (keys.count_or("spatial_merge_size", 2)?, keys.count_or("out_hidden_size", 3584)?);
     let deep = keys.numbers("deepstack_visual_indexes")?.unwrap_or_default();
     let merger = |prefix, narrow| {
@@ -123,7 +152,7 @@ pub fn qwen3_5(keys: &Keys<'_>) -> Result<Tower, Error> {
     parts.extend(
         (0..deep.len()).flat_map(|index| merger(format!("{PREFIX}.deepstack_merger_list.{index}"), false)),
     );
-    Ok(Tower { name: "vision", parts })
+    Ok(Tower { name: "vision", parts, sight })
 }
 
 fn old_merger(shift: bool) -> Merger {

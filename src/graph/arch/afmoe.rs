@@ -1,0 +1,72 @@
+//! AFMoE (Arcee's Trinity): gated attention with three sliding layers to a full one, experts after the first layers.
+//!
+//! Defaults of missing keys: `AfmoeConfig` of transformers.
+
+use serde_json::json;
+
+use super::deepseek::shared_of;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Arrangement, Layer, Network};
+use crate::graph::part::moe::Moe;
+use crate::graph::part::names::Names;
+use crate::graph::part::whole::Whole;
+use crate::graph::part::window::{interleaved_windows, uniform_window};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+const NAMES: Names = Names {
+    table: &[
+        ("pre_feedforward_layernorm", "pre_mlp_layernorm"),
+        ("post_feedforward_layernorm", "post_mlp_layernorm"),
+    ],
+    transposed: false,
+};
+
+/// `afmoe`: norms before and after; the gate on attention's result is a matrix of its own.
+pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // How scores are scaled and balanced in training.
+    keys.set_aside(&[
+        "load_balance_coeff",
+        "mup_enabled",
+        "num_expert_groups",
+        "num_limited_groups",
+        "route_norm",
+        "route_scale",
+        "score_func",
+        "use_grouped_mm",
+    ]);
+    keys.only("attention_bias", &json!(false))?;
+    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let (hidden, layers) = (whole.hidden, whole.layers);
+    let attention = Attention {
+        qk_norm: QkNorm::PerHead,
+        output_gate: Some("gate_proj"),
+        ..Attention::read_grouped(keys, hidden)?
+    };
+    let moe = Moe {
+        router: "mlp.router.gate",
+        learned_bias: Some("mlp.expert_bias"),
+        shared: shared_of(keys, hidden, "num_shared_experts")?,
+        ..Moe::routed(
+            hidden,
+            keys.count("num_experts")?,
+            keys.count("num_experts_per_tok")?,
+            keys.count("moe_intermediate_size")?,
+        )?
+    };
+    let dense = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let first = keys.stated("num_dense_layers")?.count_unless_zero("num_dense_layers")?;
+    let first = first.map_or(0, |dense| dense.value);
+    let every = keys.count_or("global_attn_every_n_layers", 4)?.value;
+    let window = uniform_window(keys, Some(1024))?;
+    let windows = interleaved_windows(keys, layers, window, |layer| !(layer + 1).is_multiple_of(every))?;
+    let layer = |(index, window): (u64, Option<Count>)| {
+        let network = if index < first { dense.clone() } else { Network::Moe(Box::new(moe.clone())) };
+        let layer = Layer::new(attention.clone(), network).sliding(window);
+        Layer { arrangement: Arrangement::Sandwich, ..layer }
+    };
+    Ok(whole.graph((0..).zip(windows).map(layer).collect(), vec![]))
+}

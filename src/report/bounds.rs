@@ -1,0 +1,53 @@
+//! What an answer costs at the lowest and the highest price that were found. Knows nothing of how prices move.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::quantity::datum::Datum;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Plain;
+use crate::quantity::unit::humanize;
+use crate::search::question::Question;
+use crate::serving::economy::{Bill, usd_per_second, usd_per_token};
+use crate::serving::evaluate::Evaluation;
+use crate::spec::objective::Metric;
+
+/// What comes of a price that was found between bounds.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PriceBounds {
+    /// At the lowest.
+    pub low: PriceBound,
+    /// At the highest.
+    pub high: PriceBound,
+}
+
+/// One end of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PriceBound {
+    /// The price, e.g. `rent 2.35 USD/h`.
+    pub price: String,
+    /// Where it was found.
+    pub source: String,
+    /// US dollars per million output tokens at it.
+    pub usd_per_mtok: f64,
+}
+
+/// Both ends, where the price that the question is billed by has bounds.
+pub fn price_bounds(question: &Question, evaluation: &Evaluation<Qty<f64>>) -> Option<PriceBounds> {
+    let metrics = &evaluation.metrics;
+    let end = |bill: &Bill<Datum>| {
+        let price = match bill {
+            Bill::Rented(rent) => rent,
+            Bill::Owned(owned) => &owned.purchase,
+        };
+        let spent = usd_per_second(metrics.devices, metrics.watts, &bill.read(&Plain));
+        let per_token = usd_per_token(spent, metrics.output_tok_s).value();
+        PriceBound {
+            price: format!("{} {}", price.symbol, humanize(price.value, price.unit)),
+            source: price.source.text.to_string(),
+            usd_per_mtok: per_token / Metric::UsdPerMtok.entry().scale,
+        }
+    };
+    let [low, high] = question.bill_bounds.as_ref()?;
+    Some(PriceBounds { low: end(low), high: end(high) })
+}
