@@ -48,7 +48,7 @@ const FAMILIES: &[(&str, usize, usize)] = &[
 fn attention_and_network_side_by_side_are_summed_over_ranks_once() {
     for (family, sums, statistics) in FAMILIES {
         for block in sharded(family, false).blocks.iter() {
-            assert_eq!(count(&block, Kind::AllReduce), sums + statistics, "{family}");
+            assert_eq!(count(block, Kind::AllReduce), sums + statistics, "{family}");
         }
     }
 }
@@ -57,9 +57,9 @@ fn attention_and_network_side_by_side_are_summed_over_ranks_once() {
 fn sequence_parallelism_scatters_every_sum_and_gathers_before_matrices() {
     for (family, sums, statistics) in FAMILIES {
         for block in sharded(family, true).blocks.iter() {
-            assert_eq!(count(&block, Kind::AllReduce), *statistics, "{family}");
-            assert_eq!(count(&block, Kind::ReduceScatter), *sums, "{family}");
-            assert!(count(&block, Kind::AllGather) > 0, "{family}");
+            assert_eq!(count(block, Kind::AllReduce), *statistics, "{family}");
+            assert_eq!(count(block, Kind::ReduceScatter), *sums, "{family}");
+            assert!(count(block, Kind::AllGather) > 0, "{family}");
         }
     }
 }
