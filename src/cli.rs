@@ -16,6 +16,7 @@ pub mod recommend;
 pub mod reference;
 pub mod summary;
 pub mod validate;
+pub mod verify;
 pub mod watch;
 
 use std::io::Write;
@@ -73,6 +74,8 @@ pub enum Command {
     Fleet(Box<fleet::FleetOf>),
     /// A model laid open: layers, operators, every tensor, KV layout, counts
     Inspect(inspect::Inspect),
+    /// A saved answer checked again: every row, the objective, a sample of what was pruned, the search
+    Verify(verify::Verify),
     /// Predictions held against a table of measurements
     Validate(validate::Validate),
     /// A runtime's factors refitted to measurements
@@ -170,6 +173,7 @@ fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
         Some(Command::Fleet(command)) => command.run(&catalog),
         Some(Command::Inspect(command)) => command.run(&catalog),
         Some(Command::Validate(command)) => command.run(&catalog),
+        Some(Command::Verify(command)) => command.run(&catalog),
         Some(Command::Calibrate(command)) => command.run(&catalog),
         Some(Command::Catalog(command)) => command.run(&catalog),
         Some(Command::Schema(command)) => command.run(),

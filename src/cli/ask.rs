@@ -4,12 +4,15 @@ use crate::plan::parallel::ParallelPlan;
 use crate::quantity::read::Plain;
 use crate::report::answer::{carried, forbidden, unbound};
 use crate::report::result::{Asked, AskedImages, LowerFormat, Speculation};
+use crate::report::why::{Why, why as told};
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
-use crate::search::outcome::Outcome;
-use crate::search::point::place;
+use crate::search::family::Family;
+use crate::search::outcome::{Found, Outcome};
+use crate::search::point::{before, place};
 use crate::search::question::{Question, Traffic};
 use crate::search::run::{UNWATCHED, run};
 use crate::search::shape::{MOST_REQUESTS_PER_RANK, cuts, largest};
+use crate::search::why::{duel, families, stands, worths};
 use crate::serving::terms::Offload;
 use crate::spec::error::Error;
 use crate::spec::precision::Choice;
@@ -75,6 +78,24 @@ pub fn lower_format(problem: &Problem, outcome: &Outcome) -> Result<Option<Lower
         then: figure(&then),
         quality: lower.format.quality.clone(),
     }))
+}
+
+/// Why `best` is the best, by searching again.
+pub fn why(question: &Question, best: &Found) -> Option<Why> {
+    let tried = families(question);
+    let winner = Family::of(&best.candidate);
+    // The best of the other families, by the same order as everything else.
+    let others = tried.iter().filter(|one| one.family != winner);
+    let runner = others.filter_map(|one| Some((one.family, one.best.as_ref()?)));
+    let runner = runner.reduce(|a, b| if before(&b.1.point, &a.1.point, &question.aims) { b } else { a });
+    let duels: Vec<_> = match runner {
+        Some((other, _)) => stands(question, best)
+            .into_iter()
+            .filter_map(|(along, now)| Some((now, duel(question, along, now, (winner, other))?)))
+            .collect(),
+        None => vec![],
+    };
+    told(question, best, tried.clone(), &duels, &worths(question))
 }
 
 /// A stated deployment as a candidate: the pipeline cut where stages hold alike, the concurrency as

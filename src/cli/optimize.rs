@@ -9,10 +9,15 @@ use super::question::Question;
 use super::watch::watched;
 use super::{Fault, Verdict, ask};
 use crate::report::answer::answer;
+use crate::report::relax::conflict;
+use crate::report::result::Answer;
 use crate::report::rows::csv;
 use crate::report::text::table;
+use crate::search::outcome::Status;
+use crate::search::relax::relaxed;
 use crate::search::run::run;
 use crate::spec::deployment::Deployment;
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::problem::Problem;
@@ -23,6 +28,9 @@ pub struct Optimize {
     /// The question.
     #[command(flatten)]
     pub question: Question,
+    /// Also say why: every strategy's best, where the runner-up takes over, what a little more would be worth
+    #[arg(long, help_heading = "Output")]
+    pub why: bool,
     /// Where the answer goes.
     #[command(flatten)]
     pub output: Output,
@@ -43,16 +51,20 @@ impl Optimize {
             return Place::asked_by(catalog, scenario, self.output.clone())?.run(catalog);
         }
         let problem = self.question.resolve(catalog, &Deployment::default())?;
-        self.answer(&problem)
+        self.answer(&problem, scenario)
     }
 
-    fn answer(&self, problem: &Problem) -> Result<Verdict, Fault> {
+    fn answer(&self, problem: &Problem, scenario: Scenario) -> Result<Verdict, Fault> {
         let question = problem.question()?;
         let (outcome, _) = watched(None, |control| run(&question, control));
         let lower = ask::lower_format(problem, &outcome)?;
         let whole = self.pareto_out.is_some() || self.output.format != Format::Table;
         let most = if whole { usize::MAX } else { DRAWN };
-        let answer = answer(&question, ask::asked(problem, &question), &outcome, lower, most);
+        let told = answer(&question, ask::asked(problem, &question), &outcome, lower, most);
+        let why = outcome.best.as_ref().filter(|_| self.why).and_then(|best| ask::why(&question, best));
+        let conflict = (outcome.status == Status::Infeasible && question.context_fits().is_ok())
+            .then(|| conflict(&question, &relaxed(&question)));
+        let answer = Answer { scenario: Some(scenario), why, conflict, ..told };
         if let Some(path) = &self.pareto_out {
             let rows = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
             let text = if rows { csv(&answer.front) } else { json(&answer.front) };

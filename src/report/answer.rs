@@ -46,6 +46,7 @@ pub fn answer(
     let full = best.is_none() && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
     Answer {
         status: outcome.status,
+        scenario: None,
         question: asked,
         best: best.map(|best| reported(question, best)),
         detail: best.map(|best| detail(question, best, &leaves)),
@@ -59,6 +60,8 @@ pub fn answer(
             .collect(),
         census: outcome.census.clone(),
         nearest,
+        conflict: None,
+        why: None,
         weights_need: if full { weights_need(question) } else { vec![] },
         lower_format,
         assumptions: assumptions(&leaves),

@@ -5,6 +5,8 @@ use serde::Serialize;
 
 use super::bounds::PriceBounds;
 use super::detail::Detail;
+use super::relax::Conflict;
+use super::why::Why;
 use crate::quantity::datum::Grade;
 use crate::search::candidate::Duty;
 use crate::search::outcome::{Census, Status};
@@ -12,12 +14,15 @@ use crate::spec::image::ImageSize;
 use crate::spec::objective::{Aim, Limits, Metric};
 use crate::spec::percentile::{Percentile, Risk};
 use crate::spec::runtime::{Interval, Near};
+use crate::spec::scenario::Scenario;
 
 /// The answer to a question.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Answer {
     /// How far it is proved: `optimal`, `feasible`, `infeasible`, `unknown`.
     pub status: Status,
+    /// The flags and files that asked it, so that the answer can be checked; null where it was put otherwise.
+    pub scenario: Option<Scenario>,
     /// What was asked, every default filled in.
     pub question: Asked,
     /// The optimum, or the stated deployment; null when there is none.
@@ -34,6 +39,10 @@ pub struct Answer {
     pub census: Census,
     /// When infeasible: what came nearest, and what it misses.
     pub nearest: Option<Nearest>,
+    /// When infeasible: conditions that conflict, and the least changes that help.
+    pub conflict: Option<Conflict>,
+    /// Why the best is the best, where it was asked for.
+    pub why: Option<Why>,
     /// When infeasible: what the weights alone take.
     pub weights_need: Vec<WeightsNeed>,
     /// What the next lower weight format would gain, and what is published about its quality.

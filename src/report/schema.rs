@@ -7,6 +7,7 @@ use super::inspect::Inspected;
 use super::recommend::Recommendation;
 use super::recommend::models::Served;
 use super::result::{Answer, Estimated};
+use super::verify::Verified;
 use crate::spec::cluster::System;
 use crate::spec::defaults::Defaults;
 use crate::spec::device::Device;
@@ -43,6 +44,7 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("fleet", || schema_for!(FleetFile)),
     ("fleet-result", || schema_for!(FleetAnswer)),
     ("validate", || schema_for!(Validation)),
+    ("verify", || schema_for!(Verified)),
     ("inspect", || schema_for!(Inspected)),
     ("placement", || schema_for!(super::place::Answer)),
 ];

@@ -16,6 +16,8 @@ pub mod percentiles;
 pub mod place;
 pub mod recommend;
 pub mod time;
+pub mod verify;
+pub mod why;
 
 use super::result::{Answer, Estimated};
 
@@ -26,6 +28,7 @@ pub fn table(answer: &Answer) -> String {
             infeasible::head(answer),
             infeasible::reasons(&answer.census),
             infeasible::nearest(answer),
+            infeasible::conflict(answer),
             infeasible::remedies(answer),
             basis::lower_format(answer),
             basis::census(&answer.census),
@@ -39,6 +42,7 @@ pub fn table(answer: &Answer) -> String {
         memory::memory(&detail.pools),
         time::time(detail, &answer.question, best),
         binding::binding(&detail.constraints),
+        why::why(answer),
         alternatives::alternatives(answer, best),
         front::front(answer, best),
         basis::lower_format(answer),

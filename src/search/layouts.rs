@@ -61,7 +61,8 @@ fn legal(question: &Question, census: &mut Census) -> Vec<(usize, ParallelPlan)>
             known.push((index, plans));
             known.len() - 1
         });
-        legal.extend(known[at].1.legal.iter().map(|plan| (index, *plan)));
+        let admitted = known[at].1.legal.iter().filter(|plan| question.family.admits(plan));
+        legal.extend(admitted.map(|plan| (index, *plan)));
     }
     legal
 }

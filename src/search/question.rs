@@ -1,5 +1,6 @@
 //! What is asked, put together once: the model, the machine in every format pair, the terms, the aims.
 
+use super::family::Family;
 use crate::cost::machine::Machine;
 use crate::graph::model::ModelGraph;
 use crate::graph::tensor::Role;
@@ -52,6 +53,11 @@ impl Formats {
             beside: None,
             plain,
         }
+    }
+
+    /// Reads its figures again, after they were changed.
+    pub fn reread(&mut self) {
+        self.plain = self.machine.read(&Plain);
     }
 
     /// How far off predictions may be, for pools apart or not.
@@ -158,6 +164,8 @@ pub struct Question {
     pub host_memory: Option<f64>,
     /// Whether prefill and decode may be split over pools.
     pub split: bool,
+    /// The strategies that are looked at.
+    pub family: Family,
     /// How far the front of split deployments reaches.
     pub reach: Reach,
     shapes: Vec<TierShape>,
@@ -205,6 +213,7 @@ impl Question {
             limits,
             aims,
             split,
+            family: Family::Any,
             reach: Reach::default(),
             risk: Risk::default(),
             terms,
@@ -221,6 +230,23 @@ impl Question {
     pub fn with_tail(&self, percentile: Percentile) -> Question {
         let stated = Stated { tail: Some(percentile), ..self.stated.clone() };
         Question { terms: stated.read(&Plain), stated, ..self.clone() }
+    }
+
+    /// The same question paid for otherwise.
+    pub fn billed(&self, bill: Bill<Datum>) -> Question {
+        let stated = Stated { bill: Some(bill), ..self.stated.clone() };
+        Question { terms: stated.read(&Plain), stated, ..self.clone() }
+    }
+
+    /// The same question on other devices of the same kind.
+    pub fn on(&self, cluster: Cluster) -> Question {
+        let shapes = tiers(&cluster);
+        let mut question = Question { cluster, shapes: shapes.clone(), ..self.clone() };
+        question.formats.iter_mut().for_each(|pair| {
+            pair.machine.shapes.clone_from(&shapes);
+            pair.reread();
+        });
+        question
     }
 
     /// The terms as the search reads them.

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::aggregated::{self, finish};
 use super::answers::Answers;
+use super::family::Family;
 use super::layouts;
 use super::outcome::{Census, Found, Outcome, Status};
 use super::point::{before, place};
@@ -50,7 +51,8 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
         };
     }
     let none: &[Offload] = &[Offload::Nothing];
-    let mut shapes = prepare(question, none, &mut census);
+    let held = question.family != Family::Offload;
+    let mut shapes = if held { prepare(question, none, &mut census) } else { vec![] };
     let nothing_fits = !shapes.iter().any(|shape| shape.fits > 0);
     if question.offload == OffloadPolicy::Always || (question.offload == OffloadPolicy::Auto && nothing_fits)
     {
@@ -109,7 +111,9 @@ fn look<'q>(question: &'q Question, shapes: &'q [Shape], watch: &Watch) -> Seen<
                 break;
             }
             let laid = Laid::new(question, &shapes[index]);
-            aggregated::survey(question, &laid, index, &mut seen.together);
+            if question.family != Family::Split {
+                aggregated::survey(question, &laid, index, &mut seen.together);
+            }
             if question.split {
                 seen.answers.survey(question, &laid, index);
                 seen.fronts.survey(question, laid, index);

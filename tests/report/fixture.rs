@@ -157,6 +157,9 @@ fn answer() -> Answer {
     let best = candidate(true, 1.0);
     let held = |duty, label: &str, weights| PoolMemory { duty, label: label.into(), memory: memory(weights) };
     Answer {
+        scenario: None,
+        conflict: None,
+        why: None,
         status: Status::Optimal,
         question: asked,
         detail: Some(Detail {

@@ -57,6 +57,24 @@ pub fn nearest(answer: &Answer) -> String {
     text
 }
 
+/// Conditions that cannot all be kept, and the least changes that help.
+pub fn conflict(answer: &Answer) -> String {
+    let Some(conflict) = &answer.conflict else { return String::new() };
+    let mut text = String::new();
+    if !conflict.conditions.is_empty() {
+        text.push_str(&heading("What cannot all be kept", "leaving out any one of them, the others can"));
+        text.extend(conflict.conditions.iter().map(|condition| bullet(condition)));
+    }
+    if !conflict.helps.is_empty() {
+        text.push_str(&heading(
+            "Any one of these would help",
+            "the least such change, found by searching again",
+        ));
+        text.extend(conflict.helps.iter().map(|help| bullet(help)));
+    }
+    text
+}
+
 /// What would help, as far as it follows from what is known.
 pub fn remedies(answer: &Answer) -> String {
     let mut text = String::new();

@@ -1,0 +1,91 @@
+//! Why the best is the best: families, crossovers, what more would be worth.
+
+use super::page::{bullet, heading, indent, paragraph, shorten};
+use crate::report::number::digits;
+use crate::report::result::Answer;
+use crate::report::table::{grouped, table};
+use crate::report::why::{Crossing, Gain, Strategy, Why, moved};
+use crate::search::why::Along;
+
+/// Columns of a plan.
+const PLAN: usize = 36;
+/// Columns of a reason.
+const REASON: usize = 92;
+
+/// The section; empty where it was not asked for.
+pub fn why(answer: &Answer) -> String {
+    let Some(why) = &answer.why else { return String::new() };
+    let mut text = heading("Why", "");
+    text.push_str(&paragraph(&why.sentence));
+    text.push('\n');
+    text.push_str(&strategies(why));
+    if !why.crossovers.is_empty() {
+        text.push('\n');
+        text.push_str(&heading("Crossover to the runner-up", "both searched again at each value"));
+        text.extend(why.crossovers.iter().map(|one| bullet(&crossing(one))));
+    }
+    text.push('\n');
+    text.push_str(&heading("What more would be worth", "each searched again"));
+    let (helps, idle): (Vec<&Gain>, Vec<&Gain>) = why.worth.iter().partition(|gain| gain.helps);
+    let now = why.strategies.first().and_then(|best| best.value);
+    for gain in helps {
+        let value = gain.value.map_or_else(String::new, digits);
+        let plan = gain.plan.clone().unwrap_or_default();
+        text.push_str(&bullet(&format!(
+            "{}: {} {} ({}) by {plan}",
+            gain.what,
+            value,
+            why.metric,
+            moved(now, gain.value)
+        )));
+    }
+    if !idle.is_empty() {
+        let names: Vec<&str> = idle.iter().map(|gain| gain.what.as_str()).collect();
+        text.push_str(&paragraph(&format!("nothing: {}", names.join("; "))));
+    }
+    text
+}
+
+fn strategies(why: &Why) -> String {
+    let header = ["strategy", "best plan", "weights", "requests", &why.metric, "TTFT ms", "TPOT ms", ""];
+    let best = why.strategies.first().and_then(|one| one.value);
+    let (some, none): (Vec<&Strategy>, Vec<&Strategy>) =
+        why.strategies.iter().partition(|one| one.plan.is_some());
+    let figure = |value: Option<f64>| value.map_or_else(String::new, digits);
+    let rows = some.iter().enumerate().map(|(rank, one)| {
+        vec![
+            one.family.name().to_string(),
+            shorten(one.plan.as_deref().unwrap_or_default(), PLAN),
+            one.weight_format.clone().unwrap_or_default(),
+            one.concurrency.map_or_else(String::new, grouped),
+            figure(one.value),
+            figure(one.ttft_ms),
+            figure(one.tpot_ms),
+            if rank == 0 { String::new() } else { moved(best, one.value) },
+        ]
+    });
+    let mut text = indent(&table(&header, &rows.collect::<Vec<_>>()), 2);
+    for one in none {
+        let reason = shorten(one.none.as_deref().unwrap_or_default(), REASON);
+        text.push_str(&bullet(&format!("{}: {reason}", one.family.name())));
+    }
+    text
+}
+
+fn crossing(one: &Crossing) -> String {
+    let what = match one.along {
+        Along::Concurrency => "requests in flight",
+        Along::Prompt => "prompt tokens",
+        Along::Purchase => "USD to buy a device",
+    };
+    let range = format!("from {} to {} {what}", grouped(one.least), grouped(one.most));
+    let Some(leader) = one.leader else { return format!("{range}: neither serves") };
+    if one.changes.is_empty() {
+        return format!("{range}: none, {} leads throughout", leader.name());
+    }
+    let changes = one.changes.iter().map(|change| {
+        let (below, at) = (grouped(change.below), grouped(change.at));
+        format!("{} up to {below}, {} from {at}", change.from.name(), change.to.name())
+    });
+    format!("{range}: {}", changes.collect::<Vec<_>>().join("; then "))
+}

@@ -1,0 +1,248 @@
+//! Why the best is the best, as it leaves the house. Knows no search: it is handed what was tried.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::answer::plan;
+use super::breakdown::{Breakdown, CLASSES};
+use super::number::{change as signed, count, digits, limit as spell, plain, time, told, word};
+use crate::plan::parallel::Phase;
+use crate::quantity::read::Plain;
+use crate::search::change::Change;
+use crate::search::family::Family;
+use crate::search::outcome::Found;
+use crate::search::point::{before, place};
+use crate::search::question::Question;
+use crate::search::why::{Along, Duel, Tried, Worth, aimed};
+use crate::spec::objective::{Direction, Metric};
+
+/// Why the best is the best.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Why {
+    /// In one sentence or two.
+    pub sentence: String,
+    /// The objective's first metric, as the results name it.
+    pub metric: String,
+    /// The best of every family of strategies, the best first; families without one last.
+    pub strategies: Vec<Strategy>,
+    /// Where winner and runner-up change places.
+    pub crossovers: Vec<Crossing>,
+    /// What a little more of anything would be worth, each found by searching again.
+    pub worth: Vec<Gain>,
+}
+
+/// The best of a family.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Strategy {
+    /// The family.
+    pub family: Family,
+    /// Its best plan; null where it has none.
+    pub plan: Option<String>,
+    /// Format of the weights.
+    pub weight_format: Option<String>,
+    /// Requests in flight.
+    pub concurrency: Option<u64>,
+    /// The objective's first metric.
+    pub value: Option<f64>,
+    /// Time to first token.
+    pub ttft_ms: Option<f64>,
+    /// Time per output token.
+    pub tpot_ms: Option<f64>,
+    /// Why it has none.
+    pub none: Option<String>,
+}
+
+/// Two families along a figure.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Crossing {
+    /// Which figure.
+    pub along: Along,
+    /// Where the question stands.
+    pub now: u64,
+    /// The least value that was tried.
+    pub least: u64,
+    /// The largest.
+    pub most: u64,
+    /// Who leads at the least value; null where neither serves anything that was tried.
+    pub leader: Option<Family>,
+    /// Every change of places between neighbouring powers of two.
+    pub changes: Vec<Handover>,
+}
+
+/// A change of places.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Handover {
+    /// The last value at which `from` leads.
+    pub below: u64,
+    /// The first at which `to` does.
+    pub at: u64,
+    /// Who leads up to there.
+    pub from: Family,
+    /// Who leads from there.
+    pub to: Family,
+}
+
+/// What a change is worth.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Gain {
+    /// The change, in words.
+    pub what: String,
+    /// The objective's first metric with it; null where nothing serves.
+    pub value: Option<f64>,
+    /// The plan with it.
+    pub plan: Option<String>,
+    /// It makes the answer better.
+    pub helps: bool,
+}
+
+/// The figure of the objective as the results give it.
+fn figure(metric: Metric, value: f64) -> f64 {
+    value / metric.entry().scale
+}
+
+fn strategy(question: &Question, metric: Metric, tried: &Tried) -> Strategy {
+    let best = tried.best.as_ref();
+    let at = |metric: Metric| best.map(|found| found.point[place(metric)] * 1e3);
+    Strategy {
+        family: tried.family,
+        plan: best.map(|found| plan(&found.candidate).label),
+        weight_format: best.map(|found| question.formats[found.candidate.formats].weights.clone()),
+        concurrency: best.map(|found| found.candidate.concurrency(&question.traffic)),
+        value: best.and_then(|found| aimed(question, found)).map(|value| figure(metric, value)),
+        ttft_ms: at(Metric::Ttft),
+        tpot_ms: at(Metric::Tpot),
+        none: tried.none.clone(),
+    }
+}
+
+/// What was tried, told of `best`.
+pub fn why(
+    question: &Question,
+    best: &Found,
+    mut tried: Vec<Tried>,
+    duels: &[(u64, Duel)],
+    worths: &[Worth],
+) -> Option<Why> {
+    let metric = question.aims.first()?.metric;
+    tried.sort_by(|a, b| match (&a.best, &b.best) {
+        (Some(x), Some(y)) if before(&x.point, &y.point, &question.aims) => std::cmp::Ordering::Less,
+        (Some(x), Some(y)) if before(&y.point, &x.point, &question.aims) => std::cmp::Ordering::Greater,
+        (x, y) => y.is_some().cmp(&x.is_some()),
+    });
+    let winner = Family::of(&best.candidate);
+    let runner = tried.iter().filter(|one| one.family != winner).find_map(|one| one.best.as_ref());
+    Some(Why {
+        sentence: sentence(question, metric, best, runner),
+        metric: metric.entry().column.to_string(),
+        strategies: tried.iter().map(|one| strategy(question, metric, one)).collect(),
+        crossovers: duels.iter().map(|(now, duel)| crossing(*now, duel)).collect(),
+        worth: worths.iter().map(|worth| gain(question, metric, best, worth)).collect(),
+    })
+}
+
+fn crossing(now: u64, duel: &Duel) -> Crossing {
+    let handover = |one: &crate::search::why::Crossover| Handover {
+        below: one.below,
+        at: one.at,
+        from: one.from,
+        to: one.to,
+    };
+    Crossing {
+        along: duel.along,
+        now,
+        least: duel.tried.0,
+        most: duel.tried.1,
+        leader: duel.leader,
+        changes: duel.crossovers.iter().map(handover).collect(),
+    }
+}
+
+/// A change in words.
+fn spoken(question: &Question, change: Change) -> String {
+    let tenth = |factor: f64| format!("{} % more", plain((factor - 1.0) * 100.0));
+    match change {
+        Change::Memory(bytes) => format!("{} GB more memory per device", plain(bytes / 1e9)),
+        Change::Bandwidth(factor) => format!("{} memory bandwidth", tenth(factor)),
+        Change::Compute(factor) => format!("{} arithmetic", tenth(factor)),
+        Change::Links(factor) => format!("{} bandwidth between devices", tenth(factor)),
+        Change::Device if question.cluster.nodes > 1 => "one more node".into(),
+        Change::Device => "one more device".into(),
+        Change::Limit(metric, more) => {
+            let limit = question.limit(metric).unwrap_or(0.0);
+            format!("{} ≤ {} (+{})", word(metric), spell((limit + more) * 1e3), spell(more * 1e3))
+        }
+        Change::InFlight(requests) => format!("{} in flight", count(requests, "request")),
+        Change::Prompt(tokens) => format!("prompts of {}", count(tokens, "token")),
+        Change::Purchase(factor) => format!("{} times the purchase price", plain(factor)),
+    }
+}
+
+fn gain(question: &Question, metric: Metric, best: &Found, worth: &Worth) -> Gain {
+    let then = worth.best.as_ref();
+    Gain {
+        what: spoken(question, worth.change),
+        value: then.and_then(|found| aimed(&worth.question, found)).map(|value| figure(metric, value)),
+        plan: then.map(|found| plan(&found.candidate).label),
+        helps: then.is_some_and(|found| before(&found.point, &best.point, &question.aims)),
+    }
+}
+
+/// How much better, in words that fit the metric: `24 % more`, `12 % less`.
+fn ahead(metric: Metric, winner: f64, other: f64) -> String {
+    let share = match metric.entry().direction {
+        Direction::Maximize => winner / other - 1.0,
+        Direction::Minimize => 1.0 - winner / other,
+    };
+    let more = if metric.entry().direction == Direction::Maximize { "more" } else { "less" };
+    if share < 0.0005 { "as much".to_string() } else { format!("{} % {more}", digits(share * 100.0)) }
+}
+
+fn sentence(question: &Question, metric: Metric, best: &Found, runner: Option<&Found>) -> String {
+    let scale = |found: &Found| aimed(question, found).unwrap_or(f64::NAN);
+    let name = |found: &Found| plan(&found.candidate).label;
+    let unit = |value: f64| match metric {
+        Metric::Ttft | Metric::Tpot | Metric::E2e => told(metric, value),
+        _ => told(metric, figure(metric, value)),
+    };
+    let gives = format!("{} gives {}", name(best), unit(scale(best)));
+    let Some(runner) = runner else { return format!("{gives}; no other family of strategies serves this.") };
+    let (a, b) = (scale(best), scale(runner));
+    let lead = match ahead(metric, a, b).as_str() {
+        "as much" => format!("as much as the runner-up {}; later aims decide", name(runner)),
+        share => format!("{share} than the runner-up {} ({})", name(runner), unit(b)),
+    };
+    let step = |found: &Found| {
+        let evaluation = found.candidate.evaluate(&Plain, question, &mut ());
+        let tpot = found.point[place(Metric::Tpot)];
+        (evaluation.decode.total.value().min(tpot), tpot)
+    };
+    let ((own, tpot), (other, slower)) = (step(best), step(runner));
+    let requests = |found: &Found| found.candidate.concurrency(&question.traffic);
+    let by = |found: &Found| Breakdown::of(question, &found.candidate).by_class(Phase::Decode);
+    let (mine, theirs) = (by(best), by(runner));
+    let apart = |class| (mine.of(class) - theirs.of(class)).abs();
+    let most = CLASSES.into_iter().max_by(|x, y| apart(*x).total_cmp(&apart(*y)));
+    let class = most.map_or_else(String::new, |class| {
+        format!(
+            "; the steps differ most in {} ({} against {})",
+            class.name(),
+            time(mine.of(class) * 1e3),
+            time(theirs.of(class) * 1e3)
+        )
+    });
+    format!(
+        "{gives}, {lead}. With {} in flight a token takes {}, {} of it waiting for others; the runner-up's, with {}, \
+         {} and {}{class}.",
+        count(requests(best), "request"),
+        time(tpot * 1e3),
+        time((tpot - own) * 1e3),
+        count(requests(runner), "request"),
+        time(slower * 1e3),
+        time((slower - other) * 1e3),
+    )
+}
+
+/// How the objective's metric changes, as signed percent.
+pub fn moved(from: Option<f64>, to: Option<f64>) -> String {
+    from.zip(to).map_or_else(|| "nothing serves".to_string(), |(from, to)| signed(from, to))
+}

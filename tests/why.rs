@@ -1,0 +1,192 @@
+//! Reasons for an answer, reasons against one, and saved answers checked again: each against searches of its own.
+
+#![allow(clippy::unwrap_used)]
+
+use mantile::cli::ask;
+use mantile::report::answer::answer;
+use mantile::report::result::Answer;
+use mantile::report::verify::verify;
+use mantile::search::family::Family;
+use mantile::search::point::before;
+use mantile::search::question::{Question, Traffic};
+use mantile::search::relax::{Condition, Help, relaxed};
+use mantile::search::run::{UNWATCHED, run};
+use mantile::search::sample::sample;
+use mantile::search::why::{Along, duel, families, held_to, worths};
+use mantile::spec::objective::Metric;
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::problem::Problem;
+use serde_json::Value;
+
+fn scenario(model: &str, hardware: &str, objective: &str) -> Scenario {
+    Scenario {
+        model: Some(model.into()),
+        hardware: Some(hardware.into()),
+        objective: Some(objective.into()),
+        ..Scenario::default()
+    }
+}
+
+fn posed(scenario: &Scenario) -> (Problem, Question) {
+    let problem = Problem::resolve(&Catalog::default(), scenario).unwrap();
+    let question = problem.question().unwrap();
+    (problem, question)
+}
+
+#[test]
+fn the_best_of_all_families_is_the_best() {
+    for (model, hardware, objective) in [
+        ("Llama-3.3-70B", "dgx-h100", "throughput"),
+        ("gpt-oss-120b", "4xh100", "latency"),
+        ("Llama-3.1-8B", "2xrtx-4090", "perf-per-dollar"),
+    ] {
+        let (_, mut question) = posed(&scenario(model, hardware, objective));
+        let best = run(&question, &UNWATCHED).best.unwrap();
+        question.axes.clear();
+        let name = format!("{model} on {hardware} for {objective}");
+        // Unlike instances side by side may be of no one family.
+        let mixed = Family::of(&best.candidate) == Family::Mixed;
+        let tried = families(&question);
+        let found: Vec<_> = tried.iter().filter_map(|one| one.best.as_ref()).collect();
+        assert!(!found.iter().any(|one| before(&one.point, &best.point, &question.aims)), "{name}");
+        let as_good = found.iter().any(|one| !before(&best.point, &one.point, &question.aims));
+        assert!(as_good || mixed, "{name}");
+        for one in &tried {
+            assert_eq!(one.best.is_none(), one.none.is_some(), "{name}: {:?}", one.family);
+            let family = one.best.as_ref().map(|found| Family::of(&found.candidate));
+            assert!(family.is_none_or(|family| family == one.family), "{name}: {family:?}");
+        }
+        let drawn = sample(&question, Some(&best.point), 500, 3);
+        assert!(drawn.kept > 0 && drawn.better.is_empty(), "{name}: {:?}", drawn.better.first());
+    }
+}
+
+#[test]
+fn families_change_places_where_it_is_told() {
+    let (_, question) = posed(&scenario("Llama-3.1-8B", "4xh100", "throughput"));
+    let pair = (Family::Tensor, Family::Single);
+    let found = duel(&question, Along::Concurrency, 64, pair).unwrap();
+    assert!(!found.crossovers.is_empty(), "few requests are quicker split, many are not: {found:?}");
+    for change in &found.crossovers {
+        for (requests, leads, trails) in
+            [(change.below, change.from, change.to), (change.at, change.to, change.from)]
+        {
+            let mut asked = question.clone();
+            asked.traffic = Traffic::InFlight(requests);
+            let best = |family| run(&held_to(&asked, family), &UNWATCHED).best;
+            let (first, second) = (best(leads).unwrap(), best(trails));
+            let ahead = second.is_none_or(|second| !before(&second.point, &first.point, &asked.aims));
+            assert!(ahead, "{leads:?} at {requests}");
+        }
+    }
+}
+
+#[test]
+fn a_little_more_is_never_worse() {
+    let (_, mut question) = posed(&scenario("Llama-3.3-70B", "4xh100", "throughput"));
+    question.axes.clear();
+    let best = run(&question, &UNWATCHED).best.unwrap();
+    let worths = worths(&question);
+    assert!(worths.len() >= 6);
+    for worth in &worths {
+        let then = worth.best.as_ref().unwrap();
+        assert!(!before(&best.point, &then.point, &question.aims), "{:?}", worth.change);
+    }
+    let gains = worths.iter().filter(|worth| {
+        worth.best.as_ref().is_some_and(|then| before(&then.point, &best.point, &question.aims))
+    });
+    assert!(gains.count() > 0, "more of something is worth something");
+}
+
+#[test]
+fn conditions_that_conflict_and_changes_that_help_are_tried() {
+    let tight = Scenario {
+        tpot: Some("6 ms".into()),
+        ttft: Some("150 ms".into()),
+        ..scenario("Llama-3.3-70B", "4xh100", "throughput")
+    };
+    let (_, question) = posed(&tight);
+    assert!(run(&question, &UNWATCHED).best.is_none());
+    let found = relaxed(&question);
+    assert!(!found.conflict.is_empty(), "{found:?}");
+    let without = |left: Condition| {
+        let mut loose = question.clone();
+        match left {
+            Condition::Limit(Metric::Ttft, _) => loose.limits.ttft = None,
+            Condition::Limit(Metric::Tpot, _) => loose.limits.tpot = None,
+            Condition::Limit(_, _) => loose.limits.e2e = None,
+            Condition::InFlight(_) | Condition::Rate(_) => loose.traffic = Traffic::Free,
+        }
+        loose
+    };
+    for condition in &found.conflict {
+        // The conditions that are not in the conflict are left out too.
+        let mut loose = without(*condition);
+        for other in [Condition::Limit(Metric::Ttft, 0.0), Condition::Limit(Metric::Tpot, 0.0)] {
+            let known = found.conflict.iter().any(|one| {
+                std::mem::discriminant(one) == std::mem::discriminant(&other)
+                    && matches!((one, other), (Condition::Limit(a, _), Condition::Limit(b, _)) if *a == b)
+            });
+            if let (false, Condition::Limit(metric, _)) = (known, other) {
+                if metric == Metric::Ttft { loose.limits.ttft = None } else { loose.limits.tpot = None }
+            }
+        }
+        assert!(run(&loose, &UNWATCHED).best.is_some(), "without {condition:?}");
+    }
+    for help in &found.helps {
+        let Help::Limit(metric, limit) = *help else { continue };
+        let feasible = |limit: f64| {
+            let mut other = question.clone();
+            if metric == Metric::Ttft {
+                other.limits.ttft = Some(limit)
+            } else {
+                other.limits.tpot = Some(limit)
+            }
+            run(&other, &UNWATCHED).best.is_some()
+        };
+        assert!(feasible(limit) && !feasible(limit * 0.999), "{help:?}");
+    }
+}
+
+fn saved(scenario: &Scenario) -> (Question, Answer, Value) {
+    let (problem, question) = posed(scenario);
+    let outcome = run(&question, &UNWATCHED);
+    let lower = ask::lower_format(&problem, &outcome).unwrap();
+    let told = answer(&question, ask::asked(&problem, &question), &outcome, lower, usize::MAX);
+    let value = serde_json::to_value(&told).unwrap();
+    (question, told, value)
+}
+
+#[test]
+fn an_answer_holds_and_a_tampered_one_does_not() {
+    let (question, fresh, value) = saved(&scenario("Llama-3.1-8B", "2xl40s", "throughput"));
+    let check = |value: &Value| verify(&question, value, &fresh, (300, 5));
+    let sound = check(&value);
+    let faults: Vec<&String> = sound.checks.iter().flat_map(|check| &check.faults).collect();
+    assert!(sound.holds, "{faults:?}");
+    let front = value["front"].as_array().unwrap().len();
+    assert!(front > 2);
+    type Tamper<'a> = (&'a str, &'a dyn Fn(&mut Value));
+    let tampers: [Tamper; 9] = [
+        ("a pace", &|v| {
+            v["best"]["metrics"]["tpot_ms"] =
+                (v["best"]["metrics"]["tpot_ms"].as_f64().unwrap() * 0.999).into()
+        }),
+        ("a dollar", &|v| v["best"]["metrics"]["usd_per_mtok"] = 0.01.into()),
+        ("a plan", &|v| v["best"]["plan"]["decode"]["replicas"] = 1.into()),
+        ("requests", &|v| v["best"]["plan"]["prefill"]["concurrency_per_replica"] = 1.into()),
+        ("a row of the front", &|v| v["front"][1]["metrics"]["ttft_ms"] = 1.0.into()),
+        ("another best", &|v| v["best"] = v["front"][0].clone()),
+        ("the question", &|v| v["question"]["isl"] = 7.into()),
+        ("the status", &|v| v["status"] = "infeasible".into()),
+        ("the census", &|v| v["census"]["candidates"] = 1.into()),
+    ];
+    for (what, tamper) in tampers {
+        let mut other = value.clone();
+        tamper(&mut other);
+        if other != value {
+            assert!(!check(&other).holds, "{what} was changed and nothing found");
+        }
+    }
+}
