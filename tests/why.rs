@@ -109,30 +109,25 @@ fn conditions_that_conflict_and_changes_that_help_are_tried() {
     let (_, question) = posed(&tight);
     assert!(run(&question, &UNWATCHED).best.is_none());
     let found = relaxed(&question);
-    assert!(!found.conflict.is_empty(), "{found:?}");
-    let without = |left: Condition| {
-        let mut loose = question.clone();
-        match left {
-            Condition::Limit(Metric::Ttft, _) => loose.limits.ttft = None,
-            Condition::Limit(Metric::Tpot, _) => loose.limits.tpot = None,
-            Condition::Limit(_, _) => loose.limits.e2e = None,
-            Condition::InFlight(_) | Condition::Rate(_) => loose.traffic = Traffic::Free,
-        }
-        loose
-    };
-    for condition in &found.conflict {
-        // The conditions that are not in the conflict are left out too.
-        let mut loose = without(*condition);
-        for other in [Condition::Limit(Metric::Ttft, 0.0), Condition::Limit(Metric::Tpot, 0.0)] {
-            let known = found.conflict.iter().any(|one| {
-                std::mem::discriminant(one) == std::mem::discriminant(&other)
-                    && matches!((one, other), (Condition::Limit(a, _), Condition::Limit(b, _)) if *a == b)
-            });
-            if let (false, Condition::Limit(metric, _)) = (known, other) {
-                if metric == Metric::Ttft { loose.limits.ttft = None } else { loose.limits.tpot = None }
+    assert!(!found.conflicts.is_empty(), "{found:?}");
+    let keeps = |set: &[Condition]| {
+        let mut bare = question.clone();
+        bare.limits = Default::default();
+        for one in set {
+            match *one {
+                Condition::Limit(Metric::Ttft, limit) => bare.limits.ttft = Some(limit),
+                Condition::Limit(Metric::Tpot, limit) => bare.limits.tpot = Some(limit),
+                _ => panic!("nothing else was asked"),
             }
         }
-        assert!(run(&loose, &UNWATCHED).best.is_some(), "without {condition:?}");
+        run(&bare, &UNWATCHED).best.is_some()
+    };
+    for set in &found.conflicts {
+        assert!(!keeps(set), "{set:?}");
+        for left in set {
+            let others: Vec<_> = set.iter().copied().filter(|one| one != left).collect();
+            assert!(keeps(&others), "without {left:?}");
+        }
     }
     for help in &found.helps {
         let Help::Limit(metric, limit) = *help else { continue };
@@ -189,4 +184,16 @@ fn an_answer_holds_and_a_tampered_one_does_not() {
             assert!(!check(&other).holds, "{what} was changed and nothing found");
         }
     }
+}
+
+#[test]
+fn what_cannot_be_kept_by_itself_is_a_set_of_its_own_and_no_single_change_helps() {
+    let hopeless = Scenario {
+        tpot: Some("1 ms".into()),
+        ttft: Some("1 ms".into()),
+        ..scenario("Llama-3.3-70B", "4xh100", "throughput")
+    };
+    let found = relaxed(&posed(&hopeless).1);
+    assert_eq!(found.conflicts.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1], "{found:?}");
+    assert!(!found.helps.iter().any(|help| matches!(help, Help::Limit(..))), "{found:?}");
 }

@@ -25,7 +25,7 @@ use crate::store::problem::{DEFAULT_MODEL, Problem};
 use tried::{Tried, tried};
 
 const AFTER: &str = "\
-Every offer is tried in every plan for every bucket: what a system carries within the limits is a coefficient of a
+Every offer is tried in every plan for every bucket: what a system carries within the limits is a coefficient of a \
 programme whose numbers of systems are whole and whose shares of traffic are not. The answer is checked row by row.
 
 Examples:

@@ -22,7 +22,7 @@ use crate::store::hardware::Shorthand;
 use crate::store::rig::Rigged;
 
 const AFTER: &str = "\
-Members are used in any order, each at most once, and may be left out. What is told as best is proved:
+Members are used in any order, each at most once, and may be left out. What is told as best is proved: \
 an exact dynamic programme over members and layers, with its bound.
 
 Examples:

@@ -14,8 +14,8 @@ use crate::store::catalog::Catalog;
 use look::{for_hardware, for_model};
 
 const AFTER: &str = "\
-Every system of the catalogue is looked at, with parts of its node, more nodes of it, and copies of it side by
-side; so are devices that no system lists. Every plan is looked at that `optimize` would, as like instances
+Every system of the catalogue is looked at, with parts of its node, more nodes of it, and copies of it side by \
+side; so are devices that no system lists. Every plan is looked at that `optimize` would, as like instances \
 that take prompts and answers.
 
 Examples:

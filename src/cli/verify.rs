@@ -18,8 +18,8 @@ use crate::store::file;
 use crate::store::problem::Problem;
 
 const AFTER: &str = "\
-The file is what `optimize --format json` wrote: it holds the question, which is resolved again from the catalogue as
-it is now. Every row is evaluated again, the winner is held against a sample of deployments drawn at random from all
+The file is what `optimize --format json` wrote: it holds the question, which is resolved again from the catalogue as \
+it is now. Every row is evaluated again, the winner is held against a sample of deployments drawn at random from all \
 that are legal, whatever rule pruned them, and the search is done again.
 
 Examples:

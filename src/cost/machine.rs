@@ -123,10 +123,7 @@ impl Machine<Datum> {
             shapes: self.shapes.clone(),
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
-            risk: self
-                .risk
-                .as_ref()
-                .map(|risk| Risk { ttft: read.datum(&risk.ttft), tpot: read.datum(&risk.tpot) }),
+            risk: self.risk.as_ref().map(|risk| risk.map(|datum| read.datum(datum))),
         }
     }
 }

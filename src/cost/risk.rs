@@ -8,24 +8,45 @@ use crate::quantity::unit::SECOND;
 
 /// How many times as long latencies take as predicted, at the end of what is to be expected.
 #[derive(Clone, Copy, Debug)]
-pub struct Risk<T> {
+pub struct Late<T> {
     /// Time to first token.
     pub ttft: T,
     /// Time per output token.
     pub tpot: T,
 }
 
-impl<N: Num> Machine<Qty<N>> {
-    /// A time to first token, as long as it may be.
-    #[inline(always)]
-    pub fn ttft_at_risk(&self, ttft: Qty<N>) -> Qty<N> {
-        self.risk.as_ref().map_or(ttft, |risk| (ttft * risk.ttft).is(&TTFT_AT_RISK))
+/// The same of either way to serve.
+#[derive(Clone, Copy, Debug)]
+pub struct Risk<T> {
+    /// Where the same instances prefill and decode.
+    pub together: Late<T>,
+    /// Where pools of their own do.
+    pub apart: Late<T>,
+}
+
+impl<T> Risk<T> {
+    /// The same with other figures.
+    pub fn map<U>(&self, with: impl Fn(&T) -> U) -> Risk<U> {
+        let late = |late: &Late<T>| Late { ttft: with(&late.ttft), tpot: with(&late.tpot) };
+        Risk { together: late(&self.together), apart: late(&self.apart) }
     }
 
-    /// A time per output token, as long as it may be.
+    fn of(&self, apart: bool) -> &Late<T> {
+        if apart { &self.apart } else { &self.together }
+    }
+}
+
+impl<N: Num> Machine<Qty<N>> {
+    /// A time to first token, as long as it may be where pools are `apart` or not.
     #[inline(always)]
-    pub fn tpot_at_risk(&self, tpot: Qty<N>) -> Qty<N> {
-        self.risk.as_ref().map_or(tpot, |risk| (tpot * risk.tpot).is(&TPOT_AT_RISK))
+    pub fn ttft_at_risk(&self, ttft: Qty<N>, apart: bool) -> Qty<N> {
+        self.risk.as_ref().map_or(ttft, |risk| (ttft * risk.of(apart).ttft).is(&TTFT_AT_RISK))
+    }
+
+    /// A time per output token, as long as it may be where pools are `apart` or not.
+    #[inline(always)]
+    pub fn tpot_at_risk(&self, tpot: Qty<N>, apart: bool) -> Qty<N> {
+        self.risk.as_ref().map_or(tpot, |risk| (tpot * risk.of(apart).tpot).is(&TPOT_AT_RISK))
     }
 }
 

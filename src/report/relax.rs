@@ -10,9 +10,9 @@ use crate::search::relax::{Condition, Help, Relaxed};
 /// Why there is no answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Conflict {
-    /// Conditions that this hardware cannot keep together; leaving out any one of them, it can keep the others. Empty
-    /// where it cannot hold the model and a request whatever is asked.
-    pub conditions: Vec<String>,
+    /// Sets of conditions that this hardware cannot keep together; leaving out any one of a set, it can keep the others
+    /// of it. Empty where it cannot hold the model and a request whatever is asked.
+    pub conflicts: Vec<Vec<String>>,
     /// The least single changes with which there is an answer, each found by searching again.
     pub helps: Vec<String>,
 }
@@ -36,7 +36,7 @@ pub fn conflict(question: &Question, relaxed: &Relaxed) -> Conflict {
         Help::Memory(bytes) => format!("{} GB more memory on every device", plain(bytes / 1e9)),
     };
     Conflict {
-        conditions: relaxed.conflict.iter().map(condition).collect(),
+        conflicts: relaxed.conflicts.iter().map(|set| set.iter().map(condition).collect()).collect(),
         helps: relaxed.helps.iter().map(help).collect(),
     }
 }

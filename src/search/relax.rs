@@ -39,9 +39,9 @@ pub enum Help {
 /// Why there is no answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Relaxed {
-    /// Conditions that this hardware cannot keep together; without any one of them it could. None where it can hold
-    /// nothing whatever is asked.
-    pub conflict: Vec<Condition>,
+    /// Sets of conditions, none in two of them, that this hardware cannot keep together; without any one of a set it
+    /// could keep the rest of it. None where it can hold nothing whatever is asked.
+    pub conflicts: Vec<Vec<Condition>>,
     /// The least single changes with which there is an answer.
     pub helps: Vec<Help>,
 }
@@ -88,16 +88,21 @@ const HAIR: f64 = 1.0 + 1e-9;
 pub fn relaxed(question: &Question) -> Relaxed {
     let stated = conditions(question);
     let clash = |kept: &[Condition]| best(&only(question, kept)).is_none();
-    let conflict: Vec<Condition> = if clash(&[]) {
-        vec![]
-    } else {
-        let of = |kept: &[usize]| kept.iter().map(|at| stated[*at]).collect::<Vec<_>>();
-        of(&irreducible(stated.len(), |kept| Some(clash(&of(kept)))).kept)
-    };
-    let mut helps: Vec<Help> = conflict.iter().filter_map(|one| loosened(question, &stated, *one)).collect();
+    let mut conflicts: Vec<Vec<Condition>> = Vec::new();
+    let mut rest = stated.clone();
+    while !clash(&[]) && clash(&rest) {
+        let of = |kept: &[usize]| kept.iter().map(|at| rest[*at]).collect::<Vec<_>>();
+        let conflict = of(&irreducible(rest.len(), |kept| Some(clash(&of(kept)))).kept);
+        rest.retain(|one| !conflict.contains(one));
+        conflicts.push(conflict);
+    }
+    // One change of a condition helps only where all that conflicts has it in common.
+    let helping = conflicts.first().filter(|_| conflicts.len() == 1);
+    let mut helps: Vec<Help> =
+        helping.into_iter().flatten().filter_map(|one| loosened(question, &stated, *one)).collect();
     helps.extend(more_devices(question));
     helps.extend(more_memory(question));
-    Relaxed { conflict, helps }
+    Relaxed { conflicts, helps }
 }
 
 /// The least change of one condition with which, all others kept, there is an answer.

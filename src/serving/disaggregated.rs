@@ -41,12 +41,12 @@ pub fn answering<R: Read>(
     watch: &mut impl Watch<R::N>,
 ) -> Answering<Qty<R::N>> {
     let round = decode(read, instance, machine, terms, load, None, watch);
-    let pace = machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE));
+    let pace = machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE), true);
     let tpot = match &terms.tail {
         Some(tail) if tail.percentile != Percentile::P50 => {
             let crowd = Load { concurrency: tail.percentile.in_flight(load.concurrency), ..*load };
             let round = decode(read, instance, machine, terms, &crowd, None, &mut ());
-            machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE))
+            machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE), true)
         }
         _ => pace,
     };
@@ -153,7 +153,7 @@ pub fn split<R: Read>(
     };
     let waiting = machine.chip.request_overhead + queue;
     let ttft = (waiting + prompt.total + transfer).is(&TTFT_SPLIT);
-    let ttft = machine.ttft_at_risk(ttft).at(format_args!("ttft"));
+    let ttft = machine.ttft_at_risk(ttft, true).at(format_args!("ttft"));
     let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
     let size =
         |pool: &Pool<Qty<R::N>>| read.count(Count::plan("devices_per_replica", pool.instance.plan.devices()));

@@ -90,7 +90,7 @@ fn share<R: Read>(
     let round = decode(read, instance, machine, terms, &load, spilled, watch);
     let pace = |round: &Decode<Qty<R::N>>| {
         let turns = (machine.chip.prefill_interference * (round.slots - 1.0) / terms.osl).is(&TURNS);
-        machine.tpot_at_risk((round.per_token(round.cycle) + turns * prompt.slowest).is(&TPOT))
+        machine.tpot_at_risk((round.per_token(round.cycle) + turns * prompt.slowest).is(&TPOT), false)
     };
     let chip = &machine.chip;
     let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));
@@ -115,7 +115,8 @@ fn share<R: Read>(
         }
     };
     let tpot = tpot.at(format_args!("tpot"));
-    let ttft = machine.ttft_at_risk((waiting + prompt.total + queued).is(&TTFT)).at(format_args!("ttft"));
+    let ttft =
+        machine.ttft_at_risk((waiting + prompt.total + queued).is(&TTFT), false).at(format_args!("ttft"));
     let whole = e2e(ttft, tpot, terms.osl);
     let output = match demand {
         Demand::Free => closed_loop(replicas * flying, terms.osl, whole),

@@ -3,7 +3,7 @@
 use super::problem::Problem;
 use crate::cost::drive::Drive;
 use crate::cost::machine::Machine;
-use crate::cost::risk::Risk;
+use crate::cost::risk::{Late, Risk};
 use crate::graph::operator::Operator;
 use crate::graph::reach::Reach;
 use crate::plan::legal::has_experts;
@@ -33,14 +33,17 @@ impl Problem {
                 let near =
                     |fit: &ServingFit| fit.near(&self.cluster.device, &weights.format.id, &self.traits());
                 let together = fit.and_then(|fit| fit.interval(near(fit))).cloned();
+                let split = fit.and_then(|fit| fit.interval(Near::Split)).cloned();
                 let mut machine = self.machine(weights, kv)?;
                 machine.risk = match self.risk {
                     RiskAsked::P50 => None,
-                    RiskAsked::P90 => Some(together.as_ref().map(risk).ok_or_else(|| self.unmeasured())?),
+                    RiskAsked::P90 => {
+                        Some(risk(together.as_ref().ok_or_else(|| self.unmeasured())?, split.as_ref()))
+                    }
                 };
                 let mut pair = Formats::new(&weights.format, &kv.format, machine);
                 pair.together = together;
-                pair.split = fit.and_then(|fit| fit.interval(Near::Split)).cloned();
+                pair.split = split;
                 pair.beside = self.runtime.memory.measured.clone();
                 formats.push(pair);
             }
@@ -175,16 +178,20 @@ impl Problem {
     }
 }
 
-/// The end of an interval that measurements exceed one time in ten.
-fn risk(interval: &Interval) -> Risk<Datum> {
-    let source = Source { grade: Grade::Measured, text: interval.source.clone().into() };
-    let datum = |symbol: &'static str, value| Datum {
-        symbol: symbol.into(),
-        value,
-        unit: COUNT,
-        source: source.clone(),
+/// The ends of intervals that measurements exceed one time in ten; pools apart that nobody measured are taken as the
+/// others.
+fn risk(together: &Interval, split: Option<&Interval>) -> Risk<Datum> {
+    let late = |interval: &Interval| {
+        let source = Source { grade: Grade::Measured, text: interval.source.clone().into() };
+        let datum = |symbol: &'static str, value| Datum {
+            symbol: symbol.into(),
+            value,
+            unit: COUNT,
+            source: source.clone(),
+        };
+        Late { ttft: datum("ttft_p90", interval.ttft[2]), tpot: datum("tpot_p90", interval.tpot[2]) }
     };
-    Risk { ttft: datum("ttft_p90", interval.ttft[2]), tpot: datum("tpot_p90", interval.tpot[2]) }
+    Risk { together: late(together), apart: late(split.unwrap_or(together)) }
 }
 
 #[cfg(test)]

@@ -61,9 +61,12 @@ pub fn nearest(answer: &Answer) -> String {
 pub fn conflict(answer: &Answer) -> String {
     let Some(conflict) = &answer.conflict else { return String::new() };
     let mut text = String::new();
-    if !conflict.conditions.is_empty() {
-        text.push_str(&heading("What cannot all be kept", "leaving out any one of them, the others can"));
-        text.extend(conflict.conditions.iter().map(|condition| bullet(condition)));
+    if !conflict.conflicts.is_empty() {
+        text.push_str(&heading("What cannot be kept here", ""));
+        text.extend(conflict.conflicts.iter().map(|set| match &set[..] {
+            [one] => bullet(&format!("{one}, whatever else is asked")),
+            _ => bullet(&format!("{} together; without any one of them the others can", set.join(" and "))),
+        }));
     }
     if !conflict.helps.is_empty() {
         text.push_str(&heading(
