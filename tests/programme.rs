@@ -5,7 +5,7 @@
 use mantile::search::outcome::Status;
 use mantile::search::programme::backend::{Claim, claim};
 use mantile::search::programme::reasons::reasons;
-use mantile::search::programme::solve::{Effort, Prover, solve, solve_with};
+use mantile::search::programme::solve::{Effort, Prover, Solver, solve, solve_with};
 use mantile::search::programme::{Domain, Programme, SHARE, Sense, Values};
 use proptest::prelude::*;
 
@@ -141,7 +141,17 @@ fn a_solver_that_lies_is_caught_and_our_own_search_answers() {
 fn what_is_not_proved_is_not_called_optimal() {
     let stopped = |_: &Programme, _: u64| Ok(Claim::Stopped { bound: Some(3.0), nodes: 9 });
     let none = Effort { nodes: 1, own_nodes: 0 };
-    let solved = solve_with(&fleet(), &none, &stopped);
+    // Three and a half large ones carry it: four do, and nothing costs less than three and a half.
+    for solver in [&stopped as Solver, &|_, _| Err("exactly integral solution failed".into())] {
+        let solved = solve_with(&fleet(), &none, solver);
+        assert_eq!((solved.status, solved.objective, solved.bound), (Status::Feasible, Some(8.0), Some(7.0)));
+        assert_eq!((solved.values, solved.rows_checked), (Some(vec![4, 0]), 1));
+    }
+    // Nothing rounded up is exactly seven.
+    let mut exact = Programme::default();
+    let pair = exact.whole("pair", (0, 9), 1);
+    exact.row(("demand", "traffic"), vec![(pair, 2)], Sense::Equal, 7);
+    let solved = solve_with(&exact, &none, &stopped);
     assert_eq!((solved.status, solved.bound), (Status::Unknown, Some(3.0)));
     let halfway = |_: &Programme, _: u64| {
         Ok(Claim::Point { values: vec![4, 0], bound: Some(6.5), optimal: false, nodes: 9 })

@@ -37,8 +37,46 @@ pub enum Claim {
 /// # Errors
 /// What the solver says went wrong.
 pub fn claim(programme: &Programme, nodes: u64) -> Result<Claim, String> {
+    match solved(programme, nodes, false) {
+        Err(Error::Infeasible) => Ok(Claim::Infeasible),
+        Err(fault) => Err(fault.to_string()),
+        Ok(SolveOutcome::Interrupted(stopped)) => {
+            let stats = stopped.stats();
+            Ok(Claim::Stopped { bound: stats.best_bound, nodes: stats.nodes_solved })
+        }
+        Ok(outcome @ SolveOutcome::Solution(_)) => {
+            let (optimal, stats) = (outcome.is_optimal(), outcome.stats());
+            let solution = outcome.into_solution().map_err(|_| "a solution that is none".to_string())?;
+            let values = solution.iter().map(|(variable, value)| whole(programme, variable.idx(), value));
+            let values = values.collect();
+            Ok(Claim::Point { values, bound: stats.best_bound, optimal, nodes: stats.nodes_solved })
+        }
+    }
+}
+
+/// The best point with whole numbers taken as any numbers, these then rounded up; and what no point costs less than.
+/// Where more of a column is never worse, as of devices that carry a load, the point keeps every row.
+pub fn rounded_up(programme: &Programme) -> Option<(Values, f64)> {
+    // A hair above a whole number is rounding of the solver's.
+    const HAIR: f64 = 1e-7;
+    let outcome = solved(programme, 1, true).ok()?;
+    let solution = outcome.into_solution().ok()?;
+    let numbers: Vec<(usize, f64)> =
+        solution.iter().map(|(variable, value)| (variable.idx(), value)).collect();
+    let cost = |(at, value): &(usize, f64)| programme.columns[*at].cost as f64 * value;
+    let least = numbers.iter().map(cost).sum();
+    let up = |(at, value): &(usize, f64)| match programme.columns[*at].domain {
+        Domain::Whole { .. } => whole(programme, *at, (value - HAIR).ceil()),
+        Domain::Share => whole(programme, *at, *value),
+    };
+    Some((numbers.iter().map(up).collect(), least))
+}
+
+/// What the solver makes of a programme, whole numbers being any numbers where it is to be `relaxed`.
+fn solved(programme: &Programme, nodes: u64, relaxed: bool) -> Result<SolveOutcome, Error> {
     let mut variables = ProblemVariables::new();
     let of = |domain: Domain| match domain {
+        Domain::Whole { least, most } if relaxed => variable().bounds(least as f64..=most as f64),
         Domain::Whole { least, most } => variable().integer().bounds(least as f64..=most as f64),
         Domain::Share => variable().bounds(0.0..=1.0),
     };
@@ -63,21 +101,7 @@ pub fn claim(programme: &Programme, nodes: u64) -> Result<Claim, String> {
     let mut options = SolveOptions::default();
     options.node_limit = Some(nodes);
     options.mip_gap = 0.0;
-    match model.as_inner().solve_with(options) {
-        Err(Error::Infeasible) => Ok(Claim::Infeasible),
-        Err(fault) => Err(fault.to_string()),
-        Ok(SolveOutcome::Interrupted(stopped)) => {
-            let stats = stopped.stats();
-            Ok(Claim::Stopped { bound: stats.best_bound, nodes: stats.nodes_solved })
-        }
-        Ok(outcome @ SolveOutcome::Solution(_)) => {
-            let (optimal, stats) = (outcome.is_optimal(), outcome.stats());
-            let solution = outcome.into_solution().map_err(|_| "a solution that is none".to_string())?;
-            let values = solution.iter().map(|(variable, value)| whole(programme, variable.idx(), value));
-            let values = values.collect();
-            Ok(Claim::Point { values, bound: stats.best_bound, optimal, nodes: stats.nodes_solved })
-        }
-    }
+    model.as_inner().solve_with(options)
 }
 
 /// A solver's value as a whole number of the column's parts.

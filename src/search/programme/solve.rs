@@ -1,7 +1,7 @@
 //! Solves a programme and does not take the solver's word for it: every row is checked, the objective computed
 //! again, and where it fails our own search answers.
 
-use super::backend::{Claim, claim};
+use super::backend::{Claim, claim, rounded_up};
 use super::exhaustive::search;
 use super::{Domain, Programme, SHARE, Values};
 use crate::search::outcome::Status;
@@ -118,12 +118,12 @@ pub fn solve_with(programme: &Programme, effort: &Effort, solver: Solver) -> Sol
             doubts.push("the solver calls a programme infeasible that has a point".to_string());
         }
         Ok(Claim::Stopped { bound, nodes }) => {
-            let found = search(programme, effort.own_nodes);
-            if found.best.is_none() && !found.complete {
-                let (status, prover) = (Status::Unknown, Prover::Solver);
-                return Solved { status, bound, ..nothing(prover, nodes, doubts) };
+            let found = own(programme, effort, doubts.clone());
+            if found.status == Status::Unknown {
+                return Solved { bound, ..found };
             }
             doubts.push(format!("the solver stopped after {nodes} nodes without a point"));
+            return Solved { doubts, ..found };
         }
         Err(fault) => doubts.push(fault),
     }
@@ -171,10 +171,14 @@ fn nothing(prover: Prover, nodes: u64, doubts: Vec<String>) -> Solved {
     }
 }
 
-/// Our own search in the solver's place.
+/// Our own search in the solver's place, and where that does not see everything, the relaxed optimum rounded up.
 fn own(programme: &Programme, effort: &Effort, doubts: Vec<String>) -> Solved {
     let found = search(programme, effort.own_nodes);
-    let Some(values) = found.best else {
+    let fit = !found.complete && programme.even().is_ok();
+    let relaxed = if fit { rounded_up(programme) } else { None };
+    let rounded = relaxed.as_ref().filter(|(values, _)| programme.check(values).is_ok());
+    let points = found.best.into_iter().chain(rounded.map(|(values, _)| values.clone()));
+    let Some(values) = points.min_by_key(|values| programme.objective(values)) else {
         let status = if found.complete { Status::Infeasible } else { Status::Unknown };
         return Solved { status, ..nothing(Prover::OwnSearch, found.nodes, doubts) };
     };
@@ -187,10 +191,10 @@ fn own(programme: &Programme, effort: &Effort, doubts: Vec<String>) -> Solved {
         (cost * low as f64 / part).min(cost * high as f64 / part)
     };
     let trivial: f64 = (0..programme.columns.len()).map(least).sum();
-    let (status, bound, prover) = if found.complete {
-        (Status::Optimal, objective, Prover::OwnSearch)
-    } else {
-        (Status::Feasible, trivial, Prover::Trivial)
+    let (status, bound, prover) = match relaxed {
+        _ if found.complete => (Status::Optimal, objective, Prover::OwnSearch),
+        Some((_, least)) if least > trivial => (Status::Feasible, least.min(objective), Prover::Solver),
+        _ => (Status::Feasible, trivial, Prover::Trivial),
     };
     let (values, objective, bound) = (Some(values), Some(objective), Some(bound));
     Solved { status, values, objective, bound, prover, nodes: found.nodes, rows_checked, doubts }
