@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_model_beyond_belief_is_refused() {
-        let text = r#"{"model_type": "llama", "hidden_size": 1000000, "num_hidden_layers": 10000,
+        let text = r#"{"model_type": "llama", "hidden_size": 1000000, "num_hidden_layers": 2000,
             "vocab_size": 100000000, "num_attention_heads": 100000, "head_dim": 1000000,
             "num_key_value_heads": 100000, "intermediate_size": 1000000}"#;
         assert!(error(text).found.contains("multiply"));

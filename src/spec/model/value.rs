@@ -8,14 +8,14 @@ use crate::spec::error::Error;
 
 /// The largest believable value of a key; beyond it a file is wrong, and products would leave 64 bits.
 const LIMITS: &[(&str, u64)] = &[
-    ("num_hidden_layers", 10_000),
-    ("num_layers", 10_000),
-    ("n_layer", 10_000),
-    ("n_layers", 10_000),
-    ("num_transformer_layers", 10_000),
-    ("num_global_layers", 10_000),
-    ("vt_num_hidden_layers", 10_000),
-    ("depth", 10_000),
+    ("num_hidden_layers", 2_000),
+    ("num_layers", 2_000),
+    ("n_layer", 2_000),
+    ("n_layers", 2_000),
+    ("num_transformer_layers", 2_000),
+    ("num_global_layers", 2_000),
+    ("vt_num_hidden_layers", 2_000),
+    ("depth", 2_000),
     ("mtp_num_hidden_layers", 100),
     ("num_nextn_predict_layers", 100),
     ("num_attention_heads", 100_000),
