@@ -45,16 +45,7 @@ pub struct Times {
 impl Posed {
     /// What comes of it on `machine`.
     pub fn evaluate(&self, machine: &Machine<Qty<f64>>, watch: &mut impl Watch<f64>) -> Evaluation<Qty<f64>> {
-        let terms = Stated {
-            lengths: self.lengths,
-            draw: None,
-            bill: None,
-            host_link: None,
-            images: None,
-            acceptance: None,
-            tail: None,
-        }
-        .read(&Plain);
+        let terms = Stated::of(self.lengths).read(&Plain);
         let mut under = |pools: &[PoolPlan], requests: u64| {
             let demand = Traffic::InFlight(requests).demand(&Plain);
             evaluate(&Plain, pools, &self.instances, Offload::Nothing, (machine, &terms, &demand), watch)

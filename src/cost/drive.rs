@@ -128,7 +128,9 @@ const PREFILL_UTILIZATION: f64 = 0.85;
 
 /// `datum` as the runtime's fit changes it.
 fn fitted(drive: &Drive, of: Fitted, mut datum: Datum) -> Datum {
-    let Some(fit) = &drive.runtime.serving_fit else { return datum };
+    // Where intervals alone were taken nothing was fitted.
+    let fit = drive.runtime.serving_fit.as_ref().filter(|fit| !fit.factors.is_empty());
+    let Some(fit) = fit else { return datum };
     let times = fit.times(of, &drive.cluster.device, &drive.weights.id, &drive.traits);
     let efficiency = of.is_efficiency();
     // Fits of a class's kernels say nothing about other classes.

@@ -181,7 +181,7 @@ fn dominates(a: &Point, b: &Point, axes: &[Metric]) -> bool {
         let value = point[*axis as usize];
         if axis.entry().direction == Direction::Minimize { value } else { -value }
     };
-    axes.iter().all(|axis| cost(a, axis) <= cost(b, axis) * 1.0)
+    axes.iter().all(|axis| cost(a, axis) <= cost(b, axis))
         && axes.iter().any(|axis| {
             let (x, y) = (cost(a, axis), cost(b, axis));
             x < y && (x - y).abs() > CLOSE * y.abs()

@@ -61,6 +61,19 @@ pub struct Stated {
 }
 
 impl Stated {
+    /// Requests of these lengths and nothing else.
+    pub fn of(lengths: Lengths) -> Stated {
+        Stated {
+            lengths,
+            draw: None,
+            bill: None,
+            host_link: None,
+            images: None,
+            acceptance: None,
+            tail: None,
+        }
+    }
+
     /// Tokens of the prompt: those of the text, and those of the images.
     fn prompt<R: Read>(&self, read: &R) -> Qty<R::N> {
         let text = |value| read.count(Count { value, symbol: "isl", origin: Origin::Workload("isl") });

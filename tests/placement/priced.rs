@@ -36,16 +36,7 @@ fn near(a: f64, b: f64, what: &str) {
 }
 
 fn terms(question: &Question) -> Terms<Qty<f64>> {
-    Stated {
-        lengths: question.lengths,
-        draw: None,
-        bill: None,
-        host_link: None,
-        images: None,
-        acceptance: None,
-        tail: None,
-    }
-    .read(&Plain)
+    Stated::of(question.lengths).read(&Plain)
 }
 
 /// Seconds and bytes of one stage, straight from the formulas.

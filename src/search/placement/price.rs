@@ -158,15 +158,7 @@ impl Stand {
     fn new(question: &Question, offer: &Offer) -> Stand {
         let shapes = &offer.machine.shapes;
         let layers = question.graph.layer_block.len() as u32;
-        let stated = Stated {
-            lengths: question.lengths,
-            draw: None,
-            bill: None,
-            host_link: offer.host_link.clone(),
-            images: None,
-            acceptance: None,
-            tail: None,
-        };
+        let stated = Stated { host_link: offer.host_link.clone(), ..Stated::of(question.lengths) };
         Stand {
             instance: Instance::new(&question.graph, offer.plan, vec![layers], shapes),
             machine: offer.machine.read(&Plain),
