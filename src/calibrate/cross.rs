@@ -36,6 +36,18 @@ impl Out {
         }
     }
 
+    /// In one word.
+    pub fn key_name(self) -> &'static str {
+        match self {
+            Out::Fifth => "fifth",
+            Out::Combination => "combination",
+            Out::DeviceAndRuntime => "device_and_runtime",
+            Out::Model => "model",
+            Out::Device => "device",
+            Out::Maker => "maker",
+        }
+    }
+
     /// What the sample number `at` has in common with others that are left out with it.
     pub fn key(self, at: usize, sample: &Sample) -> String {
         match self {

@@ -39,7 +39,7 @@ type Error = Option<(f64, f64, f64)>;
 /// The samples with the unknowns where they now are.
 struct Fit<'a> {
     samples: &'a [&'a Sample],
-    /// For each sample the unknowns that hold, and the constant that each changes.
+    /// For each sample the unknowns that hold and bear on it, and the constant that each changes.
     holds: Vec<Vec<(usize, usize)>>,
     weights: Vec<f64>,
     found: Found,
@@ -79,8 +79,16 @@ impl Found {
     #[must_use]
     pub fn solve(self, samples: &[&Sample], gain: f64) -> Found {
         let x = self.x.clone();
+        // A dense model knows no experts, a single device no collectives, wherever the others are.
+        let bearing = |sample: &&Sample| {
+            let nothing = [0.0; ORDER.len()];
+            let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; ORDER.len()]);
+            let mut holds = held(&self.unknowns, sample);
+            holds.retain(|(_, place)| slopes[*place] != (0.0, 0.0));
+            holds
+        };
         let mut fit = Fit {
-            holds: samples.iter().map(|sample| held(&self.unknowns, sample)).collect(),
+            holds: samples.par_iter().map(bearing).collect(),
             weights: weights(samples),
             samples,
             residuals: DVector::zeros(0),
@@ -97,7 +105,7 @@ impl Found {
 pub fn told(samples: &[&Sample]) -> [bool; ORDER.len()] {
     let nothing = [0.0; ORDER.len()];
     let of = |sample: &&Sample| {
-        let slopes = sample.slopes(&nothing, sample.times(&nothing));
+        let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; ORDER.len()]);
         slopes.map(|(ttft, tpot)| ttft.abs().max(tpot.abs()) * std::f64::consts::LN_2 >= TOLD)
     };
     let either = |a: [bool; ORDER.len()], b: [bool; ORDER.len()]| std::array::from_fn(|at| a[at] || b[at]);
@@ -128,7 +136,7 @@ fn errors(sample: &Sample, times: Times) -> [Error; 2] {
     [ttft, tpot]
 }
 
-/// Square of all residuals, their products with slopes, and products of slopes.
+/// Square of all residuals, their products with slopes, and products of slopes, below the diagonal and on it.
 struct Normal {
     square: f64,
     gradient: DVector<f64>,
@@ -140,12 +148,14 @@ impl Normal {
         Normal { square: 0.0, gradient: DVector::zeros(size), matrix: DMatrix::zeros(size, size) }
     }
 
+    /// Adds a row; `slopes` are in ascending order.
     fn add(&mut self, residual: f64, slopes: &[(usize, f64)]) {
         self.square += residual * residual;
-        for (at, slope) in slopes {
+        for (number, (at, slope)) in slopes.iter().enumerate() {
             self.gradient[*at] += residual * slope;
-            for (other, slope_there) in slopes {
-                self.matrix[(*at, *other)] += slope * slope_there;
+            let mut column = self.matrix.column_mut(*at);
+            for (below, slope_there) in &slopes[number..] {
+                column[*below] += slope * slope_there;
             }
         }
     }
@@ -166,7 +176,9 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for Fit<'_> {
                 let (sample, holds) = (self.samples[row], &self.holds[row]);
                 let changes = changes(holds, x);
                 let here = sample.times(&changes);
-                (errors(sample, here), sample.slopes(&changes, here))
+                let mut asked = [false; ORDER.len()];
+                holds.iter().for_each(|(_, place)| asked[*place] = true);
+                (errors(sample, here), sample.slopes(&changes, here, &asked))
             })
             .collect();
         let size = x.len();

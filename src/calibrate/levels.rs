@@ -29,6 +29,8 @@ pub enum Level {
     RuntimeFormat,
     /// Runtime and lengths.
     RuntimeLengths,
+    /// Runtime and its version.
+    Version,
     /// Runtime, generation, weight format and kind of attention.
     Cell,
 }
@@ -51,6 +53,7 @@ const MEMORY: &[Spread] = &[
     (Level::Family, 0.1),
     (Level::Format, 0.1),
     (Level::RuntimeFormat, 0.05),
+    (Level::Version, 0.05),
     (Level::Cell, 0.15),
 ];
 /// What the scheduler does differs most between runtimes, and with whether all requests come and go together.
@@ -58,8 +61,17 @@ const SCHEDULER: &[Spread] = &[
     (Level::All, 2.0),
     (Level::Runtime, 0.7),
     (Level::Lengths, 0.7),
-    (Level::RuntimeLengths, 0.3),
+    (Level::RuntimeLengths, 0.1),
     (Level::RuntimeFamily, 0.3),
+];
+/// What of it versions changed most.
+const WAITS: &[Spread] = &[
+    (Level::All, 2.0),
+    (Level::Runtime, 0.7),
+    (Level::Lengths, 0.7),
+    (Level::RuntimeLengths, 0.1),
+    (Level::RuntimeFamily, 0.3),
+    (Level::Version, 0.15),
 ];
 
 /// Kernels of runtimes for single streams: few makers tune them, so generations and formats differ more.
@@ -104,21 +116,28 @@ fn levels(of: Fitted) -> &'static [Spread] {
         }
         Fitted::CollectiveBandwidth => &[(Level::All, 0.3), (Level::Family, 0.1)],
         Fitted::LaunchPerLayer => &[(Level::All, 1.0)],
-        Fitted::HostPerStep => &[(Level::All, 1.0), (Level::Runtime, 0.3), (Level::Cell, 0.12)],
-        Fitted::HostPerSequence => &[(Level::All, 1.0), (Level::Runtime, 0.3)],
-        Fitted::KernelLaunch => {
-            &[(Level::All, 1.0), (Level::Runtime, 0.2), (Level::Family, 0.1), (Level::Cell, 0.15)]
+        Fitted::HostPerStep => {
+            &[(Level::All, 1.0), (Level::Runtime, 0.3), (Level::Version, 0.1), (Level::Cell, 0.12)]
         }
+        Fitted::HostPerSequence => &[(Level::All, 1.0), (Level::Runtime, 0.3), (Level::Version, 0.3)],
+        Fitted::KernelLaunch => &[
+            (Level::All, 1.0),
+            (Level::Runtime, 0.2),
+            (Level::Family, 0.1),
+            (Level::Version, 0.1),
+            (Level::Cell, 0.15),
+        ],
         Fitted::QuantisedLaunch => &[(Level::All, 1.0), (Level::Runtime, 0.2), (Level::Format, 0.3)],
         Fitted::ExpertsLaunch => &[(Level::All, 1.0), (Level::Runtime, 0.2), (Level::Format, 0.2)],
-        Fitted::PrefillInterference => {
-            &[(Level::All, 0.5), (Level::Runtime, 0.1), (Level::Lengths, 0.3), (Level::RuntimeLengths, 0.1)]
-        }
-        Fitted::RequestOverhead
-        | Fitted::PromptQueue
-        | Fitted::PromptBurst
-        | Fitted::StepWait
-        | Fitted::RequestWork => SCHEDULER,
+        Fitted::PrefillInterference => &[
+            (Level::All, 0.5),
+            (Level::Runtime, 0.1),
+            (Level::Lengths, 0.3),
+            (Level::RuntimeLengths, 0.1),
+            (Level::Version, 0.1),
+        ],
+        Fitted::RequestOverhead | Fitted::PromptQueue => WAITS,
+        Fitted::PromptBurst | Fitted::StepWait | Fitted::RequestWork => SCHEDULER,
     }
 }
 
@@ -137,13 +156,17 @@ impl Unknown {
     fn of(sample: &Sample, of: Fitted, (level, spread): Spread) -> Unknown {
         use Level::{
             Attention, Cell, Family, Format, Lengths, Runtime, RuntimeFamily, RuntimeFormat, RuntimeLengths,
+            Version,
         };
         let when = |levels: &[Level]| levels.contains(&level);
         let text = |levels: &[Level], text: &String| when(levels).then(|| text.clone());
         let class = of.is_efficiency().then(|| sample.class.clone());
         let attention: Option<AttentionKind> = when(&[Attention, Cell]).then_some(sample.traits.attention);
         Unknown {
-            runtime: text(&[Runtime, RuntimeFamily, RuntimeFormat, RuntimeLengths, Cell], &sample.runtime),
+            runtime: text(
+                &[Runtime, RuntimeFamily, RuntimeFormat, RuntimeLengths, Version, Cell],
+                &sample.runtime,
+            ),
             factor: Factor {
                 of,
                 // How kernels come out carries over within a class of devices, what hosts take to all.
@@ -152,6 +175,7 @@ impl Unknown {
                 weight_format: text(&[Format, RuntimeFormat, Cell], &sample.weight_format),
                 attention,
                 equal_lengths: when(&[Lengths, RuntimeLengths]).then_some(sample.traits.equal_lengths),
+                version: sample.traits.version.clone().filter(|_| level == Version),
                 times: 1.0,
             },
             spread,
@@ -168,12 +192,17 @@ impl Unknown {
 /// Every unknown that some sample bears on, of all constants in `order`.
 pub fn unknowns(samples: &[&Sample], order: &[Fitted]) -> Vec<Unknown> {
     let mut found: Vec<Unknown> = Vec::new();
-    let levels = if samples.iter().all(|sample| sample.posed.apart) { stream_levels } else { levels };
+    let apart = samples.iter().all(|sample| sample.posed.apart);
+    let levels = if apart { stream_levels } else { levels };
     for of in order {
         for spread in levels(*of) {
             let start = found.len();
             for sample in samples {
                 let one = Unknown::of(sample, *of, *spread);
+                // Single streams come in a version each: too few rows to tell versions from devices.
+                if spread.0 == Level::Version && (apart || sample.traits.version.is_none()) {
+                    continue;
+                }
                 if !found[start..].contains(&one) {
                     found.push(one);
                 }

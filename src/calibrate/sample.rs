@@ -10,6 +10,8 @@ use crate::spec::runtime::{Fitted, Traits};
 /// A measured deployment, on the machine as the runtime's file has it now.
 #[derive(Clone, Debug)]
 pub struct Sample {
+    /// Its row's name in the table.
+    pub id: String,
     /// The runtime.
     pub runtime: String,
     /// The model's architecture and size: the same for versions that differ in their values alone.
@@ -105,9 +107,17 @@ impl Sample {
         self.posed.times(&changed(&self.machine, changes))
     }
 
-    /// How the logarithms of TTFT and TPOT answer to each change.
-    pub fn slopes(&self, changes: &Changes, here: Times) -> [(f64, f64); ORDER.len()] {
+    /// How the logarithms of TTFT and TPOT answer to each change that is `asked` for.
+    pub fn slopes(
+        &self,
+        changes: &Changes,
+        here: Times,
+        asked: &[bool; ORDER.len()],
+    ) -> [(f64, f64); ORDER.len()] {
         std::array::from_fn(|place| {
+            if !asked[place] {
+                return (0.0, 0.0);
+            }
             let mut changes = *changes;
             changes[place] += STEP;
             let there = self.times(&changes);

@@ -29,6 +29,7 @@ pub fn asked(problem: &Problem, question: &Question) -> Asked {
         hardware: problem.cluster.name.clone(),
         devices: problem.cluster.devices(),
         runtime: problem.runtime.id.clone(),
+        runtime_version: problem.runtime_version.clone(),
         workload: workload.id.clone(),
         isl: workload.isl,
         osl: workload.osl,

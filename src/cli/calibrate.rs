@@ -1,11 +1,10 @@
 //! `calibrate`: runtimes' profiles refitted to measurements.
 
+mod errors;
 mod left_out;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::output::{Format, Output, csv, json as pretty};
@@ -24,8 +23,9 @@ use crate::spec::runtime::{Fitted, Runtime};
 use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::kind::Kind;
-use crate::validate::score::{Pair, Score, score};
-use left_out::{intervals, picture};
+use crate::validate::measured::Measured;
+use errors::{Errors, HEADER, cells, each, errors, percent};
+use left_out::{intervals, picture, rows};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,20 +53,12 @@ pub struct Calibrate {
     /// Draw how far the like was off when it was left out, by runtime, hardware and model, into an SVG file
     #[arg(long, value_name = "FILE", requires = "whole")]
     pub residuals: Option<PathBuf>,
+    /// Write every row as predicted while its like was left out, into a CSV file
+    #[arg(long, value_name = "FILE.csv")]
+    pub rows: Option<PathBuf>,
     /// How to write the report
     #[arg(long, value_enum, default_value_t, value_name = "table|json|csv", hide_possible_values = true)]
     pub format: Format,
-}
-
-/// Errors of both latencies.
-#[derive(Clone, Debug, Serialize)]
-pub struct Errors {
-    /// Which predictions.
-    pub name: String,
-    /// Time per output token.
-    pub tpot: Option<Score>,
-    /// Time to first token.
-    pub ttft: Option<Score>,
 }
 
 /// Fewer measurements than this for each constant that they tell about do not fix it.
@@ -139,6 +131,9 @@ impl Calibrate {
                 all.extend(each(*out, &samples, made));
             }
         }
+        if let Some(path) = &self.rows {
+            file::write(path, &rows(&samples, &fit.predict(&samples), &apart)?)?;
+        }
         if let Some(path) = &self.residuals {
             file::write(path, &picture(&samples, &apart))?;
         }
@@ -189,7 +184,7 @@ impl Calibrate {
         let fit = if self.whole { Fit::Without } else { Fit::Shipped };
         let ready = ready(catalog, &rows, fit);
         let made = rows.iter().zip(ready).filter_map(|(row, ready)| {
-            let mut sample = sample(&runtime(&row.runtime), &row.hardware, ready.ok()?);
+            let mut sample = sample(row, ready.ok()?);
             sample.ttft = row.outcome.ttft_ms.map(|value| value / 1e3);
             sample.tpot = row.outcome.tpot_ms.map(|value| value / 1e3);
             if self.whole {
@@ -204,13 +199,14 @@ impl Calibrate {
     }
 }
 
-fn sample(runtime: &str, hardware: &str, ready: Ready) -> Sample {
+fn sample(row: &Measured, ready: Ready) -> Sample {
     let formats = &ready.question.formats[0];
     let graph = &ready.question.graph;
     Sample {
-        runtime: runtime.to_owned(),
+        id: row.id.clone(),
+        runtime: runtime(&row.runtime),
         model: format!("{} {}", graph.model_type, graph.parameters().unique),
-        hardware: hardware.to_owned(),
+        hardware: row.hardware.clone(),
         machine: formats.plain().clone(),
         class: ready.question.cluster.device.class.clone(),
         family: ready.question.cluster.device.family.clone(),
@@ -233,31 +229,6 @@ fn distinct(samples: &[&Sample], of: fn(&Sample) -> &String) -> Vec<String> {
     found
 }
 
-fn errors(name: &str, samples: &[&Sample], made: &[Times]) -> Errors {
-    let pairs = |pick: fn(&Sample) -> Option<f64>, of: fn(&Times) -> f64| {
-        let paired = samples.iter().zip(made).filter_map(|(sample, times)| {
-            Some(Pair { predicted: of(times), measured: pick(sample)?, interval: None })
-        });
-        score(&paired.collect::<Vec<_>>())
-    };
-    Errors { name: name.into(), tpot: pairs(|s| s.tpot, |t| t.tpot), ttft: pairs(|s| s.ttft, |t| t.ttft) }
-}
-
-/// Errors of each that was left out.
-fn each(out: Out, samples: &[&Sample], made: &[Times]) -> Vec<Errors> {
-    let mut groups = BTreeMap::<String, (Vec<&Sample>, Vec<Times>)>::new();
-    for (at, (sample, times)) in samples.iter().zip(made).enumerate() {
-        let group = groups.entry(out.key(at, sample)).or_default();
-        group.0.push(sample);
-        group.1.push(*times);
-    }
-    groups.iter().map(|(key, (samples, made))| errors(&format!("  without {key}"), samples, made)).collect()
-}
-
-fn percent(score: Option<Score>) -> String {
-    score.map(|score| format!("{:.1}", 100.0 * score.mdape)).unwrap_or_default()
-}
-
 fn source(name: &str, own: &[&Sample], all: usize, errors: &Errors) -> String {
     format!(
         "hierarchical robust least squares (mantile-opt calibrate) on {all} published {}, {} of them of {name}; median \
@@ -277,14 +248,6 @@ fn kind(samples: &[&Sample]) -> &'static str {
     }
 }
 
-const HEADER: [&str; 5] = ["predictions", "TPOT", "TPOT p90", "TTFT", "TTFT p90"];
-
-fn cells(errors: &Errors) -> Vec<String> {
-    let p90 =
-        |score: Option<Score>| score.map(|score| format!("{:.1}", 100.0 * score.p90)).unwrap_or_default();
-    vec![errors.name.clone(), percent(errors.tpot), p90(errors.tpot), percent(errors.ttft), p90(errors.ttft)]
-}
-
 fn report(
     samples: &[&Sample],
     runtimes: &[String],
@@ -297,7 +260,8 @@ fn report(
         untold => format!("Not told by these rows, kept as they were: {}\n", untold.join(", ")),
     };
     format!(
-        "{} rows of {}; {} unknowns\n{kept}\n{}\nAbsolute errors in %: the median, and what nine in ten stay below\n",
+        "{} rows of {}; {} unknowns\n{kept}\n{}\nAbsolute errors in %: the median, and what nine in ten stay below. Choices under a TPOT limit: how many in\n\
+         % meet it as measured, and the median of the throughput that they give up, in %\n",
         samples.len(),
         runtimes.join(", "),
         fit.unknowns.len(),

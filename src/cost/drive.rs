@@ -138,8 +138,10 @@ fn fitted(drive: &Drive, of: Fitted, mut datum: Datum) -> Datum {
         return datum;
     }
     datum.value = if efficiency { (datum.value / times).min(1.0) } else { datum.value * times };
+    // What the same fit stated by itself need not name it twice.
+    let by = if *datum.source.text == *fit.source { String::new() } else { format!(": {}", fit.source) };
     datum.source.text =
-        format!("{} (in serving takes {times:.3} times as long: {})", datum.source.text, fit.source).into();
+        format!("{} (in serving takes {times:.3} times as long{by})", datum.source.text).into();
     datum
 }
 

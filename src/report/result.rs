@@ -87,6 +87,9 @@ pub struct Asked {
     pub devices: u64,
     /// The serving runtime.
     pub runtime: String,
+    /// Its version, where stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_version: Option<String>,
     /// The traffic's name.
     pub workload: String,
     /// Prompt tokens.

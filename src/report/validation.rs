@@ -1,11 +1,12 @@
 //! Errors and choices as text and rows.
 
 use super::table::table;
+use crate::validate::decision::Decision;
 use crate::validate::score::Score;
 use crate::validate::summary::{Group, Held, Validation};
 
 /// Columns of the groups.
-pub const GROUP_HEADER: [&str; 21] = [
+pub const GROUP_HEADER: [&str; 23] = [
     "group",
     "n",
     "unsupported",
@@ -27,6 +28,8 @@ pub const GROUP_HEADER: [&str; 21] = [
     "ttft_coverage_80",
     "slo_met",
     "regret",
+    "slo_met_p90",
+    "regret_p90",
 ];
 
 /// Columns of the rows.
@@ -88,8 +91,12 @@ pub fn group_rows(found: &Validation) -> Vec<Vec<String>> {
                 None => cells.extend(vec![String::new(); 8]),
             }
         }
-        cells.push(group.decision.map(|d| number(d.slo_met)).unwrap_or_default());
-        cells.push(group.decision.map(|d| number(d.regret)).unwrap_or_default());
+        for decision in [group.decision, group.decision_p90] {
+            cells.extend(
+                [|d: Decision| d.slo_met, |d: Decision| d.regret]
+                    .map(|of| decision.map(of).map(number).unwrap_or_default()),
+            );
+        }
         cells
     };
     all(found).map(of).collect()
@@ -169,6 +176,13 @@ pub fn text(found: &Validation) -> String {
         text.push_str(&format!(
             "\n{} choices under a TPOT limit in {} groups of comparable rows; rank correlation of throughput {:.2}\n",
             d.choices, d.groups, d.spearman
+        ));
+    }
+    if let Some(d) = &found.overall.decision_p90 {
+        text.push_str(&format!(
+            "Where the limit is held at the p90 (--risk p90), {} % meet it and give up {} % of throughput\n",
+            percent(d.slo_met),
+            percent(d.regret)
         ));
     }
     if !found.unsupported.is_empty() {

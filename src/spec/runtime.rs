@@ -132,6 +132,9 @@ pub struct Factor {
     /// Whether all requests have the same lengths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equal_lengths: Option<bool>,
+    /// The runtime's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// How many times as long it takes.
     pub times: f64,
 }
@@ -176,7 +179,7 @@ pub enum AttentionKind {
 }
 
 /// What of a model and its traffic the factors depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traits {
     /// Its attention.
     pub attention: AttentionKind,
@@ -184,6 +187,8 @@ pub struct Traits {
     pub experts: bool,
     /// Whether all requests have the same lengths.
     pub equal_lengths: bool,
+    /// The runtime's version, where stated.
+    pub version: Option<String>,
 }
 
 impl Fitted {
@@ -212,6 +217,7 @@ impl Factor {
             weight_format: None,
             attention: None,
             equal_lengths: None,
+            version: None,
             times: 1.0,
         }
     }
@@ -224,6 +230,7 @@ impl Factor {
             && is(&self.weight_format, weight_format)
             && self.attention.is_none_or(|kind| kind == traits.attention)
             && self.equal_lengths.is_none_or(|equal| equal == traits.equal_lengths)
+            && (self.version.is_none() || self.version == traits.version)
     }
 }
 

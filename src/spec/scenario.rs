@@ -108,6 +108,10 @@ pub struct Scenario {
     #[arg(long, value_name = "R", help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
+    /// Version of the runtime, e.g. 0.19.0; one never measured counts as their mean [default: their mean]
+    #[arg(long, value_name = "V", help_heading = CHOICES)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_version: Option<String>,
     /// Weight format: an id, or `any` that runs [default: the checkpoint's own and published ones of 8 bits up]
     #[arg(long, value_name = "F", help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,7 +181,7 @@ impl Scenario {
         };
         or!(self, other: model, hardware, objective, workload, isl, osl, concurrency, rate, percentile, risk, prefix, images,
             image_size, draft, draft_tokens, acceptance, ttft, tpot, e2e,
-            runtime, weight_format, kv_format, offload, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
+            runtime, runtime_version, weight_format, kv_format, offload, pareto, usd_per_device_hour, electricity_usd_per_kwh, pue,
             amortization_months, utilization, deployment)
     }
 

@@ -117,6 +117,7 @@ impl Problem {
             },
             experts: has_experts(&self.graph),
             equal_lengths: self.workload.equal_lengths,
+            version: self.runtime_version.clone(),
         }
     }
 

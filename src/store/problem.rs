@@ -35,6 +35,8 @@ pub struct Problem {
     pub cluster: Cluster,
     /// The serving runtime.
     pub runtime: Runtime,
+    /// Its version, where stated.
+    pub runtime_version: Option<String>,
     /// The 16-bit format of activations and of what a weight format leaves alone.
     pub native: Choice,
     /// Weight formats that come into question, the checkpoint's own first.
@@ -124,6 +126,7 @@ impl Problem {
             model,
             cluster,
             runtime,
+            runtime_version: scenario.runtime_version.clone(),
         };
         problem.prompt_fits()?;
         Ok(problem)

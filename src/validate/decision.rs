@@ -11,10 +11,27 @@ pub const LIMITS_MS: [f64; 3] = [15.0, 25.0, 40.0];
 /// A configuration that could have been chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Time per output token as predicted and as measured, in milliseconds.
+    /// Time per output token as predicted, where the limit is held, and as measured, in milliseconds.
     pub tpot_ms: (f64, f64),
     /// Output tokens a second per device as predicted and as measured.
     pub throughput: (f64, f64),
+}
+
+impl Choice {
+    /// `requests` in flight on `devices`, whose TTFT and TPOT were predicted and measured, in milliseconds; limits hold
+    /// where `limited` does. Throughput is as the closed loop has it, on both sides.
+    pub fn new(
+        (requests, osl, devices): (u64, u64, u64),
+        limited: f64,
+        predicted: (f64, f64),
+        measured: (f64, f64),
+    ) -> Choice {
+        let per_device = |(ttft, tpot): (f64, f64)| {
+            let request = ttft + (osl as f64 - 1.0) * tpot;
+            1e3 * requests as f64 * osl as f64 / request / devices as f64
+        };
+        Choice { tpot_ms: (limited, measured.1), throughput: (per_device(predicted), per_device(measured)) }
+    }
 }
 
 /// How good choices by prediction are.

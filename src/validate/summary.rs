@@ -71,6 +71,8 @@ pub struct Group {
     pub ttft: Option<Score>,
     /// The choices that predictions lead to.
     pub decision: Option<Decision>,
+    /// The choices where a limit is held at the p90 of its interval, as `--risk p90` has the search do.
+    pub decision_p90: Option<Decision>,
 }
 
 /// Rows that could not be predicted, for one reason.
@@ -137,32 +139,30 @@ fn group(name: String, rows: &[&Held]) -> Group {
             Some(Pair { predicted: made.ttft_ms, measured, interval: made.ttft_interval })
         })
         .collect();
-    let mut comparable = BTreeMap::<_, Vec<Choice>>::new();
-    for (row, made) in &found {
-        let key = (&row.model, &row.hardware, &row.weight_format, row.isl, row.osl);
-        if let Some(choice) = choice(row, made) {
-            comparable.entry(key).or_default().push(choice);
+    let judged = |limited: &dyn Fn(&Prediction) -> Option<f64>| {
+        let mut comparable = BTreeMap::<_, Vec<Choice>>::new();
+        for (row, made) in &found {
+            let key = (&row.model, &row.hardware, &row.weight_format, row.isl, row.osl);
+            if let Some(choice) = limited(made).and_then(|limited| choice(row, made, limited)) {
+                comparable.entry(key).or_default().push(choice);
+            }
         }
-    }
+        decision(&comparable.into_values().collect::<Vec<_>>())
+    };
     Group {
         name,
         n: found.len(),
         unsupported: rows.len() - found.len(),
         tpot: score(&tpot),
         ttft: score(&ttft),
-        decision: decision(&comparable.into_values().collect::<Vec<_>>()),
+        decision: judged(&|made| Some(made.tpot_ms)),
+        decision_p90: judged(&|made| Some(made.tpot_interval?.1)),
     }
 }
 
-/// The row as a configuration that could be chosen: throughput as the closed loop has it, on both sides.
-fn choice(row: &Measured, made: &Prediction) -> Option<Choice> {
-    let (ttft, tpot) = (row.outcome.ttft_ms?, row.outcome.tpot_ms?);
-    let per_device = |ttft: f64, tpot: f64| {
-        let request = ttft + (row.osl as f64 - 1.0) * tpot;
-        1e3 * row.concurrency as f64 * row.osl as f64 / request / made.devices as f64
-    };
-    Some(Choice {
-        tpot_ms: (made.tpot_ms, tpot),
-        throughput: (per_device(made.ttft_ms, made.tpot_ms), per_device(ttft, tpot)),
-    })
+/// The row as a configuration that could be chosen where `limited` keeps a limit.
+fn choice(row: &Measured, made: &Prediction, limited: f64) -> Option<Choice> {
+    let measured = (row.outcome.ttft_ms?, row.outcome.tpot_ms?);
+    let load = (row.concurrency, row.osl, made.devices);
+    Some(Choice::new(load, limited, (made.ttft_ms, made.tpot_ms), measured))
 }

@@ -129,6 +129,7 @@ fn answer() -> Answer {
         model: "maker/model".into(),
         hardware: "a box".into(),
         devices: 7,
+        runtime_version: None,
         runtime: "vllm".into(),
         workload: "chat".into(),
         isl: 2048,

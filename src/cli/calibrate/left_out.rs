@@ -1,6 +1,6 @@
 //! What predictions of the left out tell: how wide intervals are, and a picture of what the data lack.
 
-use super::{Sample, Times, errors, kind, percent};
+use super::{Fault, Sample, Times, csv, errors, kind, percent};
 use crate::calibrate::cross::Out;
 use crate::calibrate::fit::Found;
 use crate::calibrate::profile::Around;
@@ -67,6 +67,34 @@ fn around(near: Near, samples: &[&Sample], made: &[Times], how: &str) -> Around 
             percent(errors.ttft)
         ),
     }
+}
+
+/// Each row as measured, as fitted, and as predicted while its like was left out.
+pub(super) fn rows(
+    samples: &[&Sample],
+    fitted: &[Times],
+    apart: &[(Out, Vec<Times>)],
+) -> Result<String, Fault> {
+    let made: Vec<(String, &[Times])> = std::iter::once(("fitted".to_owned(), fitted))
+        .chain(apart.iter().map(|(out, made)| (format!("without_{}", out.key_name()), &made[..])))
+        .collect();
+    let mut header =
+        vec!["id".to_owned(), "runtime".into(), "hardware".into(), "model".into(), "weight_format".into()];
+    for time in ["ttft_s", "tpot_s"] {
+        header.push(time.into());
+        header.extend(made.iter().map(|(name, _)| format!("{time}_{name}")));
+    }
+    let number = |value: Option<f64>| value.map(|value| format!("{value:.6e}")).unwrap_or_default();
+    let cells = samples.iter().enumerate().map(|(at, sample)| {
+        let Sample { id, runtime, hardware, model, weight_format, .. } = sample;
+        let mut cells: Vec<String> = [id, runtime, hardware, model, weight_format].map(Clone::clone).into();
+        cells.push(number(sample.ttft));
+        cells.extend(made.iter().map(|(_, times)| number(Some(times[at].ttft))));
+        cells.push(number(sample.tpot));
+        cells.extend(made.iter().map(|(_, times)| number(Some(times[at].tpot))));
+        cells
+    });
+    csv(&header.iter().map(String::as_str).collect::<Vec<_>>(), cells)
 }
 
 /// How far each group of model, hardware and runtime is off when it is left out.

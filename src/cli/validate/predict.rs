@@ -109,7 +109,7 @@ fn format(published: &str) -> String {
 }
 
 /// What rows share: the question, but for lengths and load.
-type Key = (String, String, u64, String, String, String, bool);
+type Key = (String, String, u64, String, String, String, bool, String);
 
 /// A row made ready, with the question that holds its machine.
 pub struct Ready {
@@ -142,6 +142,7 @@ pub fn ready(catalog: &Catalog, rows: &[Measured], fit: Fit) -> Vec<Result<Ready
             format(&row.weight_format),
             format(&row.kv_format),
             row.equal_lengths,
+            row.version.clone(),
         );
         kinds.entry(key).or_default().push(at);
     }
@@ -175,13 +176,14 @@ fn devices(row: &Measured) -> u64 {
 }
 
 fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, Traits), Error> {
-    let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths) = key;
+    let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths, version) = key;
     let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
     let ask = |model: &str, hardware: String| {
         let scenario = Scenario {
             model: Some(model.to_owned()),
             hardware: Some(hardware),
             runtime: Some(runtime.clone()),
+            runtime_version: stated(version),
             weight_format: stated(weight_format),
             kv_format: stated(kv_format),
             concurrency: Some(1),

@@ -77,6 +77,12 @@ fn proof(status: Status, census: &Census) -> (&'static str, String) {
     }
 }
 
+/// The runtime, with its version where stated.
+fn runtime(asked: &Asked) -> String {
+    let version = asked.runtime_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    format!("{}{version}", asked.runtime)
+}
+
 /// What is yielded, in the objective's first metric.
 fn yielded(best: &Reported, asked: &Asked) -> Option<String> {
     let aim = asked.optimize.first()?;
@@ -96,7 +102,7 @@ fn offloaded(best: &Reported) -> String {
 pub fn answer(answer: &Answer, best: &Reported) -> String {
     let yielded = yielded(best, &answer.question).map_or_else(String::new, |text| format!(": {text}"));
     let Reported { weight_format, .. } = best;
-    let runtime = &answer.question.runtime;
+    let runtime = runtime(&answer.question);
     let line = format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best));
     let (proof, among) = proof(answer.status, &answer.census);
     let short = format!("{line}, {proof}");
@@ -124,7 +130,7 @@ pub fn estimate(candidate: &Reported, question: &Asked) -> String {
         text.extend(broken.iter().map(|reason| bullet(reason)));
     }
     let yielded = yielded(candidate, question).map_or_else(String::new, |text| format!(": {text}"));
-    let formats = format!("{weight_format} weights, {kv_format} KV, {}", question.runtime);
+    let formats = format!("{weight_format} weights, {kv_format} KV, {}", runtime(question));
     let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate));
     let line = wrap(&line, WIDTH, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));

@@ -1,0 +1,94 @@
+//! Errors of predictions, and what choices by them lead to.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::calibrate::cross::Out;
+use crate::calibrate::posed::Times;
+use crate::calibrate::sample::Sample;
+use crate::validate::decision::{Choice, Decision, decision};
+use crate::validate::score::{Pair, Score, score};
+
+/// Errors of both latencies.
+#[derive(Clone, Debug, Serialize)]
+pub struct Errors {
+    /// Which predictions.
+    pub name: String,
+    /// Time per output token.
+    pub tpot: Option<Score>,
+    /// Time to first token.
+    pub ttft: Option<Score>,
+    /// Choices among the rows that lie on like devices under like lengths.
+    pub decision: Option<Decision>,
+}
+
+/// Of all `samples`.
+pub(super) fn errors(name: &str, samples: &[&Sample], made: &[Times]) -> Errors {
+    let pairs = |pick: fn(&Sample) -> Option<f64>, of: fn(&Times) -> f64| {
+        let paired = samples.iter().zip(made).filter_map(|(sample, times)| {
+            Some(Pair { predicted: of(times), measured: pick(sample)?, interval: None })
+        });
+        score(&paired.collect::<Vec<_>>())
+    };
+    Errors {
+        name: name.into(),
+        tpot: pairs(|s| s.tpot, |t| t.tpot),
+        ttft: pairs(|s| s.ttft, |t| t.ttft),
+        decision: choices(samples, made),
+    }
+}
+
+/// What predictions lead to, where configurations of a server can be chosen among.
+fn choices(samples: &[&Sample], made: &[Times]) -> Option<Decision> {
+    let mut comparable = BTreeMap::<_, Vec<Choice>>::new();
+    for (sample, times) in samples.iter().zip(made) {
+        let posed = &sample.posed;
+        let (Some(ttft), Some(tpot), false) = (sample.ttft, sample.tpot, posed.apart) else { continue };
+        let key =
+            (&sample.model, &sample.hardware, &sample.weight_format, posed.lengths.isl, posed.lengths.osl);
+        let load = (posed.concurrency, posed.lengths.osl, posed.devices());
+        let ms = |ttft: f64, tpot: f64| (ttft * 1e3, tpot * 1e3);
+        let choice = Choice::new(load, times.tpot * 1e3, ms(times.ttft, times.tpot), ms(ttft, tpot));
+        comparable.entry(key).or_default().push(choice);
+    }
+    decision(&comparable.into_values().collect::<Vec<_>>())
+}
+
+/// Errors of each that was left out.
+pub(super) fn each(out: Out, samples: &[&Sample], made: &[Times]) -> Vec<Errors> {
+    let mut groups = BTreeMap::<String, (Vec<&Sample>, Vec<Times>)>::new();
+    for (at, (sample, times)) in samples.iter().zip(made).enumerate() {
+        let group = groups.entry(out.key(at, sample)).or_default();
+        group.0.push(sample);
+        group.1.push(*times);
+    }
+    groups.iter().map(|(key, (samples, made))| errors(&format!("  without {key}"), samples, made)).collect()
+}
+
+/// The median, in %.
+pub(super) fn percent(score: Option<Score>) -> String {
+    score.map(|score| format!("{:.1}", 100.0 * score.mdape)).unwrap_or_default()
+}
+
+/// Columns of [`cells`].
+pub(super) const HEADER: [&str; 7] =
+    ["predictions", "TPOT", "TPOT p90", "TTFT", "TTFT p90", "limit met", "regret"];
+
+/// A row of [`HEADER`].
+pub(super) fn cells(errors: &Errors) -> Vec<String> {
+    let p90 =
+        |score: Option<Score>| score.map(|score| format!("{:.1}", 100.0 * score.p90)).unwrap_or_default();
+    let of = |pick: fn(Decision) -> f64| {
+        errors.decision.map(|found| format!("{:.1}", 100.0 * pick(found))).unwrap_or_default()
+    };
+    vec![
+        errors.name.clone(),
+        percent(errors.tpot),
+        p90(errors.tpot),
+        percent(errors.ttft),
+        p90(errors.ttft),
+        of(|found| found.slo_met),
+        of(|found| found.regret),
+    ]
+}
