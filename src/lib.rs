@@ -49,7 +49,8 @@
 //! Latencies never fall as load grows. So between two loads of one shape nothing is better than the
 //! ideal of both, and where even that ideal is beaten nothing in between is evaluated
 //! ([`search::aggregated`], [`search::split`]). Instances of several shapes fill the devices by an
-//! exact knapsack ([`search::packing`]). Layers go onto unlike devices by dynamic programmes
+//! exact knapsack ([`search::packing`]), and so do unlike workers that prefill, decode or do both
+//! ([`search::ratio`]), which an integer programme checks row by row. Layers go onto unlike devices by dynamic programmes
 //! ([`search::placement`]). Tests compare the outcome with brute force.
 
 pub mod calibrate;

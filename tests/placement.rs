@@ -8,6 +8,8 @@ mod brute;
 mod chains;
 #[path = "placement/change.rs"]
 mod change;
+#[path = "placement/copies.rs"]
+mod copies;
 #[path = "placement/hosts.rs"]
 mod hosts;
 #[path = "placement/priced.rs"]

@@ -6,6 +6,7 @@ use super::bounds::price_bounds;
 use super::breakdown::Breakdown;
 use super::detail::detail;
 use super::number::{gib, limit as spell, time, word};
+use super::ratio::split_ratio;
 use super::result::{
     Answer, Asked, Assumption, Estimated, Feasibility, Figures, Intervals, LowerFormat, Memory, Nearest,
     Plan, PoolReport, Quantiles, Reported,
@@ -61,6 +62,7 @@ pub fn answer(
         census: outcome.census.clone(),
         nearest,
         conflict: None,
+        split_ratio: split_ratio(outcome),
         why: None,
         weights_need: if full { weights_need(question) } else { vec![] },
         lower_format,
@@ -153,8 +155,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         None => Feasibility::InVram,
     };
     let runs = short.is_empty();
-    let split = candidate.pools.iter().any(|pool| pool.duty == Duty::Prefill);
-    let intervals = formats.interval(split).filter(|_| runs);
+    let intervals = formats.interval(candidate.apart()).filter(|_| runs);
     let bound = || Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string();
     Reported {
         feasibility,
@@ -292,21 +293,30 @@ fn pool(pool: &PoolPlan) -> PoolReport {
 
 /// The plan in full and in short.
 pub fn plan(candidate: &Candidate) -> Plan {
-    let short = |pool: &PoolPlan| format!("{} x {}", pool.replicas, pool.plan.label());
-    let all: Vec<String> = candidate.pools.iter().map(short).collect();
-    let apart = candidate.pools[0].duty == Duty::Prefill;
-    let (mode, label) = match (&all[..], apart) {
-        ([front, back], true) => ("disaggregated", format!("prefill {front}, decode {back}")),
-        (all, _) => ("aggregated", all.join(" + ")),
+    let short = |pool: &&PoolPlan| format!("{} x {}", pool.replicas, pool.plan.label());
+    let of = |duty| candidate.pools.iter().filter(move |pool| pool.duty == duty);
+    let all = |duty| of(duty).map(|pool| short(&pool)).collect::<Vec<_>>().join(" + ");
+    let apart = of(Duty::Prefill).next().zip(of(Duty::Decode).next());
+    let first = &candidate.pools[0];
+    let (prefill, decode) = apart.unwrap_or((first, first));
+    let (mode, label) = match (apart, of(Duty::Both).next()) {
+        (None, _) => {
+            let all: Vec<String> = candidate.pools.iter().map(|pool| short(&pool)).collect();
+            ("aggregated", all.join(" + "))
+        }
+        (Some(_), both) => {
+            let beside = both.map_or_else(String::new, |_| format!(", both {}", all(Duty::Both)));
+            ("disaggregated", format!("prefill {}, decode {}{beside}", all(Duty::Prefill), all(Duty::Decode)))
+        }
     };
-    let reports: Vec<PoolReport> = candidate.pools.iter().map(pool).collect();
-    let decode = if apart { 1 } else { 0 };
+    let others =
+        candidate.pools.iter().filter(|pool| !std::ptr::eq(*pool, prefill) && !std::ptr::eq(*pool, decode));
     Plan {
         mode: mode.to_string(),
         label,
-        prefill: reports[0].clone(),
-        decode: reports[decode].clone(),
-        others: reports[decode + 1..].to_vec(),
+        prefill: pool(prefill),
+        decode: pool(decode),
+        others: others.map(pool).collect(),
     }
 }
 

@@ -215,7 +215,9 @@ impl Breakdown {
     pub fn of(question: &Question, candidate: &Candidate) -> Breakdown {
         let mut collect = Collect::default();
         let together = candidate.pools[0].duty == Duty::Both;
-        let pools = if together { candidate.pools[..1].to_vec() } else { candidate.pools.clone() };
+        let wanted: &[Duty] = if together { &[Duty::Both] } else { &[Duty::Prefill, Duty::Decode] };
+        let first = |duty: &Duty| candidate.pools.iter().find(|pool| pool.duty == *duty).cloned();
+        let pools = wanted.iter().filter_map(first).collect();
         Candidate { pools, ..candidate.clone() }.evaluate(&Plain, question, &mut collect);
         Breakdown { lines: collect.lines }
     }

@@ -167,11 +167,12 @@ fn pool(question: &Question, now: &Probe, duty: Duty) -> Constraint {
         Duty::Prefill => (Resource::PrefillPool, "prefill"),
         _ => (Resource::DecodePool, "decode"),
     };
-    let has =
-        now.candidate.pools.iter().filter(|pool| pool.duty == duty).map(|pool| pool.replicas).sum::<u64>();
+    // Of several shapes one more of the first.
+    let first = now.candidate.pools.iter().find(|pool| pool.duty == duty);
+    let has = first.map_or(1, |pool| pool.replicas);
     let one_more = |loaded: bool| {
         let grow = |pool: &mut PoolPlan| {
-            if pool.duty == duty {
+            if Some(&*pool) == first {
                 pool.replicas += 1;
             } else if loaded && pool.duty == Duty::Decode {
                 // The more prompts that come in are answered too.

@@ -55,6 +55,8 @@ pub enum Verdict {
 pub struct StageReport {
     /// Who holds it.
     pub member: String,
+    /// Others that each hold all of its layers too: requests are dealt evenly among them.
+    pub copies: Vec<String>,
     /// Devices that share its layers.
     pub devices: u64,
     /// Its first layer.

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::bounds::PriceBounds;
 use super::detail::Detail;
+use super::ratio::SplitRatio;
 use super::relax::Conflict;
 use super::why::Why;
 use crate::quantity::datum::Grade;
@@ -41,6 +42,8 @@ pub struct Answer {
     pub nearest: Option<Nearest>,
     /// When infeasible: conditions that conflict, and the least changes that help.
     pub conflict: Option<Conflict>,
+    /// Prompts and answers apart or not; null where that is not a choice of throughput.
+    pub split_ratio: Option<SplitRatio>,
     /// Why the best is the best, where it was asked for.
     pub why: Option<Why>,
     /// When infeasible: what the weights alone take.

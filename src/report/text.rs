@@ -14,6 +14,7 @@ pub mod models;
 pub mod page;
 pub mod percentiles;
 pub mod place;
+pub mod ratio;
 pub mod recommend;
 pub mod time;
 pub mod verify;
@@ -39,6 +40,7 @@ pub fn table(answer: &Answer) -> String {
         metrics::metrics(best, &answer.question),
         percentiles::percentiles(&detail.percentiles),
         devices::devices(best, &answer.question, &detail.constraints),
+        ratio::ratio(answer, best),
         memory::memory(&detail.pools),
         time::time(detail, &answer.question, best),
         binding::binding(&detail.constraints),

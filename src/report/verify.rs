@@ -113,6 +113,9 @@ fn candidates(question: &Question, row: &Value) -> Option<Vec<Candidate>> {
     for other in plan.get("others")?.as_array()? {
         pools.push(pool(other)?);
     }
+    // Prompts, answers, both, as they are deployed.
+    let kinds = [Duty::Prefill, Duty::Decode, Duty::Both];
+    pools.sort_by_key(|pool| kinds.iter().position(|duty| *duty == pool.duty));
     let text = |key: &str| row.get(key)?.as_str();
     let (weights, kv) = (text("weight_format")?, text("kv_format")?);
     let formats = question.formats.iter().position(|pair| pair.weights == weights && pair.kv == kv)?;
@@ -237,9 +240,17 @@ pub fn verify(question: &Question, saved: &Value, fresh: &Answer, (count, seed):
     );
     checks.push(Check::new(what, drawn.drawn as usize, faults));
     let mut faults = Vec::new();
-    for key in
-        ["status", "best", "census", "nearest", "front_points", "detail", "alternatives", "lower_format"]
-    {
+    for key in [
+        "status",
+        "best",
+        "census",
+        "nearest",
+        "front_points",
+        "detail",
+        "alternatives",
+        "lower_format",
+        "split_ratio",
+    ] {
         differences(key, &saved[key], &value(fresh)[key], &mut faults);
     }
     checks.push(Check::new("search: done again, comes to the same answer and the same census", 1, faults));

@@ -11,7 +11,7 @@ use super::shape::{Laid, Shape, largest, least};
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::disaggregated::{answering, context};
+use crate::serving::disaggregated::{answering, context, link_rate};
 use crate::serving::residency::cache_per_sequence;
 use crate::serving::terms::{Load, Offload};
 
@@ -53,6 +53,17 @@ impl Gap {
     /// How many loads.
     pub fn count(&self) -> u64 {
         (self.loads.1 - self.loads.0) / self.step + 1
+    }
+
+    /// Its lower and its upper half; `reload` says what the shape is at another load. Not to be asked of one load.
+    pub fn halves(self, reload: impl Fn(&Answer, u64) -> Answer) -> [Gap; 2] {
+        let steps = (self.loads.1 - self.loads.0) / self.step;
+        let middle = self.loads.0 + steps / 2 * self.step;
+        let floor = reload(&self.floor, middle);
+        [
+            Gap { loads: (self.loads.0, middle), ..self },
+            Gap { floor, loads: (middle + self.step, self.loads.1), ..self },
+        ]
     }
 
     /// The most that any load in it could be, in every respect. Its power is at least `idle` W.
@@ -138,8 +149,21 @@ pub fn even(question: &Question, shape: &Shape) -> bool {
     domain % devices == 0 || devices % domain == 0
 }
 
-/// `laid` at a load, as far as `looks` says.
-fn at(question: &Question, laid: &Laid, index: usize, concurrency: u64, looks: Looks) -> Answer {
+/// What each device of a shape receives of a prompt's cache, and how many prompts a second an instance's links take.
+pub fn receipt(question: &Question, laid: &Laid) -> (Qty<f64>, f64) {
+    let machine = question.formats[laid.shape.formats].plain();
+    let received = cache_per_sequence(&Plain, &laid.instance, Phase::Decode, question.terms().isl, machine);
+    (received, link_rate(&Plain, &laid.instance, machine, received).value())
+}
+
+/// `laid` at a load, as far as `looks` says; its links take `most` requests per second.
+fn at(
+    question: &Question,
+    laid: &Laid,
+    (index, concurrency): (usize, u64),
+    most: f64,
+    looks: Looks,
+) -> Answer {
     let Shape { formats, plan, .. } = *laid.shape;
     let machine = question.formats[formats].plain();
     let load = Load { concurrency, offload: Offload::Nothing };
@@ -155,7 +179,7 @@ fn at(question: &Question, laid: &Laid, index: usize, concurrency: u64, looks: L
         concurrency,
         instances: 0,
         tpot: one.tpot.value(),
-        rate: one.rate.value(),
+        rate: one.rate.value().min(most),
         watts: draw.map_or(0.0, |draw| one.drawn(&Plain, &laid.instance, devices, draw).value()),
         context: if looks.context { fits() } else { 0.0 },
     }
@@ -165,7 +189,7 @@ fn at(question: &Question, laid: &Laid, index: usize, concurrency: u64, looks: L
 pub fn reload(question: &Question, laid: &Laid, answer: &Answer, concurrency: u64) -> Answer {
     Answer {
         instances: answer.instances,
-        ..at(question, laid, answer.shape, concurrency, Looks::of(question))
+        ..at(question, laid, (answer.shape, concurrency), receipt(question, laid).1, Looks::of(question))
     }
 }
 
@@ -222,14 +246,12 @@ impl Answers {
         if !usable || !even(question, shape) {
             return;
         }
-        let machine = question.formats[shape.formats].plain();
-        let received =
-            cache_per_sequence(&Plain, &laid.instance, Phase::Decode, question.terms().isl, machine);
+        let (received, taken) = receipt(question, laid);
         let kind = |instances| (shape.formats, shape.plan.devices(), received.value().to_bits(), instances);
         let looks = self.looks;
         let at = |concurrency: u64, instances: u64| Answer {
             instances,
-            ..at(question, laid, index, concurrency, looks)
+            ..at(question, laid, (index, concurrency), taken, looks)
         };
         let most = question.cluster.devices() / shape.plan.devices();
         let mut offer = |answer: Answer| {

@@ -46,13 +46,18 @@ pub struct PoolPlan {
 pub struct Candidate {
     /// Index of its formats in the question.
     pub formats: usize,
-    /// Its pools: of duty `Both`, or one `Prefill` and one `Decode`.
+    /// Its pools: of duty `Both`, or some that `Prefill`, some that `Decode`, and any beside them that do both, in this order.
     pub pools: Vec<PoolPlan>,
     /// What is kept in host memory.
     pub offload: Offload,
 }
 
 impl Candidate {
+    /// Whether some instances prefill for others.
+    pub fn apart(&self) -> bool {
+        self.pools.iter().any(|pool| pool.duty == Duty::Prefill)
+    }
+
     /// Devices in use.
     pub fn devices(&self) -> u64 {
         self.pools.iter().map(|pool| pool.replicas * pool.plan.devices()).sum()
@@ -99,23 +104,27 @@ pub fn evaluate<R: Read>(
     (machine, terms, demand): (&Machine<Qty<R::N>>, &Terms<Qty<R::N>>, &Demand<Qty<R::N>>),
     watch: &mut impl Watch<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let mut prompt = None;
-    let mut pools = Vec::new();
+    let (mut fronts, mut backs, mut both) = (vec![], vec![], vec![]);
+    let mut known = None;
     for (pool, instance) in plans.iter().zip(instances) {
         let instance = instance.borrow();
-        // A pool that only decodes takes its prompts from the pool before it.
-        let own = match prompt {
+        // A pool that only decodes takes its prompts from those that prefill.
+        let prompt = match known {
             Some(prompt) if pool.duty == Duty::Decode => prompt,
             _ => prefill(read, instance, machine, terms, watch),
         };
-        prompt = Some(own);
+        known = Some(prompt);
         let load = Load { concurrency: pool.concurrency, offload };
-        pools.push(Pool { instance, replicas: pool.replicas, prompt: own, load });
+        let of_its_duty = match pool.duty {
+            Duty::Prefill => &mut fronts,
+            Duty::Decode => &mut backs,
+            Duty::Both => &mut both,
+        };
+        of_its_duty.push(Pool { instance, replicas: pool.replicas, prompt, load });
     }
-    match &pools[..] {
-        [front, back] if plans[0].duty == Duty::Prefill => {
-            split(read, front, back, machine, terms, demand, watch)
-        }
-        pools => aggregated(read, pools, machine, terms, demand, watch),
+    if fronts.is_empty() || backs.is_empty() {
+        let pools: Vec<_> = [fronts, backs, both].concat();
+        return aggregated(read, &pools, machine, terms, demand, watch);
     }
+    split(read, (&fronts, &backs, &both), machine, terms, demand, watch)
 }

@@ -83,8 +83,9 @@ impl Family {
 
     /// The family of a deployment.
     pub fn of(candidate: &Candidate) -> Family {
-        if candidate.pools.iter().any(|pool| pool.duty != Duty::Both) {
-            return Family::Split;
+        let both = candidate.pools.iter().filter(|pool| pool.duty == Duty::Both).count();
+        if both < candidate.pools.len() {
+            return if both == 0 { Family::Split } else { Family::Mixed };
         }
         if candidate.offload != Offload::Nothing {
             return Family::Offload;

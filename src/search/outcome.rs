@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::candidate::Candidate;
+use super::mixed::Ratio;
 use super::point::Point;
 use crate::plan::infeasible::Infeasible;
 
@@ -102,4 +103,6 @@ pub struct Outcome {
     pub census: Census,
     /// When infeasible: what came nearest, and what it misses.
     pub nearest: Option<(Found, Infeasible)>,
+    /// What came of mixing shapes of prompt and answer pools, where that can help.
+    pub ratio: Option<Ratio>,
 }

@@ -13,58 +13,65 @@ pub struct Item {
 /// in all; fewer devices decide between equals. Small instances lie inside one domain, larger ones
 /// take whole domains.
 pub fn pack(items: &[Item], domain: u64, domains: u64) -> Vec<u64> {
-    let inside: Vec<usize> = (0..items.len()).filter(|&i| items[i].devices <= domain).collect();
-    let whole: Vec<usize> = (0..items.len()).filter(|&i| items[i].devices > domain).collect();
-    let one = knapsack(items, &inside, domain, |item| item.devices);
-    let mut with_domain = items.to_vec();
-    with_domain.push(Item { devices: domain, value: one.value });
-    let mut across = whole;
-    across.push(items.len());
-    let all = knapsack(&with_domain, &across, domains, |item| item.devices.div_ceil(domain));
-    let mut counts = vec![0; items.len()];
-    for (i, count) in all.counts.into_iter().enumerate() {
-        match counts.get_mut(i) {
-            Some(slot) => *slot += count,
-            None => one.counts.iter().zip(&mut counts).for_each(|(inside, slot)| *slot += inside * count),
-        }
-    }
+    // What may not lie there takes more room than there is.
+    let sized = |capacity: u64, size: &dyn Fn(&Item) -> Option<u64>| {
+        let sized = |item: &Item| Item { devices: size(item).unwrap_or(capacity + 1), ..*item };
+        items.iter().map(sized).collect::<Vec<_>>()
+    };
+    let one = Table::new(&sized(domain, &|item| (item.devices <= domain).then_some(item.devices)), domain);
+    let mut whole = sized(domains, &|item| (item.devices > domain).then_some(item.devices.div_ceil(domain)));
+    whole.push(Item { devices: 1, value: one.value(domain) });
+    let mut counts = Table::new(&whole, domains).counts(domains);
+    let filled = counts.pop().unwrap_or(0);
+    one.counts(domain).iter().zip(&mut counts).for_each(|(inside, slot)| *slot += inside * filled);
     counts
 }
 
-struct Filled {
-    value: f64,
-    counts: Vec<u64>,
+/// What every capacity up to one yields at most: an unbounded knapsack by dynamic programming.
+pub struct Table {
+    sizes: Vec<u64>,
+    best: Vec<(f64, Option<usize>)>,
 }
 
-/// Unbounded knapsack by dynamic programming over the capacity.
-fn knapsack(items: &[Item], usable: &[usize], capacity: u64, size: impl Fn(&Item) -> u64) -> Filled {
-    let capacity = capacity as usize;
-    let mut best = vec![(0.0, None::<usize>); capacity + 1];
-    for room in 1..=capacity {
-        // Idle devices cost nothing: keep the smaller filling unless a larger one yields more.
-        best[room] = (best[room - 1].0, None);
-        for &i in usable {
-            let taken = size(&items[i]) as usize;
-            if taken <= room {
-                let value = best[room - taken].0 + items[i].value;
-                if value > best[room].0 {
-                    best[room] = (value, Some(i));
+impl Table {
+    /// Fills every capacity up to `capacity`.
+    pub fn new(items: &[Item], capacity: u64) -> Table {
+        let mut best = vec![(0.0, None::<usize>); capacity as usize + 1];
+        for room in 1..best.len() {
+            // Idle devices cost nothing: keep the smaller filling unless a larger one yields more.
+            best[room] = (best[room - 1].0, None);
+            for (i, item) in items.iter().enumerate() {
+                let taken = item.devices as usize;
+                if taken <= room {
+                    let value = best[room - taken].0 + item.value;
+                    if value > best[room].0 {
+                        best[room] = (value, Some(i));
+                    }
                 }
             }
         }
+        Table { sizes: items.iter().map(|item| item.devices).collect(), best }
     }
-    let mut counts = vec![0; items.len()];
-    let mut room = capacity;
-    while room > 0 {
-        match best[room].1 {
-            Some(i) => {
-                counts[i] += 1;
-                room -= size(&items[i]) as usize;
+
+    /// The most that `room` yields.
+    pub fn value(&self, room: u64) -> f64 {
+        self.best[room as usize].0
+    }
+
+    /// How many of each item yield it.
+    pub fn counts(&self, room: u64) -> Vec<u64> {
+        let (mut counts, mut room) = (vec![0; self.sizes.len()], room as usize);
+        while room > 0 {
+            match self.best[room].1 {
+                Some(i) => {
+                    counts[i] += 1;
+                    room -= self.sizes[i] as usize;
+                }
+                None => room -= 1,
             }
-            None => room -= 1,
         }
+        counts
     }
-    Filled { value: best[capacity].0, counts }
 }
 
 #[cfg(test)]

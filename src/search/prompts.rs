@@ -7,7 +7,7 @@ use super::shape::Laid;
 use crate::plan::parallel::Phase;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::serving::disaggregated::{prefill_drawn, prefill_rate};
+use crate::serving::disaggregated::{link_rate, prefill_drawn, prefill_rate};
 use crate::serving::residency::cache_per_sequence;
 
 /// A shape that prefills, with what counts about it.
@@ -16,8 +16,12 @@ pub struct Front<'q> {
     pub index: usize,
     /// Laid out.
     pub laid: Laid<'q>,
-    /// Prompts per second of an instance.
+    /// Prompts per second of an instance, as planned and as far as their caches get away.
     pub rate: f64,
+    /// Prompts per second that it is planned to work on.
+    pub planned: f64,
+    /// Prompts per second whose caches its links carry.
+    pub links: f64,
     /// Power of an idle instance; 0 where none is known.
     pub idle: f64,
     /// Energy of a prompt beyond idling, at least; 0 where none is known.
@@ -79,8 +83,10 @@ impl<'q> Fronts<'q> {
 fn front<'q>(question: &'q Question, laid: Laid<'q>, index: usize) -> Front<'q> {
     let (shape, prompt) = (laid.shape, &laid.prompt);
     let machine = question.formats[shape.formats].plain();
-    let rate = prefill_rate(&Plain, &laid.instance, machine, prompt).value();
+    let planned = prefill_rate(&Plain, &laid.instance, machine, prompt).value();
     let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, question.terms().isl, machine);
+    let links = link_rate(&Plain, &laid.instance, machine, sent).value();
+    let rate = planned.min(links);
     let drawn = |utilised: f64| {
         let devices = Qty::from(shape.plan.devices() as f64);
         let draw = question.terms().draw.as_ref();
@@ -92,8 +98,8 @@ fn front<'q>(question: &'q Question, laid: Laid<'q>, index: usize) -> Front<'q> 
     // Power is concave in the share of time at work: above the chord from idle to busy, below the
     // slope at first.
     let (idle, busy) = (drawn(0.0), drawn(1.0));
-    let energy = (busy - idle) / rate;
-    let slope = (drawn(LITTLE) - idle) / (rate * LITTLE);
+    let energy = (busy - idle) / planned;
+    let slope = (drawn(LITTLE) - idle) / (planned * LITTLE);
     let looks = Looks::of(question);
     let figures = [
         shape.plan.devices() as f64,
@@ -106,5 +112,5 @@ fn front<'q>(question: &'q Question, laid: Laid<'q>, index: usize) -> Front<'q> 
         // More prompts a second draw more.
         if looks.power { rate } else { 0.0 },
     ];
-    Front { index, rate, idle, energy, figures, laid }
+    Front { index, rate, planned, links, idle, energy, figures, laid }
 }

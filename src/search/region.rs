@@ -129,13 +129,7 @@ impl Region {
                     let middle = from + (to - from) / 2;
                     [Loads::Listed(from, middle), Loads::Listed(middle + 1, to)]
                 }
-                Loads::Between(gap) => {
-                    let steps = (gap.loads.1 - gap.loads.0) / gap.step;
-                    let middle = gap.loads.0 + steps / 2 * gap.step;
-                    let floor = reload(&gap.floor, middle);
-                    let above = Gap { floor, loads: (middle + gap.step, gap.loads.1), ..gap };
-                    [Loads::Between(Gap { loads: (gap.loads.0, middle), ..gap }), Loads::Between(above)]
-                }
+                Loads::Between(gap) => gap.halves(reload).map(Loads::Between),
             };
             return [Region { loads: low, ..self }, Region { loads: high, ..self }];
         }

@@ -9,6 +9,7 @@ use super::aggregated::{self, finish};
 use super::answers::Answers;
 use super::family::Family;
 use super::layouts;
+use super::mixed::{Ratio, mixed};
 use super::outcome::{Census, Found, Outcome, Status};
 use super::point::{before, place};
 use super::prompts::Fronts;
@@ -48,6 +49,7 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
             front: vec![],
             census,
             nearest: None,
+            ratio: None,
         };
     }
     let none: &[Offload] = &[Offload::Nothing];
@@ -61,16 +63,19 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
     census.shapes = shapes.len() as u64;
     let watch = Watch { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
     let Seen { mut together, mut answers, fronts } = look(question, &shapes, &watch);
-    let mut apart = split::Survey::new(question);
+    let (mut apart, mut ratio) = (split::Survey::new(question), None);
     if question.split {
         answers.settle(question);
         census.add(std::mem::take(&mut answers.census));
-        apart = pair_up(question, &shapes, (&fronts, &answers), &together, &watch);
+        let bench = split::Bench::new(question, &shapes);
+        apart = pair_up(&bench, (&fronts, &answers), &together, &watch);
+        ratio = mixed(&bench, (&fronts, &answers), &together);
     }
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
     let interrupted = watch.stopped.into_inner();
-    answer(question, &shapes, (together, apart), census, interrupted)
+    let found = answer(question, &shapes, (together, apart, &ratio), census, interrupted);
+    Outcome { ratio, ..found }
 }
 
 /// Progress, and whether somebody said stop.
@@ -130,18 +135,17 @@ fn look<'q>(question: &'q Question, shapes: &'q [Shape], watch: &Watch) -> Seen<
 }
 
 /// Pairs prompt shapes with answers.
-fn pair_up(
-    question: &Question,
-    shapes: &[Shape],
-    (fronts, answers): (&Fronts, &Answers),
+fn pair_up<'q>(
+    bench: &split::Bench<'q>,
+    (fronts, answers): (&Fronts<'q>, &Answers),
     together: &aggregated::Survey,
     watch: &Watch,
 ) -> split::Survey {
-    let bench = split::Bench::new(question, shapes);
+    let (question, shapes) = (bench.question, bench.shapes);
     let alone = finish(question, shapes, together);
     let points = alone.iter().map(|found| &found.point);
     let leader = points.reduce(|a, b| if before(b, a, &question.aims) { b } else { a });
-    let (bench, by_pace, rivals) = (&bench, answers.by_pace(), &together.front);
+    let (by_pace, rivals) = (answers.by_pace(), &together.front);
     let fronts: Vec<_> = fronts.iter().collect();
     let open = fronts.par_iter().map(|front| {
         let mut first_tokens: BTreeMap<u64, f64> = BTreeMap::new();
@@ -201,7 +205,7 @@ fn prepare(question: &Question, offloads: &[Offload], census: &mut Census) -> Ve
 fn answer(
     question: &Question,
     shapes: &[Shape],
-    (together, apart): (aggregated::Survey, split::Survey),
+    (together, apart, ratio): (aggregated::Survey, split::Survey, &Option<Ratio>),
     census: Census,
     interrupted: bool,
 ) -> Outcome {
@@ -211,6 +215,9 @@ fn answer(
         Found { candidate, point }
     };
     deployments.extend(apart.best.map(|(_, key)| whole(key.candidate(shapes))));
+    // Like pools were looked at in every respect already.
+    let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.apart]).flatten();
+    deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
     deployments.extend(together.strategies.values().map(|(_, key)| whole(key.candidate(shapes))));
     deployments.sort_by(|a, b| order(question, a, b));
     deployments.dedup_by(|a, b| a.candidate == b.candidate);
@@ -247,7 +254,7 @@ fn answer(
         (false, false) => Status::Infeasible,
         (false, true) => Status::Unknown,
     };
-    Outcome { status, best, alternatives, front, census, nearest }
+    Outcome { status, best, alternatives, front, census, nearest, ratio: None }
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -96,8 +96,10 @@ impl Survey {
 
 /// All shapes of a search; each is laid out when it is first needed.
 pub struct Bench<'q> {
-    question: &'q Question,
-    shapes: &'q [Shape],
+    /// What is asked.
+    pub question: &'q Question,
+    /// The shapes.
+    pub shapes: &'q [Shape],
     laid: Vec<OnceLock<Laid<'q>>>,
 }
 
@@ -107,7 +109,8 @@ impl<'q> Bench<'q> {
         Bench { question, shapes, laid: shapes.iter().map(|_| OnceLock::new()).collect() }
     }
 
-    fn get(&self, shape: usize) -> &Laid<'q> {
+    /// A shape, laid out.
+    pub fn get(&self, shape: usize) -> &Laid<'q> {
         self.laid[shape].get_or_init(|| Laid::new(self.question, &self.shapes[shape]))
     }
 
@@ -118,7 +121,8 @@ impl<'q> Bench<'q> {
         let prompts = front.laid.pool(fronts, front.laid.shape.plan.dp);
         let answers = self.get(answer.shape).pool(backs, answer.concurrency);
         let terms = self.question.terms();
-        point(&split(&Plain, &prompts, &answers, machine, terms, &demand, &mut ()).metrics)
+        let pools = (&[prompts][..], &[answers][..], &[][..]);
+        point(&split(&Plain, pools, machine, terms, &demand, &mut ()).metrics)
     }
 }
 

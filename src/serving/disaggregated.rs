@@ -1,9 +1,9 @@
-//! A pool that prefills and a pool that decodes, keys and values travelling between them.
+//! Pools that prefill and pools that decode, keys and values travelling between them.
 //!
-//! Knows how two pools keep pace, not which ones should be paired.
+//! Knows how they keep pace, not which ones should be paired.
 
 use super::economy::{PowerDraw, busy, watts};
-use super::evaluate::{Evaluation, Pool, Share, judge, residency};
+use super::evaluate::{Evaluation, Pool, Share, judge, residency, share};
 use super::instance::Instance;
 use super::metrics::{e2e, open_flow};
 use super::residency::{cache_per_sequence, max_context};
@@ -12,7 +12,7 @@ use super::step::{StepTime, Watch};
 use super::streamed::transfer;
 use super::tail::{queue, wait};
 use super::terms::{Demand, Load, Terms};
-use crate::cost::machine::Machine;
+use crate::cost::machine::{Link, Machine};
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
@@ -119,62 +119,153 @@ pub fn prefill_drawn<R: Read>(
     watts(devices, work(prompt.computing), work(prompt.moving), draw)
 }
 
-/// A pool that prefills and a pool that decodes.
+/// Requests per second whose caches an instance's links carry: `bytes` from or to each device of an attention rank.
+pub fn link_rate<R: Read>(
+    read: &R,
+    instance: &Instance,
+    machine: &Machine<Qty<R::N>>,
+    bytes: Qty<R::N>,
+) -> Qty<R::N> {
+    let ranks = read.count(Count::plan("dp", instance.plan.dp));
+    (ranks / transfer(bytes, between(machine), &machine.chip)).is(&LINK_RATE)
+}
+
+/// The link that pools are joined by.
+fn between<T>(machine: &Machine<T>) -> &Link<T> {
+    machine.links.last().expect("two pools are joined by a link")
+}
+
+/// Pools that prefill, pools that decode, and pools beside them that do both: any prompt pool may send to any answering
+/// one, so that the slowest counts. Memory and step times are the first pool's of each kind.
 pub fn split<R: Read>(
     read: &R,
-    front: &Pool<Qty<R::N>>,
-    back: &Pool<Qty<R::N>>,
+    (fronts, backs, both): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
     machine: &Machine<Qty<R::N>>,
     terms: &Terms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
     watch: &mut impl Watch<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let prompt = front.prompt;
+    let (mut sum, mut evaluation) = apart(read, (fronts, backs), machine, terms, demand, watch);
+    if !both.is_empty() {
+        for pool in both {
+            sum = sum.beside(&share(read, pool, machine, terms, demand, watch).0);
+        }
+        evaluation.metrics = judge(terms, &sum.mixed());
+    }
+    evaluation
+}
+
+/// What the prompt pools can do, of one after another.
+struct Prompts<T> {
+    /// Prompts per second, as planned and as far as their caches get away.
+    able: T,
+    /// What the links hold back: prompts per second that get away, of those that are planned.
+    away: Vec<T>,
+    /// Time to first token, of the slowest.
+    ttft: T,
+}
+
+fn prompts<R: Read>(
+    read: &R,
+    fronts: &[Pool<Qty<R::N>>],
+    received: Qty<R::N>,
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+) -> Prompts<Qty<R::N>> {
+    let mut away = Vec::with_capacity(fronts.len());
+    let mut known: Option<(Qty<R::N>, Qty<R::N>)> = None;
+    for front in fronts {
+        let prompt = front.prompt;
+        let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
+        let planned = prefill_rate(read, front.instance, machine, &prompt);
+        let each = planned.min(link_rate(read, front.instance, machine, sent));
+        let able = read.count(Count::plan("prefill_replicas", front.replicas)) * each;
+        let way =
+            transfer(sent.max(received), between(machine), &machine.chip).at(format_args!("kv_transfer"));
+        let load = machine.chip.prefill_utilization;
+        let queue = match &terms.tail {
+            Some(tail) => wait(prompt.slowest, load, tail.part),
+            None => queue(prompt.slowest, load),
+        };
+        let waiting = machine.chip.request_overhead + queue;
+        let ttft = (waiting + prompt.total + way).is(&TTFT_SPLIT);
+        let ttft = machine.ttft_at_risk(ttft, true);
+        away.push(each / planned);
+        known = Some(match known {
+            Some((sum, slowest)) => (sum + able, slowest.max(ttft)),
+            None => (able, ttft),
+        });
+    }
+    let (able, ttft) = known.expect("a pool that prefills");
+    Prompts { able, away, ttft: ttft.at(format_args!("ttft")) }
+}
+
+fn apart<R: Read>(
+    read: &R,
+    (fronts, backs): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+    demand: &Demand<Qty<R::N>>,
+    watch: &mut impl Watch<R::N>,
+) -> (Share<Qty<R::N>>, Evaluation<Qty<R::N>>) {
+    let (front, back) = (&fronts[0], &backs[0]);
     let memory = residency(read, back.instance, Phase::Decode, machine, terms, back.load.concurrency);
-    let answers = answering(read, back.instance, machine, terms, &back.load, watch);
-    let tpot = answers.tpot;
-    let fronts = read.count(Count::plan("prefill_replicas", front.replicas));
-    let backs = read.count(Count::plan("decode_replicas", back.replicas));
-    let able = fronts * prefill_rate(read, front.instance, machine, &prompt);
+    let mut context = max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context);
+    let first = answering(read, back.instance, machine, terms, &back.load, watch);
+    let (step, mut tpot, mut pace) = (first.round.step, first.tpot, first.pace);
+    let mut answers = vec![first];
+    for back in &backs[1..] {
+        let one = answering(read, back.instance, machine, terms, &back.load, watch);
+        (tpot, pace) = (tpot.max(one.tpot), pace.max(one.pace));
+        context = context.min(self::context(read, back.instance, machine, terms, &back.load));
+        answers.push(one);
+    }
+    let mut widest: Option<Qty<R::N>> = None;
+    let (mut made, mut taken): (Option<Qty<R::N>>, Option<Qty<R::N>>) = (None, None);
+    let add = |sum: Option<Qty<R::N>>, more: Qty<R::N>| Some(sum.map_or(more, |sum| sum + more));
+    for (back, one) in backs.iter().zip(&answers) {
+        let received = cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine);
+        let links = link_rate(read, back.instance, machine, received);
+        let count = read.count(Count::plan("decode_replicas", back.replicas));
+        widest = Some(widest.map_or(received, |widest| widest.max(received)));
+        made = add(made, count * one.rate.min(links));
+        taken = add(taken, count * links);
+    }
+    let pool = "a pool that decodes";
+    let (received, made, taken) = (widest.expect(pool), made.expect(pool), taken.expect(pool));
+    let Prompts { able, away, ttft } = prompts(read, fronts, received, machine, terms);
     let rate = match demand {
         Demand::Rate(rate) => *rate,
-        Demand::InFlight(requests) => decode_rate(*requests, terms.osl, answers.pace).min(able).is(&FLOW),
-        Demand::Free => (backs * answers.rate).min(able).is(&FLOW),
+        Demand::InFlight(requests) => decode_rate(*requests, terms.osl, pace).min(taken).min(able).is(&FLOW),
+        Demand::Free => made.min(able).is(&FLOW),
+    };
+    let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
+    let size = |pool: &Pool<Qty<R::N>>, count| {
+        read.count(Count::plan(count, pool.replicas))
+            * read.count(Count::plan("devices_per_replica", pool.instance.plan.devices()))
     };
     let utilised = (rate / able).is(&UTILISED);
-    let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
-    let received = cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine);
-    let link = machine.links.last().expect("two pools are joined by a link");
-    let transfer = transfer(sent.max(received), link, &machine.chip).at(format_args!("kv_transfer"));
-    let load = machine.chip.prefill_utilization;
-    let queue = match &terms.tail {
-        Some(tail) => wait(prompt.slowest, load, tail.part),
-        None => queue(prompt.slowest, load),
-    };
-    let waiting = machine.chip.request_overhead + queue;
-    let ttft = (waiting + prompt.total + transfer).is(&TTFT_SPLIT);
-    let ttft = machine.ttft_at_risk(ttft, true).at(format_args!("ttft"));
-    let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
-    let size =
-        |pool: &Pool<Qty<R::N>>| read.count(Count::plan("devices_per_replica", pool.instance.plan.devices()));
-    let (front_devices, back_devices) = (fronts * size(front), backs * size(back));
-    let drawn = terms.draw.as_ref().map(|draw| {
-        prefill_drawn(read, (front.instance, machine, &prompt), utilised, front_devices, draw)
-            + answers.drawn(read, back.instance, back_devices, draw)
-    });
-    let metrics = judge(
-        terms,
-        &Share {
-            ttft,
-            tpot,
-            e2e: e2e(ttft, tpot, terms.osl),
-            output,
-            devices: front_devices + back_devices,
-            drawn,
-            context: max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context),
-        },
-    );
-    Evaluation { metrics, memory, decode: answers.round.step, prefill: prompt, spilled: None }
+    let (mut devices, mut drawn): (Option<Qty<R::N>>, Option<Qty<R::N>>) = (None, None);
+    for (pool, away) in fronts.iter().zip(away) {
+        let taken = size(pool, "prefill_replicas");
+        devices = add(devices, taken);
+        if let Some(draw) = &terms.draw {
+            let placed = (pool.instance, machine, &pool.prompt);
+            drawn = add(drawn, prefill_drawn(read, placed, utilised * away, taken, draw));
+        }
+    }
+    for (pool, one) in backs.iter().zip(&answers) {
+        let taken = size(pool, "decode_replicas");
+        devices = add(devices, taken);
+        if let Some(draw) = &terms.draw {
+            drawn = add(drawn, one.drawn(read, pool.instance, taken, draw));
+        }
+    }
+    let devices = devices.expect("two pools have devices");
+    let whole = e2e(ttft, tpot, terms.osl);
+    let share = Share { ttft, tpot, e2e: whole, output, devices, drawn, context };
+    let metrics = judge(terms, &share);
+    (share, Evaluation { metrics, memory, decode: step, prefill: front.prompt, spilled: None })
 }
 
 crate::formulas! {
@@ -195,6 +286,12 @@ crate::formulas! {
         unit: COUNT.per(SECOND),
         why: "a slot is free again after osl - 1 tokens",
         cite: "Little 1961",
+    }
+    LINK_RATE {
+        symbol: "kv_transfer_rate",
+        unit: COUNT.per(SECOND),
+        why: "a prompt's cache per attention rank each time the one before it is through the links of its devices",
+        cite: "utilisation law",
     }
     FLOW {
         symbol: "request_rate",

@@ -74,7 +74,33 @@ pub struct Share<T> {
     pub context: T,
 }
 
-fn share<R: Read>(
+impl<N: Num> Share<Qty<N>> {
+    /// Both side by side: any of them may get a request, so that the slowest counts.
+    pub fn beside(&self, one: &Share<Qty<N>>) -> Share<Qty<N>> {
+        Share {
+            ttft: self.ttft.max(one.ttft).is(&SLOWEST_TTFT),
+            tpot: self.tpot.max(one.tpot).is(&SLOWEST_TPOT),
+            e2e: self.e2e.max(one.e2e).is(&SLOWEST_E2E),
+            output: self.output + one.output,
+            devices: self.devices + one.devices,
+            drawn: self.drawn.zip(one.drawn).map(|(a, b)| a + b),
+            context: self.context.min(one.context),
+        }
+    }
+
+    /// The sum of several, as it is told.
+    pub fn mixed(self) -> Share<Qty<N>> {
+        Share {
+            output: self.output.is(&MIXED).at(format_args!("output_tok_s")),
+            ttft: self.ttft.at(format_args!("ttft")),
+            tpot: self.tpot.at(format_args!("tpot")),
+            ..self
+        }
+    }
+}
+
+/// What one pool of instances that do both contributes, and its evaluation.
+pub fn share<R: Read>(
     read: &R,
     pool: &Pool<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
@@ -157,20 +183,9 @@ pub fn aggregated<R: Read>(
     }
     for pool in others {
         let (one, _) = share(read, pool, machine, terms, demand, watch);
-        sum = Share {
-            ttft: sum.ttft.max(one.ttft).is(&SLOWEST_TTFT),
-            tpot: sum.tpot.max(one.tpot).is(&SLOWEST_TPOT),
-            e2e: sum.e2e.max(one.e2e).is(&SLOWEST_E2E),
-            output: sum.output + one.output,
-            devices: sum.devices + one.devices,
-            drawn: sum.drawn.zip(one.drawn).map(|(a, b)| a + b),
-            context: sum.context.min(one.context),
-        };
+        sum = sum.beside(&one);
     }
-    sum.output = sum.output.is(&MIXED).at(format_args!("output_tok_s"));
-    sum.ttft = sum.ttft.at(format_args!("ttft"));
-    sum.tpot = sum.tpot.at(format_args!("tpot"));
-    evaluation.metrics = judge(terms, &sum);
+    evaluation.metrics = judge(terms, &sum.mixed());
     evaluation
 }
 

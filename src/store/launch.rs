@@ -14,6 +14,10 @@ pub fn commands(rigged: &Rigged, question: &Question, solved: &Solved, placed: &
     let mut ids: Vec<&str> = rigged.runtimes.iter().map(|runtime| runtime.id.as_str()).collect();
     ids.dedup();
     let [runtime] = ids[..] else { return vec![] };
+    // No runtime is told by flags that several members hold a stage.
+    if solved.copies.iter().any(|copies| !copies.is_empty()) {
+        return vec![];
+    }
     let counts = |by: &str| {
         let counts: Vec<String> =
             solved.stages.iter().map(|stage| (stage.to - stage.from).to_string()).collect();

@@ -4,11 +4,14 @@ use mantile::plan::legal::{check, has_experts};
 use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::quantity::read::Plain;
 use mantile::search::candidate::{Candidate, Duty, PoolPlan};
+use mantile::search::mixed::goal;
 use mantile::search::point::{Point, cost, place, point};
 use mantile::search::question::{Question, Traffic};
+use mantile::search::ratio::Goal;
 use mantile::search::shape::{Laid, Shape, cuts};
-use mantile::serving::disaggregated::{answering, prefill_rate, split};
+use mantile::serving::disaggregated::{answering, link_rate, prefill_rate, split};
 use mantile::serving::evaluate::residency;
+use mantile::serving::residency::cache_per_sequence;
 use mantile::serving::terms::Offload;
 use mantile::spec::objective::Metric;
 
@@ -18,6 +21,8 @@ pub struct Known {
     pub point: Point,
     /// In the space that the front is said to show: like instances.
     pub shown: bool,
+    /// Of unlike workers with prompts and answers apart: only the first aim is proved of these.
+    pub unlike: bool,
 }
 
 /// Every legal plan, by trying all degrees.
@@ -123,7 +128,12 @@ pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
                 };
                 if asked && question.missed(&point).is_none() {
                     let pools = vec![pool(laid, Duty::Both, replicas, load)];
-                    known.push(Known { candidate: candidate(laid, pools), point, shown: true });
+                    known.push(Known {
+                        candidate: candidate(laid, pools),
+                        point,
+                        shown: true,
+                        unlike: false,
+                    });
                 }
             }
         }
@@ -183,7 +193,12 @@ impl Pair<'_, '_> {
         let terms = self.question.terms();
         let each = answering(&Plain, &self.back.instance, machine, terms, &load, &mut ()).rate;
         let prompts = prefill_rate(&Plain, &self.front.instance, machine, &self.front.prompt);
-        (prompts.value(), each.value() * self.backs as f64)
+        let links = |laid: &Laid, phase| {
+            let bytes = cache_per_sequence(&Plain, &laid.instance, phase, terms.isl, machine);
+            link_rate(&Plain, &laid.instance, machine, bytes)
+        };
+        let (sent, received) = (links(self.front, Phase::Prefill), links(self.back, Phase::Decode));
+        (prompts.min(sent).value(), each.min(received).value() * self.backs as f64)
     }
 
     fn known(&self) -> Option<Known> {
@@ -192,7 +207,8 @@ impl Pair<'_, '_> {
         let demand = question.traffic.demand(&Plain);
         let dp = front.shape.plan.dp;
         let (first, second) = (front.pool(fronts, dp), back.pool(backs, load));
-        let evaluation = split(&Plain, &first, &second, machine, question.terms(), &demand, &mut ());
+        let pools = (&[first][..], &[second][..], &[][..]);
+        let evaluation = split(&Plain, pools, machine, question.terms(), &demand, &mut ());
         let point = point(&evaluation.metrics);
         let asked = match question.traffic {
             // Loads that lie evenly on the attention ranks; others only leave one waiting.
@@ -205,7 +221,77 @@ impl Pair<'_, '_> {
         };
         let pools = || vec![pool(front, Duty::Prefill, fronts, dp), pool(back, Duty::Decode, backs, load)];
         let met = asked && question.missed(&point).is_none();
-        met.then(|| Known { candidate: candidate(front, pools()), point, shown: true })
+        met.then(|| Known { candidate: candidate(front, pools()), point, shown: true, unlike: false })
+    }
+}
+
+/// Every mix of shapes that prefill, of shapes that decode at the load that makes way for most, and of instances that do
+/// both, each at its best. Of two with the same workers a lighter load never lets more through.
+pub fn unlike(question: &Question, laid: &[Laid], singles: &[Known]) -> Vec<Known> {
+    let mut known = Vec::new();
+    let Some(goal) = goal(question) else { return known };
+    for formats in 0..question.formats.len() {
+        let of: Vec<&Laid> =
+            laid.iter().filter(|laid| laid.shape.formats == formats && even(question, laid)).collect();
+        let fronts = of.iter().filter(|laid| laid.shape.prefills);
+        let mut kinds: Vec<PoolPlan> =
+            fronts.map(|laid| pool(laid, Duty::Prefill, 0, laid.shape.plan.dp)).collect();
+        let machine = question.formats[formats].plain();
+        for laid in of.iter().filter(|laid| !laid.shape.plan.sp) {
+            let loads = (1..=laid.shape.fits).filter(|load| load.is_multiple_of(laid.shape.plan.dp));
+            let paced = loads.map(|load| {
+                let at = laid.pool(1, load).load;
+                (load, answering(&Plain, &laid.instance, machine, question.terms(), &at, &mut ()))
+            });
+            let limit = question.limits.tpot.unwrap_or(f64::INFINITY);
+            let within = paced.filter(|(_, one)| one.tpot.value() <= limit);
+            let most = within.max_by(|a, b| a.1.rate.value().total_cmp(&b.1.rate.value()));
+            kinds.extend(most.map(|(load, _)| pool(laid, Duty::Decode, 0, load)));
+        }
+        if goal == Goal::Total {
+            for devices in 1..=question.cluster.domain() {
+                let same = singles.iter().filter(|known| {
+                    let one = &known.candidate.pools[0];
+                    known.candidate.formats == formats && one.replicas == 1 && one.plan.devices() == devices
+                });
+                let yielded = |known: &&Known| known.point[place(Metric::OutputTokS)];
+                let best = same.max_by(|a, b| yielded(a).total_cmp(&yielded(b)));
+                let nests = question.cluster.devices() == question.cluster.domain()
+                    || question.cluster.domain().is_multiple_of(devices);
+                kinds.extend(best.filter(|_| nests).map(|known| known.candidate.pools[0].clone()));
+            }
+        }
+        let bare = Candidate { formats, pools: vec![], offload: Offload::Nothing };
+        deploy(question, (&bare, &kinds), 0, question.cluster.devices(), &mut Vec::new(), &mut known);
+    }
+    known
+}
+
+fn deploy(
+    question: &Question,
+    (bare, kinds): (&Candidate, &[PoolPlan]),
+    from: usize,
+    room: u64,
+    pools: &mut Vec<PoolPlan>,
+    known: &mut Vec<Known>,
+) {
+    let Some(kind) = kinds.get(from) else {
+        let has = |duty| pools.iter().any(|pool| pool.duty == duty);
+        if has(Duty::Prefill) && has(Duty::Decode) {
+            let candidate = Candidate { pools: pools.clone(), ..bare.clone() };
+            let point = mantile::search::aggregated::measure(question, &candidate);
+            if question.missed(&point).is_none() {
+                known.push(Known { candidate, point, shown: false, unlike: true });
+            }
+        }
+        return;
+    };
+    let devices = kind.plan.devices();
+    deploy(question, (bare, kinds), from + 1, room, pools, known);
+    for count in 1..=room / devices {
+        pools.push(PoolPlan { replicas: count, ..kind.clone() });
+        deploy(question, (bare, kinds), from + 1, room - count * devices, pools, known);
+        pools.pop();
     }
 }
 
@@ -245,7 +331,7 @@ fn fill(
             let candidate = Candidate { pools, ..best[0].candidate.clone() };
             let point = mantile::search::aggregated::measure(question, &candidate);
             if question.missed(&point).is_none() {
-                known.push(Known { candidate, point, shown: false });
+                known.push(Known { candidate, point, shown: false, unlike: false });
             }
         }
         return;

@@ -160,6 +160,7 @@ fn answer() -> Answer {
     Answer {
         scenario: None,
         conflict: None,
+        split_ratio: None,
         why: None,
         status: Status::Optimal,
         question: asked,

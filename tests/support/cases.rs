@@ -49,6 +49,7 @@ enum Pools {
     One,
     Mixed,
     Split,
+    Unlike,
 }
 
 /// What is stated of the traffic.
@@ -96,7 +97,7 @@ pub fn draws() -> impl Strategy<Value = Draw> {
         1 => Just(Offload::Experts),
         1 => Just(Offload::Kv),
     ];
-    let pools = prop_oneof![4 => Just(Pools::One), 1 => Just(Pools::Mixed), 2 => Just(Pools::Split)];
+    let pools = prop_oneof![4 => Just(Pools::One), 1 => Just(Pools::Mixed), 2 => Just(Pools::Split), 1 => Just(Pools::Unlike)];
     let prefix = prop_oneof![Just(0.0), 0.0..1.0];
     let names = any::<[Index; 5]>();
     let choices = (names, any::<[Index; 2]>(), any::<Index>());
@@ -188,7 +189,7 @@ impl Draw {
     }
 
     fn split(&self) -> bool {
-        matches!(self.pools, Pools::Split)
+        matches!(self.pools, Pools::Split | Pools::Unlike)
     }
 
     /// The case itself.
@@ -206,6 +207,16 @@ impl Draw {
         let linked = !question.cluster.tiers.is_empty();
         let (pools, offload) = match self.pools {
             Pools::Split if linked => (vec![pool(0, Duty::Prefill), pool(1, Duty::Decode)], Offload::Nothing),
+            Pools::Unlike if linked => {
+                let all = [
+                    (0, Duty::Prefill),
+                    (1, Duty::Decode),
+                    (1, Duty::Prefill),
+                    (0, Duty::Decode),
+                    (0, Duty::Both),
+                ];
+                (all.map(|(which, duty)| pool(which, duty)).to_vec(), Offload::Nothing)
+            }
             Pools::Mixed => (vec![pool(0, Duty::Both), pool(1, Duty::Both)], self.offload),
             _ => (vec![pool(0, Duty::Both)], self.offload),
         };

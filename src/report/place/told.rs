@@ -22,15 +22,16 @@ fn shares(question: &Question, stages: &[Stage]) -> Vec<(String, usize)> {
 /// A solved placement with everything that is told of it.
 pub fn placed(question: &Question, solved: &Solved) -> Placed {
     let prices = Prices::new(question);
-    let token = solved.apart(prices.chain(Work::Token(solved.batches.1)));
-    let prompt = solved.apart(prices.chain(Work::Prompt));
-    let request = solved.apart(prices.chain(Work::Request));
+    let token = solved.priced(&prices, Work::Token(solved.batches.1));
+    let prompt = solved.priced(&prices, Work::Prompt);
+    let request = solved.priced(&prices, Work::Request);
     let sum = |priced: &Priced| {
         priced.chain.sum(&solved.stages).map_or(f64::NAN, |ticks| 1e3 * priced.seconds(ticks))
     };
     let each = |priced: &Priced| stage_seconds(priced, &solved.stages, Hosts::Once).unwrap_or_default();
     let (decode, prefill) = (each(&token), each(&prompt));
     let layers = token.chain.layers;
+    let name = |at: usize| question.offers[at].name.clone();
     let report = |(at, stage): (usize, &Stage)| {
         let (offer, member) = (&question.offers[stage.member], &token.chain.members[stage.member]);
         let alone = member.ticks(layers, stage.from, stage.to, Hosts::Once).unwrap_or_default();
@@ -39,6 +40,7 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
         let time = |times: &[f64]| times.get(at).map_or(f64::NAN, |seconds| 1e3 * seconds);
         StageReport {
             member: offer.name.clone(),
+            copies: solved.copies.get(at).into_iter().flatten().map(|at| name(*at)).collect(),
             devices: offer.devices,
             first_layer: stage.from,
             last_layer: stage.to - 1,
@@ -55,17 +57,20 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
             disk_bytes: over.saturating_sub(member.spill.map_or(0, |spill| spill.pages)) as f64 * PAGE,
         }
     };
-    let used = |at: usize| solved.stages.iter().any(|stage| stage.member == at);
-    let cycle = token.chain.slowest(&solved.stages).map_or(f64::NAN, |ticks| token.seconds(ticks));
+    let used = |at: usize| {
+        solved.stages.iter().any(|stage| stage.member == at)
+            || solved.copies.iter().flatten().any(|copy| *copy == at)
+    };
     let (flying, requests) = solved.batches;
-    let cycle = (1e-3 * sum(&token)).max(flying as f64 * cycle);
+    // A member does its part of the micro-batches one after another.
+    let worked = stage_seconds(&token, &solved.stages, Hosts::Each).unwrap_or_default();
+    let worked =
+        worked.iter().enumerate().map(|(at, seconds)| (flying / solved.held_by(at)) as f64 * seconds);
+    let cycle = worked.fold(1e-3 * sum(&token), f64::max);
     let tokens = (flying * requests).min(question.concurrency.max(1)) as f64;
     Placed {
         stages: solved.stages.iter().enumerate().map(report).collect(),
-        unused: (0..question.offers.len())
-            .filter(|at| !used(*at))
-            .map(|at| question.offers[at].name.clone())
-            .collect(),
+        unused: (0..question.offers.len()).filter(|at| !used(*at)).map(name).collect(),
         objective_ms: 1e3 * solved.seconds,
         token_ms: sum(&token),
         prefill_ms: sum(&prompt),
@@ -80,6 +85,9 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
 pub fn certificate(solved: &Solved, aim: Aim) -> Certificate {
     let programme = match (aim, solved.is_optimal()) {
         (Aim::Latency | Aim::Request, true) => "exact dynamic programme over members and layers (least sum)",
+        (Aim::Throughput, true) if !solved.copies.is_empty() => {
+            "exact dynamic programmes over members, bisected over stage times: alone in a stage, and like ones sharing it"
+        }
         (Aim::Throughput, true) => {
             "exact dynamic programme over members, bisected over stage times, for every number of stages"
         }
@@ -137,7 +145,7 @@ pub fn alone(question: &Question) -> Vec<(String, f64)> {
 }
 
 /// The stages of `answer` as rows.
-pub static COLUMNS: [&str; 10] = [
+pub static COLUMNS: [&str; 11] = [
     "member",
     "devices",
     "first_layer",
@@ -148,6 +156,7 @@ pub static COLUMNS: [&str; 10] = [
     "memory_bytes",
     "offloaded_bytes",
     "disk_bytes",
+    "copies",
 ];
 
 /// One row a stage.
@@ -165,6 +174,7 @@ pub fn rows(answer: &Answer) -> Vec<Vec<String>> {
             stage.memory_bytes.to_string(),
             stage.offloaded_bytes.to_string(),
             stage.disk_bytes.to_string(),
+            stage.copies.join(" "),
         ]
     };
     stages.map(row).collect()

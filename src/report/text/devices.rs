@@ -18,8 +18,10 @@ fn instance(pool: &PoolReport) -> String {
 /// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and what else the plan says.
 pub fn devices(best: &Reported, asked: &Asked, constraints: &[Constraint]) -> String {
     let pools = pools(best);
+    let apart = pools[0].duty == Duty::Prefill;
     let told = |pool: &&PoolReport| {
         let duty = match pool.duty {
+            Duty::Both if apart => "both ",
             Duty::Both => "",
             Duty::Prefill => "prefill ",
             Duty::Decode => "decode ",

@@ -8,18 +8,23 @@ use crate::search::candidate::Duty;
 use crate::search::outcome::{Census, Status};
 use crate::spec::percentile::Risk;
 
-/// The pools of a deployment, those that prefill first.
+/// The pools of a deployment: those that prefill first, those that do both last.
 pub fn pools(best: &Reported) -> Vec<&PoolReport> {
     let plan = &best.plan;
     let apart = (plan.prefill.duty == Duty::Prefill).then_some(&plan.prefill);
-    apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect()
+    let mut pools: Vec<&PoolReport> = apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
+    let order = [Duty::Prefill, Duty::Decode, Duty::Both];
+    pools.sort_by_key(|pool| order.iter().position(|duty| *duty == pool.duty));
+    pools
 }
 
 /// The plan in words: `2 prefill (pp2) + 1 decode (tp4) instances`.
 pub fn plan(best: &Reported) -> String {
     let pools = pools(best);
+    let apart = pools[0].duty == Duty::Prefill;
     let told = |pool: &&PoolReport| {
         let duty = match pool.duty {
+            Duty::Both if apart => " both",
             Duty::Both => "",
             Duty::Prefill => " prefill",
             Duty::Decode => " decode",

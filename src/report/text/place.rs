@@ -87,6 +87,9 @@ fn stages(placed: &Placed) -> String {
         } else {
             stage.member.clone()
         };
+        let copies: Vec<&str> =
+            std::iter::once(member.as_str()).chain(stage.copies.iter().map(String::as_str)).collect();
+        let member = copies.join(" | ");
         let mut row = vec![
             member,
             format!("{}-{}{ends}", stage.first_layer, stage.last_layer),
@@ -121,6 +124,11 @@ fn stages(placed: &Placed) -> String {
     let experts: Vec<String> = experts.collect();
     if !experts.is_empty() {
         text.push_str(&paragraph(&format!("experts outside device memory: layers {}", experts.join(", "))));
+    }
+    if placed.stages.iter().any(|stage| !stage.copies.is_empty()) {
+        text.push_str(&paragraph(
+            "members with a stroke between them each hold all layers of the stage and take turns",
+        ));
     }
     if !placed.unused.is_empty() {
         text.push_str(&paragraph(&format!("left out: {}", placed.unused.join(", "))));

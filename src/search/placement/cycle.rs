@@ -168,7 +168,8 @@ pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> R
     let kinds = loads.first().map_or(0, |load| load.groups.kinds().len());
     let (bound, cheap_bound) = (bound.min(seconds), cheap.min(seconds));
     let parts = None;
-    Ok(Solved { way: 0, stages, seconds, bound, cheap_bound, batches, states: looked, kinds, parts, others })
+    let (states, copies) = (looked, vec![]);
+    Ok(Solved { way: 0, stages, copies, seconds, bound, cheap_bound, batches, states, kinds, parts, others })
 }
 
 /// The least sum of so many members, with its state.

@@ -4,6 +4,7 @@
 //! bits. (One number, the front-most, would not do: layers are unlike, and nobody may hold none.) Knows nothing of
 //! what a tick is.
 
+pub mod copies;
 mod fits;
 mod floor;
 

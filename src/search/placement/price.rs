@@ -235,6 +235,11 @@ impl<'a> Prices<'a> {
 
     /// Members and links priced for `work`.
     pub fn chain(&self, work: Work) -> Priced {
+        self.chain_holding(work, self.question.concurrency)
+    }
+
+    /// The same of members that each hold the caches of `held` requests.
+    pub fn chain_holding(&self, work: Work, held: u64) -> Priced {
         let (prompts, steps, sequences) = work.times(self.question.lengths);
         let links = self.links(prompts, steps, sequences);
         let longest: f64 = self.stands.iter().map(|stand| stand.all(prompts, steps, sequences)).sum();
@@ -243,7 +248,8 @@ impl<'a> Prices<'a> {
         let tick = if (longest + farthest) * 1e12 < MOST_TICKS { 1e-12 } else { 1e-6 };
         let ticks = |seconds: f64| (seconds / tick).round() as u64;
         let hops: Vec<_> = links.iter().map(|&(from, to, time)| (from, to, ticks(time))).collect();
-        let members: Vec<Member> = (0..self.stands.len()).map(|at| self.member(at, work, &ticks)).collect();
+        let members: Vec<Member> =
+            (0..self.stands.len()).map(|at| self.member(at, (work, held), &ticks)).collect();
         let nodes = hops.iter().map(|hop| hop.0.max(hop.1) + 1).max().unwrap_or(0).max(members.len());
         let mut links = paths(nodes, &hops);
         links.truncate(members.len());
@@ -252,12 +258,12 @@ impl<'a> Prices<'a> {
         Priced { chain: Chain { layers, members, links, hosts: self.hosts() }, tick }
     }
 
-    fn member(&self, at: usize, work: Work, ticks: &dyn Fn(f64) -> u64) -> Member {
+    fn member(&self, at: usize, (work, held): (Work, u64), ticks: &dyn Fn(f64) -> u64) -> Member {
         let (stand, graph) = (&self.stands[at], &self.question.graph);
         let (prompts, steps, sequences) = work.times(self.question.lengths);
         let (phase, held) = match work {
             Work::Prompt => (Phase::Prefill, 1),
-            Work::Token(_) | Work::Request => (Phase::Decode, self.question.concurrency),
+            Work::Token(_) | Work::Request => (Phase::Decode, held),
         };
         let none = empty(graph);
         let host = stand.time(prompts, steps, sequences, none.clone());

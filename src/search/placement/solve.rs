@@ -6,6 +6,7 @@ use super::baseline::{self, Rule};
 use super::chain::{Hosts, Stage};
 use super::cycle::cycle;
 use super::hosts::{Look, Shared, share};
+use super::peak::copies::{Cycle, Level, Looked, copies};
 use super::price::{Priced, Prices, Question, Work};
 use super::reasons::holds;
 use super::{Placement, Refusal, least_sum_watched};
@@ -29,6 +30,9 @@ pub struct Solved {
     pub way: usize,
     /// Where the layers are.
     pub stages: Vec<Stage>,
+    /// Of each stage the other members that hold all of its layers too, requests dealt among them; empty where every
+    /// stage is one member's.
+    pub copies: Vec<Vec<usize>>,
     /// Seconds: of a step, a request, or the cycle in which every request gets a token.
     pub seconds: f64,
     /// No placement takes less, by the programme.
@@ -91,6 +95,22 @@ pub fn solve(questions: &[Question], aim: Aim, control: &Control) -> Result<Solv
 }
 
 impl Solved {
+    /// Members that hold a stage.
+    pub fn held_by(&self, stage: usize) -> u64 {
+        1 + self.copies.get(stage).map_or(0, Vec::len) as u64
+    }
+
+    /// Members and links priced for `work`, each member holding the caches of the requests that come to it.
+    pub fn priced(&self, prices: &Prices<'_>, work: Work) -> Priced {
+        let mut priced = self.apart(prices.chain(work));
+        for (at, stage) in self.stages.iter().enumerate().filter(|(at, _)| self.held_by(*at) > 1) {
+            let (flying, each) = self.batches;
+            let own = prices.chain_holding(work, flying / self.held_by(at) * each);
+            priced.chain.members[stage.member] = own.chain.members[stage.member].clone();
+        }
+        priced
+    }
+
     /// `priced` with no more host memory for each member than it takes here.
     pub fn apart(&self, priced: Priced) -> Priced {
         let chain = match &self.parts {
@@ -106,8 +126,27 @@ fn one(prices: &Prices<'_>, aim: Aim, control: &Control) -> Result<Solved, Refus
     match aim {
         Aim::Latency => whole(prices, Work::Token(concurrency), (1, concurrency), control),
         Aim::Request => whole(prices, Work::Request, (1, 1), control),
-        Aim::Throughput => shared_cycle(prices, control),
+        Aim::Throughput => copied(prices, shared_cycle(prices, control)?, control),
     }
+}
+
+/// The shortest cycle where stages may be several members', `single` being the shortest where they are not.
+fn copied(prices: &Prices<'_>, single: Solved, control: &Control) -> Result<Solved, Refusal> {
+    let Looked { best, bound, cheap_bound, states } = copies(prices, single.seconds, control)?;
+    let (bound, states) = (single.bound.min(bound), single.states + states);
+    let cheap_bound = single.cheap_bound.min(cheap_bound);
+    let single = Solved { bound, cheap_bound, states, ..single };
+    let Some(Cycle { stages, seconds, batches }) = best else { return Ok(single) };
+    let first = |stage: &Level| Stage { member: stage.members[0], from: stage.from, to: stage.to };
+    Ok(Solved {
+        copies: stages.iter().map(|stage| stage.members[1..].to_vec()).collect(),
+        stages: stages.iter().map(first).collect(),
+        seconds,
+        batches,
+        bound: bound.min(seconds),
+        cheap_bound: cheap_bound.min(seconds),
+        ..single
+    })
 }
 
 /// The shortest cycle on members that may share hosts.
@@ -138,6 +177,7 @@ fn whole(prices: &Prices<'_>, work: Work, batches: (u64, u64), control: &Control
     Ok(Solved {
         way: 0,
         stages,
+        copies: vec![],
         seconds: priced.seconds(ticks),
         bound: priced.seconds(bound),
         cheap_bound: priced.seconds(cheap_bound),

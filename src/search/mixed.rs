@@ -1,0 +1,295 @@
+//! Unlike workers side by side: prompts and answers apart in several shapes each, and what is left doing both.
+//!
+//! The space: any numbers of prompt shapes worth pairing, of answering shapes at any load and of instances that do
+//! both, all in the same formats, every pair of them within the limits; over several domains their sizes divide one
+//! another. The optimum is proved in the first aim, of equals the fewer devices are told. Aims that are latencies are
+//! left to pairs of like pools: a mix is as slow as its slowest part, so that it never beats the part alone.
+
+use std::collections::BTreeMap;
+
+use super::aggregated::{self, measure};
+use super::answers::{Answer, Answers, Gap, List, receipt, reload};
+use super::candidate::{Candidate, Duty, PoolPlan};
+use super::outcome::Found;
+use super::point::{Point, place};
+use super::prompts::{Front, Fronts};
+use super::question::{Question, Traffic};
+use super::ratio::{self, Goal, Mix, Roles, Worker, chains, check, one_each};
+use super::shape::Shape;
+use super::split::Bench;
+use crate::serving::economy::Bill;
+use crate::serving::terms::Offload;
+use crate::spec::objective::Metric;
+
+/// What came of mixing.
+#[derive(Clone, Debug)]
+pub struct Ratio {
+    /// The best with prompts and answers apart in part at least, and instances that do both beside them where that is
+    /// better; none where all instances doing both is better than any split.
+    pub best: Option<Found>,
+    /// The best with all prompts and answers apart.
+    pub apart: Option<Found>,
+    /// Output tokens per second of the best split of one shape each, where that is what counts.
+    pub one_shape_each: Option<f64>,
+    /// Rows of the integer programme that the answer was checked against, all of them kept.
+    pub rows_checked: u64,
+}
+
+/// What mixing may make larger, if anything: as many requests as there may be, and no limit on a whole request, which
+/// would tie each prompt pool to each load.
+pub fn goal(question: &Question) -> Option<Goal> {
+    if question.traffic != Traffic::Free || question.limits.e2e.is_some() || !question.split {
+        return None;
+    }
+    match question.aims.first()?.metric {
+        Metric::OutputTokS => Some(Goal::Total),
+        Metric::OutputTokSPerDevice => Some(Goal::PerDevice),
+        // Rented devices cost the same whatever they do.
+        Metric::UsdPerMtok if matches!(question.stated.bill, Some(Bill::Rented(_))) => Some(Goal::PerDevice),
+        _ => None,
+    }
+}
+
+/// Workers of some sizes, with what they stand for.
+#[derive(Default)]
+struct Choice<'a, 'q> {
+    fronts: Vec<&'a Front<'q>>,
+    answers: Vec<Answer>,
+    both: Vec<aggregated::Key>,
+    roles: Roles,
+}
+
+impl Choice<'_, '_> {
+    /// The workers of these sizes alone.
+    fn of_sizes(&self, sizes: &[u64]) -> Roles {
+        // A worker that is larger than all there is stays, so that numbers keep their places.
+        let of = |workers: &[Worker]| {
+            let idle = |worker: &Worker| Worker { works: 0.0, ..*worker };
+            let kept = |worker: &Worker| sizes.contains(&worker.devices);
+            workers.iter().map(|worker| if kept(worker) { *worker } else { idle(worker) }).collect()
+        };
+        Roles {
+            prompts: of(&self.roles.prompts),
+            answers: of(&self.roles.answers),
+            both: of(&self.roles.both),
+        }
+    }
+
+    fn sizes(&self) -> Vec<u64> {
+        let Roles { prompts, answers, both } = &self.roles;
+        let mut sizes: Vec<u64> =
+            prompts.iter().chain(answers).chain(both).map(|worker| worker.devices).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}
+
+/// Finds the best mix, from the shapes that were looked at already.
+pub fn mixed<'q>(
+    bench: &Bench<'q>,
+    (fronts, answers): (&Fronts<'q>, &Answers),
+    together: &aggregated::Survey,
+) -> Option<Ratio> {
+    let question = bench.question;
+    let goal = goal(question)?;
+    let (all, domain) = (question.cluster.devices(), question.cluster.domain());
+    let mut best: [Option<(Mix, Roles, Candidate)>; 2] = [None, None];
+    let mut one_shape: f64 = 0.0;
+    for formats in 0..question.formats.len() {
+        for choice in choices(bench, formats, (fronts, answers), together) {
+            for chain in chains(&choice.sizes(), domain, all / domain) {
+                let roles = choice.of_sizes(&chain);
+                one_shape = one_shape.max(one_each(&roles, all));
+                let alone = Roles { both: vec![], ..roles.clone() };
+                for (slot, roles) in best.iter_mut().zip([roles, alone]) {
+                    let Some(mix) = ratio::best(&roles, all, goal) else { continue };
+                    let ahead = slot.as_ref().is_none_or(|(known, ..)| mix.before(known, goal));
+                    if ahead {
+                        let candidate = deployed(bench, &choice, &mix, formats);
+                        *slot = Some((mix, roles, candidate));
+                    }
+                }
+            }
+        }
+    }
+    let mut rows_checked = 0;
+    let [best, apart] = best.map(|found| {
+        let (mix, roles, candidate) = found.filter(|(mix, ..)| mix.apart > 0.0)?;
+        rows_checked += check(&roles, all, &mix).ok()?;
+        let point = measure(question, &candidate);
+        question.missed(&point).is_none().then_some(Found { candidate, point })
+    });
+    let osl = question.stated.lengths.osl as f64;
+    let one_shape_each = (goal == Goal::Total && one_shape > 0.0).then_some(one_shape * osl);
+    Some(Ratio { best, apart, one_shape_each, rows_checked })
+}
+
+/// The workers of one format pair, one choice for each set of prompt shapes that can send in time: a larger cache on a
+/// device arrives later, so that what may answer and what may prefill hang together.
+fn choices<'a, 'q>(
+    bench: &Bench<'q>,
+    formats: usize,
+    (fronts, answers): (&'a Fronts<'q>, &Answers),
+    together: &aggregated::Survey,
+) -> Vec<Choice<'a, 'q>> {
+    let question = bench.question;
+    let fronts: Vec<&Front> = fronts.iter().filter(|front| front.laid.shape.formats == formats).collect();
+    let mut lists: Vec<&List> = answers
+        .lists()
+        .filter(|list| list.answers.first().is_some_and(|one| one.formats == formats))
+        .collect();
+    lists.sort_by(|a, b| f64::from_bits(a.received).total_cmp(&f64::from_bits(b.received)));
+    let limit = question.limits.ttft.unwrap_or(f64::INFINITY);
+    let in_time = |list: &List| -> Vec<usize> {
+        let ttft = |front: &Front| bench.at(front, 1, &list.answers[0], 1)[place(Metric::Ttft)];
+        (0..fronts.len()).filter(|at| ttft(fronts[*at]) <= limit).collect()
+    };
+    let both = beside(bench, formats, together);
+    let mut choices: Vec<Choice> = Vec::new();
+    let mut known: Option<(u64, Vec<usize>)> = None;
+    let mut answering: BTreeMap<u64, Answer> = BTreeMap::new();
+    for list in lists {
+        let senders = match &known {
+            Some((received, senders)) if *received == list.received => senders.clone(),
+            _ => in_time(list),
+        };
+        let richest = richest(bench, list);
+        let better =
+            |one: &Answer| richest.rate > one.rate || (richest.rate == one.rate && richest.tpot < one.tpot);
+        if answering.get(&richest.devices).is_none_or(better) {
+            answering.insert(richest.devices, richest);
+        }
+        // Where the same prompt shapes may send to more, that is the better choice.
+        if known.as_ref().is_some_and(|(_, before)| *before == senders) {
+            choices.pop();
+        }
+        known = Some((list.received, senders.clone()));
+        let mut sending: BTreeMap<u64, &'a Front<'q>> = BTreeMap::new();
+        for at in senders {
+            let front = fronts[at];
+            let slot = sending.entry(front.laid.shape.plan.devices()).or_insert(front);
+            if (front.rate, slot.index) > (slot.rate, front.index) {
+                *slot = front;
+            }
+        }
+        let roles = Roles {
+            prompts: sending.values().map(|front| sender(front)).collect(),
+            answers: answering.values().map(|answer| receiver(bench, answer)).collect(),
+            both: both.iter().map(|(worker, _)| *worker).collect(),
+        };
+        choices.push(Choice {
+            fronts: sending.into_values().collect(),
+            answers: answering.values().copied().collect(),
+            both: both.iter().map(|(.., key)| *key).collect(),
+            roles,
+        });
+    }
+    choices
+}
+
+fn sender(front: &Front) -> Worker {
+    Worker { devices: front.laid.shape.plan.devices(), works: front.planned, carries: front.links }
+}
+
+fn receiver(bench: &Bench, answer: &Answer) -> Worker {
+    let (_, carries) = receipt(bench.question, bench.get(answer.shape));
+    Worker { devices: answer.devices, works: answer.rate, carries }
+}
+
+/// Instances that do both, the best of each size.
+fn beside(bench: &Bench, formats: usize, together: &aggregated::Survey) -> Vec<(Worker, aggregated::Key)> {
+    let osl = bench.question.stated.lengths.osl as f64;
+    let held = |key: &aggregated::Key| bench.shapes[key.shape].offload == Offload::Nothing;
+    let of_formats = together.best.iter().filter(|((of, _), (_, key))| *of == formats && held(key));
+    let worker = |devices, point: &Point| Worker {
+        devices,
+        works: point[place(Metric::OutputTokS)] / osl,
+        carries: f64::INFINITY,
+    };
+    of_formats.map(|((_, devices), (point, key))| (worker(*devices, point), *key)).collect()
+}
+
+/// The load of a list, listed or not, that makes way for the most requests.
+fn richest(bench: &Bench, list: &List) -> Answer {
+    let more = |a: Answer, b: Answer| if b.rate > a.rate { b } else { a };
+    let mut best = list.answers.iter().copied().reduce(more).expect("a list of answers has one");
+    let at = |answer: &Answer, load| reload(bench.question, bench.get(answer.shape), answer, load);
+    let mut open: Vec<Gap> = list.gaps.clone();
+    while let Some(gap) = open.pop() {
+        if gap.ideal(0.0).rate <= best.rate {
+            continue;
+        }
+        if gap.count() == 1 {
+            best = more(best, at(&gap.floor, gap.loads.0));
+        } else {
+            open.extend(gap.halves(at));
+        }
+    }
+    best
+}
+
+/// A mix in full, its answers loaded no more than the prompts keep up with.
+fn deployed(bench: &Bench, choice: &Choice, mix: &Mix, formats: usize) -> Candidate {
+    let pool = |duty, shape: &Shape, replicas, concurrency| PoolPlan {
+        duty,
+        plan: shape.plan,
+        stages: shape.stages.clone(),
+        replicas,
+        concurrency,
+    };
+    let mut pools = Vec::new();
+    for (front, count) in choice.fronts.iter().zip(&mix.prompts) {
+        let shape = front.laid.shape;
+        pools.push(pool(Duty::Prefill, shape, *count, shape.plan.dp));
+    }
+    let answers: Vec<(Answer, u64)> = choice
+        .answers
+        .iter()
+        .copied()
+        .zip(mix.answers.iter().copied())
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    for (answer, count) in lighter(bench, answers, mix.apart) {
+        pools.push(pool(Duty::Decode, &bench.shapes[answer.shape], count, answer.concurrency));
+    }
+    for (key, count) in choice.both.iter().zip(&mix.both) {
+        pools.push(pool(Duty::Both, &bench.shapes[key.shape], *count, key.concurrency));
+    }
+    pools.retain(|pool| pool.replicas > 0);
+    // Prompts, answers, both; the larger ones first.
+    let order = [Duty::Prefill, Duty::Decode, Duty::Both];
+    let kind = |pool: &PoolPlan| order.iter().position(|duty| *duty == pool.duty);
+    pools.sort_by_key(|pool| (kind(pool), std::cmp::Reverse(pool.plan.devices())));
+    Candidate { formats, pools, offload: Offload::Nothing }
+}
+
+/// Halvings of a pace: as fine as it is told.
+const HALVINGS: u32 = 20;
+
+/// The same answering instances, each no more loaded than so many requests per second need: the slowest is as quick
+/// as that allows.
+fn lighter(bench: &Bench, answers: Vec<(Answer, u64)>, rate: f64) -> Vec<(Answer, u64)> {
+    let at = |answer: &Answer, load| reload(bench.question, bench.get(answer.shape), answer, load);
+    let within = |pace: f64| -> Vec<(Answer, u64)> {
+        let lightened = |(answer, count): &(Answer, u64)| {
+            let laid = bench.get(answer.shape);
+            let most = answer.concurrency / laid.shape.plan.dp;
+            let requests =
+                super::shape::largest(most, |requests| at(answer, laid.concurrency(requests)).tpot <= pace);
+            (at(answer, laid.concurrency(requests.max(1))), *count)
+        };
+        answers.iter().map(lightened).collect()
+    };
+    let enough = |answers: &[(Answer, u64)]| {
+        answers.iter().map(|(answer, count)| answer.rate * *count as f64).sum::<f64>() >= rate
+    };
+    let slowest = answers.iter().map(|(answer, _)| answer.tpot).fold(0.0, f64::max);
+    let (mut low, mut high, mut kept) = (0.0, slowest, answers.clone());
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        let tried = within(middle);
+        if enough(&tried) { (high, kept) = (middle, tried) } else { low = middle }
+    }
+    kept
+}

@@ -1,0 +1,301 @@
+//! Stages that several like members hold, each all of the stage's layers: requests are dealt evenly among them.
+//!
+//! The space: micro-batches at least as many as the members that hold something, at most twice as many as there are
+//! members, and in every stage a number of like members that divides them, so that each gets as many. Then nobody waits
+//! but for the slowest: a stage of `r` takes `ticks` for each of its `n / r` micro-batches, the cycle is the largest of
+//! these, and one request's way, the sum of all `ticks`, is no longer, as no more than `n` members are on it.
+
+use super::{Begins, Peak, Reach};
+use crate::search::placement::chain::Chain;
+use crate::search::placement::groups::Groups;
+use crate::search::placement::price::{Priced, Prices, Work};
+use crate::search::placement::{Refusal, groups, peak};
+use crate::search::run::Control;
+
+/// A stage and who holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Like members, each with all of its layers.
+    pub members: Vec<usize>,
+    /// Its first layer.
+    pub from: usize,
+    /// The first layer of the next.
+    pub to: usize,
+}
+
+/// A cycle in which every request gets a token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cycle {
+    /// First to last.
+    pub stages: Vec<Level>,
+    /// Seconds.
+    pub seconds: f64,
+    /// Micro-batches in flight, and requests in each.
+    pub batches: (u64, u64),
+}
+
+/// What looking came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Looked {
+    /// The best that is shorter than what was known.
+    pub best: Option<Cycle>,
+    /// No cycle of stages held by several is shorter.
+    pub bound: f64,
+    /// Nor shorter than this, order and links left out.
+    pub cheap_bound: f64,
+    /// States that were looked at.
+    pub states: u64,
+}
+
+/// Stages of so many members each, priced and tabled: each member gets so many micro-batches in a cycle.
+struct Ways<'a> {
+    members: usize,
+    turns: u64,
+    peak: Peak<'a>,
+}
+
+/// A stage as it is found: the kind and number of its members, and its layers.
+type Found = (usize, usize, usize, usize);
+
+/// One number of micro-batches.
+struct Dealt<'a> {
+    chain: &'a Chain,
+    groups: &'a Groups,
+    ways: Vec<Ways<'a>>,
+    /// Members that may hold something.
+    most: usize,
+    looked: u64,
+}
+
+impl Dealt<'_> {
+    fn state_without(&self, state: usize, kind: usize, members: usize) -> usize {
+        (0..members).fold(state, |state, _| self.groups.without(state, kind))
+    }
+
+    /// A row of stages in which nobody works longer than `cycle`.
+    fn within(&mut self, cycle: u64) -> Option<Vec<Found>> {
+        let reaches: Vec<(usize, Reach)> =
+            self.ways.iter().map(|way| (way.members, way.peak.reach(cycle / way.turns))).collect();
+        let (groups, layers) = (self.groups, self.chain.layers);
+        let mut begins: Vec<Begins> = vec![0; groups.rows()];
+        for state in 1..groups.states {
+            if usize::from(self.ways[0].peak.sizes[state]) > self.most {
+                continue;
+            }
+            for (kind, row) in groups.present(state) {
+                for (members, reach) in &reaches {
+                    if *members > groups.count(state, kind) {
+                        break;
+                    }
+                    self.looked += 1;
+                    let rest = self.state_without(state, kind, *members);
+                    let (onward, last) = (&reach.onward[kind], &reach.last[kind]);
+                    if rest == 0 {
+                        if last.front >> layers & 1 == 1 {
+                            return Some(self.trace((state, kind), *members, &begins, &reaches));
+                        }
+                        begins[row] |= last.before(1 << layers);
+                        continue;
+                    }
+                    for (next, behind) in groups.present(rest) {
+                        if onward[next].front & begins[behind] != 0 {
+                            return Some(self.trace((state, kind), *members, &begins, &reaches));
+                        }
+                        begins[row] |= onward[next].before(begins[behind]);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn trace(
+        &self,
+        (mut state, mut kind): (usize, usize),
+        first: usize,
+        begins: &[Begins],
+        reaches: &[(usize, Reach)],
+    ) -> Vec<Found> {
+        let (groups, layers) = (self.groups, self.chain.layers);
+        let (mut from, mut stages) = (0, Vec::new());
+        loop {
+            let onward = reaches
+                .iter()
+                .filter(|(members, _)| {
+                    *members <= groups.count(state, kind) && (from > 0 || *members == first)
+                })
+                .find_map(|(members, reach)| {
+                    let rest = self.state_without(state, kind, *members);
+                    let holds = |fits: &super::Fits, to: usize| {
+                        let inner = fits.inner >> to & 1 == 1 && usize::from(fits.begin[to]) <= from;
+                        if from == 0 { fits.front >> to & 1 == 1 } else { inner }
+                    };
+                    if rest == 0 {
+                        return holds(&reach.last[kind], layers).then_some((*members, layers, rest, kind));
+                    }
+                    groups.present(rest).find_map(|(next, row)| {
+                        let fits = &reach.onward[kind][next];
+                        let to =
+                            (from + 1..layers).find(|to| begins[row] >> *to & 1 == 1 && holds(fits, *to))?;
+                        Some((*members, to, rest, next))
+                    })
+                });
+            let (members, to, rest, next) = onward.expect("what reached this far is found again");
+            stages.push((kind, members, from, to));
+            if rest == 0 {
+                return stages;
+            }
+            (state, kind, from) = (rest, next, to);
+        }
+    }
+
+    /// Ticks that the member with most to do works in a cycle, ways onward counted.
+    fn slowest(&self, stages: &[Found]) -> u64 {
+        let each = stages.iter().enumerate().map(|(at, (kind, members, from, to))| {
+            let way = self.ways.iter().find(|way| way.members == *members).expect("it was found with it");
+            let next = stages.get(at + 1).and_then(|next| way.peak.links[*kind][next.0]);
+            way.turns * (way.peak.times[*kind][*to][*from] + next.unwrap_or(0))
+        });
+        each.max().unwrap_or(0)
+    }
+
+    /// The least cycle that members have room for, up to `end`: below it no programme is needed.
+    fn floor(&self, end: u64) -> u64 {
+        let (mut low, mut roof) = (0, end);
+        while low < roof {
+            let middle = low + (roof - low) / 2;
+            if self.roomy(middle) { roof = middle } else { low = middle + 1 }
+        }
+        low
+    }
+
+    /// Whether members could hold all layers with none working longer than `cycle`: order and links left out.
+    fn roomy(&self, cycle: u64) -> bool {
+        // In parts of a layer that every number of members divides.
+        const PARTS: usize = 720_720;
+        let room = |kind: usize, way: &Ways| {
+            let member = self.groups.face(kind);
+            super::super::bound::room(way.peak.chain, member, cycle / way.turns) * PARTS / way.members
+        };
+        let held = self.groups.kinds().map(|kind| {
+            let count = self.groups.members[kind].len();
+            let usable = self.ways.iter().filter(|way| way.members <= count);
+            count * usable.map(|way| room(kind, way)).max().unwrap_or(0)
+        });
+        held.sum::<usize>() >= self.chain.layers * PARTS
+    }
+}
+
+/// The shortest cycle of so many micro-batches, in ticks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortest {
+    /// The best that was found, with its ticks.
+    pub found: Option<(u64, Vec<Level>)>,
+    /// None is below.
+    pub bound: u64,
+    /// Nor below this, order and links left out.
+    pub cheap_bound: u64,
+    /// States that were looked at.
+    pub states: u64,
+}
+
+/// The shortest cycle below `end` of `flying` micro-batches; `chains` are the same members as priced where so many of
+/// them hold a stage, one alone first. Every number of members divides that of micro-batches.
+///
+/// # Errors
+/// There are more unlike members, or layers, than the programme has room for.
+pub fn dealt(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) -> Result<Shortest, Refusal> {
+    let Some((_, chain)) = chains.first() else {
+        return Ok(Shortest { found: None, bound: end, cheap_bound: end, states: 0 });
+    };
+    let groups = groups(chain)?;
+    let ways = chains.iter().map(|(size, chain)| {
+        Ok(Ways { members: *size as usize, turns: flying / size, peak: peak(chain, &groups)? })
+    });
+    let ways = ways.collect::<Result<Vec<_>, Refusal>>()?;
+    let mut dealt = Dealt { chain, groups: &groups, ways, most: flying as usize, looked: 0 };
+    let cheap_bound = dealt.floor(end);
+    let (bound, found) = shortest(&mut dealt, (cheap_bound, end), control);
+    let found = found.map(|stages| (dealt.slowest(&stages), named(&groups, &stages)));
+    Ok(Shortest { found, bound, cheap_bound, states: dealt.looked })
+}
+
+/// The shortest cycle with stages that several like members hold, if it is below `below` seconds.
+///
+/// # Errors
+/// There are more unlike members, or layers, than the programme has room for.
+pub fn copies(prices: &Prices<'_>, below: f64, control: &Control) -> Result<Looked, Refusal> {
+    let question = prices.question;
+    let most = question.concurrency.min(2 * question.offers.len() as u64);
+    let stated = prices.chain(Work::Token(question.concurrency)).chain;
+    let alike = groups(&stated)?.members.iter().map(Vec::len).max().unwrap_or(0) as u64;
+    let mut looked = Looked { best: None, bound: f64::INFINITY, cheap_bound: f64::INFINITY, states: 0 };
+    // Members that share a host's memory would have to share it between copies too: those are left to single stages.
+    if alike < 2 || !stated.hosts.is_empty() {
+        return Ok(looked);
+    }
+    let mut below = below;
+    for flying in 2..=most {
+        let sizes: Vec<u64> = (1..=flying.min(alike)).filter(|size| flying.is_multiple_of(*size)).collect();
+        if sizes.len() < 2 {
+            continue;
+        }
+        if (control.stop)() {
+            (looked.bound, looked.cheap_bound) = (0.0, 0.0);
+            break;
+        }
+        let each = question.concurrency.div_ceil(flying);
+        let priced = |size: &u64| -> Priced { prices.chain_holding(Work::Token(each), flying / size * each) };
+        let tick = priced(&1).tick;
+        let chains: Vec<(u64, Chain)> = sizes.iter().map(|size| (*size, priced(size).chain)).collect();
+        let end = (below / tick).ceil() as u64;
+        let Shortest { found, bound, cheap_bound, states } = dealt(&chains, flying, end, control)?;
+        looked.states += states;
+        looked.bound = looked.bound.min(bound as f64 * tick);
+        looked.cheap_bound = looked.cheap_bound.min(cheap_bound as f64 * tick);
+        if let Some((ticks, stages)) = found
+            && ticks as f64 * tick < below
+        {
+            below = ticks as f64 * tick;
+            looked.best = Some(Cycle { stages, seconds: below, batches: (flying, each) });
+        }
+    }
+    Ok(looked)
+}
+
+/// The least cycle from `low` on and below `end`, and the row that has it; `end` where there is none.
+fn shortest(
+    dealt: &mut Dealt<'_>,
+    (mut low, end): (u64, u64),
+    control: &Control,
+) -> (u64, Option<Vec<Found>>) {
+    let (mut most, mut found) = (end, None);
+    let mut tried = end.saturating_sub(1);
+    while low < most {
+        if (control.stop)() {
+            return (low, found);
+        }
+        match dealt.within(tried) {
+            Some(stages) => {
+                most = dealt.slowest(&stages);
+                found = Some(stages);
+            }
+            None => low = tried + 1,
+        }
+        tried = low + (most.max(low) - low) / 2;
+    }
+    (low.min(most), found)
+}
+
+/// Kinds as members: each kind's members are taken one after another.
+fn named(groups: &Groups, stages: &[Found]) -> Vec<Level> {
+    let kinds: Vec<usize> =
+        stages.iter().flat_map(|(kind, members, ..)| std::iter::repeat_n(*kind, *members)).collect();
+    let mut names = groups.name(&kinds).into_iter();
+    let shared = |(_, members, from, to): &Found| Level {
+        members: names.by_ref().take(*members).collect(),
+        from: *from,
+        to: *to,
+    };
+    stages.iter().map(shared).collect()
+}

@@ -1,0 +1,269 @@
+//! How many workers of which sizes prefill, decode, or do both: exact, by dynamic programmes over devices.
+//!
+//! Knows devices and requests per second, no shapes. Where all that counts is how many requests a second go through,
+//! a pool is worth the sum of its workers, so that for every number of devices the best pool of each kind is one
+//! knapsack, and the answer a split of the devices between three of them. For latencies a mix cannot help: of unlike
+//! workers side by side the slowest counts, so that the best one alone is as good.
+
+use super::packing::{Item, Table};
+use super::programme::{Programme, Sense, Values};
+
+/// A worker that prefills, decodes, or does both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worker {
+    /// Its devices.
+    pub devices: u64,
+    /// Requests per second that it works on at most.
+    pub works: f64,
+    /// Requests per second whose caches its links carry at most.
+    pub carries: f64,
+}
+
+impl Worker {
+    /// Requests per second that go through it.
+    pub fn rate(&self) -> f64 {
+        self.works.min(self.carries)
+    }
+
+    fn item(&self) -> Item {
+        Item { devices: self.devices, value: self.rate() }
+    }
+}
+
+/// Workers to choose among.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Roles {
+    /// Those that prefill.
+    pub prompts: Vec<Worker>,
+    /// Those that decode.
+    pub answers: Vec<Worker>,
+    /// Those that do both.
+    pub both: Vec<Worker>,
+}
+
+/// What is to be large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Requests per second.
+    Total,
+    /// Requests per second and device in use.
+    PerDevice,
+}
+
+/// How many of each worker.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mix {
+    /// Of each that prefills.
+    pub prompts: Vec<u64>,
+    /// Of each that decodes.
+    pub answers: Vec<u64>,
+    /// Of each that does both.
+    pub both: Vec<u64>,
+    /// Requests per second that go through prompts and answers apart.
+    pub apart: f64,
+    /// All requests per second.
+    pub rate: f64,
+    /// Devices in use.
+    pub devices: u64,
+}
+
+/// Sums of the same rates in another order differ by less.
+const HAIR: f64 = 1e-12;
+
+impl Mix {
+    /// What is to be large, of this mix.
+    pub fn worth(&self, goal: Goal) -> f64 {
+        match goal {
+            Goal::Total => self.rate,
+            Goal::PerDevice => self.rate / self.devices.max(1) as f64,
+        }
+    }
+
+    /// Whether it comes before another: by more than rounding, or with fewer devices.
+    pub fn before(&self, other: &Mix, goal: Goal) -> bool {
+        let (own, known) = (self.worth(goal), other.worth(goal));
+        let close = (own - known).abs() <= HAIR * own.abs().max(known.abs());
+        if close { self.devices < other.devices } else { own > known }
+    }
+}
+
+struct Tables {
+    prompts: Table,
+    answers: Table,
+    both: Table,
+}
+
+impl Tables {
+    /// How many of `devices` are to prefill where the others decode: prompts grow with their number and answers fall.
+    fn cut(&self, devices: u64) -> u64 {
+        let (mut low, mut high) = (0, devices);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let short = self.prompts.value(middle) <= self.answers.value(devices - middle);
+            if short { low = middle } else { high = middle - 1 }
+        }
+        let more = (low + 1).min(devices);
+        if self.apart(devices, more) > self.apart(devices, low) { more } else { low }
+    }
+
+    fn apart(&self, devices: u64, prompts: u64) -> f64 {
+        self.prompts.value(prompts).min(self.answers.value(devices - prompts))
+    }
+
+    fn mix(&self, roles: &Roles, (devices, both): (u64, u64)) -> Mix {
+        let prompts = self.cut(devices);
+        let apart = self.apart(devices, prompts);
+        // Fewer of the pool that waits for the other, and none that nothing comes of.
+        let least = |table: &Table, most: u64, needed: f64| {
+            (0..=most).find(|room| table.value(*room) >= needed).unwrap_or(most)
+        };
+        let of = |table: &Table, most, needed| table.counts(least(table, most, needed));
+        let counts = [
+            of(&self.prompts, prompts, apart),
+            of(&self.answers, devices - prompts, apart),
+            of(&self.both, both, self.both.value(both)),
+        ];
+        let taken = [&roles.prompts, &roles.answers, &roles.both].into_iter().zip(&counts);
+        let taken = taken.flat_map(|(workers, counts)| workers.iter().zip(counts));
+        let devices = taken.map(|(worker, count)| worker.devices * count).sum();
+        let [prompts, answers, beside] = counts;
+        Mix { prompts, answers, both: beside, apart, rate: apart + self.both.value(both), devices }
+    }
+}
+
+/// The best mix on at most `devices`; none where nothing goes through.
+pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<Mix> {
+    let table = |workers: &[Worker]| {
+        let items: Vec<Item> = workers.iter().map(Worker::item).collect();
+        Table::new(&items, devices)
+    };
+    let tables =
+        Tables { prompts: table(&roles.prompts), answers: table(&roles.answers), both: table(&roles.both) };
+    let apart = |devices: u64| tables.apart(devices, tables.cut(devices));
+    let splits: Vec<(u64, u64)> = match goal {
+        Goal::Total => (0..=devices).map(|both| (devices - both, both)).collect(),
+        // Of two parts side by side the better one alone gives more per device.
+        Goal::PerDevice => (1..=devices).map(|n| (n, 0)).chain((1..=devices).map(|n| (0, n))).collect(),
+    };
+    let worth = |(apart_on, both): (u64, u64)| {
+        let rate = apart(apart_on) + tables.both.value(both);
+        match goal {
+            Goal::Total => rate,
+            Goal::PerDevice => rate / (apart_on + both) as f64,
+        }
+    };
+    // Of equals the first: all apart before any that do both, and fewer devices before more.
+    let first = |a: (f64, (u64, u64)), b: (f64, (u64, u64))| if b.0 > a.0 * (1.0 + HAIR) { b } else { a };
+    let (most, split) = splits.into_iter().map(|split| (worth(split), split)).reduce(first)?;
+    (most > 0.0).then(|| tables.mix(roles, split))
+}
+
+/// The most requests per second of one kind of worker that prefills and one that decodes.
+pub fn one_each(roles: &Roles, devices: u64) -> f64 {
+    let pairs = roles.prompts.iter().flat_map(|front| roles.answers.iter().map(move |back| (front, back)));
+    let most = |(front, back): (&Worker, &Worker)| {
+        let with = |fronts: u64| {
+            let backs = (devices - fronts * front.devices) / back.devices;
+            (fronts as f64 * front.rate()).min(backs as f64 * back.rate())
+        };
+        (1..=devices / front.devices).map(with).fold(0.0, f64::max)
+    };
+    pairs.map(most).fold(0.0, f64::max)
+}
+
+/// Parts that a request per second is counted in, where a mix is checked.
+pub const PARTS: f64 = 1e9;
+
+/// The same choice as an integer programme, a request per second being so many `parts`, and `mix` as a point of it.
+/// Each kind of worker has a flow, that its work and its links bound in a row each.
+pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &Mix) -> (Programme, Values) {
+    let whole = |rate: f64| (rate * parts).min(i64::MAX as f64 / 2.0) as i64;
+    let mut programme = Programme::default();
+    let mut point = Values::new();
+    let mut used = Vec::new();
+    let most = |worker: &Worker| (devices / worker.devices) as i64;
+    let mut ends = Vec::new();
+    let kinds = [("prompts", &roles.prompts, &mix.prompts), ("answers", &roles.answers, &mix.answers)];
+    for (kind, workers, counts) in kinds {
+        let mut flows = Vec::new();
+        for (at, (worker, count)) in workers.iter().zip(counts).enumerate() {
+            let number = programme.whole(format!("{kind} {at}"), (0, most(worker)), 0);
+            let through = whole(worker.rate());
+            let flow = programme.whole(format!("flow of {kind} {at}"), (0, most(worker) * through), 0);
+            point.extend([*count as i64, *count as i64 * through]);
+            for (what, rate) in [("work", worker.works), ("kv transfer", worker.carries)] {
+                // Far above what goes through a link is as good as anything.
+                let rate = whole(rate).min(through.saturating_mul(2).max(1));
+                let name = format!("{what} of {kind} {at}");
+                programme.row((name, what), vec![(flow, 1), (number, -rate)], Sense::AtMost, 0);
+            }
+            used.push((number, worker.devices as i64));
+            flows.push(flow);
+        }
+        ends.push((kind, flows));
+    }
+    let sum = |point: &Values, flows: &[usize]| flows.iter().map(|at| point[*at]).sum::<i64>();
+    let through = ends.iter().map(|(_, flows)| sum(&point, flows)).min().unwrap_or(0);
+    let bound = ends.iter().map(|(_, flows)| flows.iter().map(|at| programme.bounds(*at).1).sum::<i64>());
+    let flow = programme.whole("flow", (0, bound.min().unwrap_or(0)), -1);
+    point.push(through);
+    for (kind, flows) in ends {
+        let terms = flows.into_iter().map(|at| (at, -1)).chain([(flow, 1)]).collect();
+        programme.row((format!("flow of {kind}"), kind), terms, Sense::AtMost, 0);
+    }
+    for (at, (worker, count)) in roles.both.iter().zip(&mix.both).enumerate() {
+        used.push((
+            programme.whole(format!("both {at}"), (0, most(worker)), -whole(worker.rate())),
+            worker.devices as i64,
+        ));
+        point.push(*count as i64);
+    }
+    programme.row(("devices", "devices"), used, Sense::AtMost, devices as i64);
+    (programme, point)
+}
+
+/// Checks a mix row by row in whole numbers; how many rows there are.
+///
+/// # Errors
+/// Names what is broken: a row, or the rate that was claimed.
+pub fn check(roles: &Roles, devices: u64, mix: &Mix) -> Result<u64, String> {
+    let (programme, point) = programme(roles, devices, PARTS, mix);
+    let rows = programme.check(&point)?;
+    let found = -programme.objective(&point) as f64 / super::programme::SHARE as f64;
+    // Each worker's rate was cut to whole parts.
+    let cut = (mix.prompts.iter().chain(&mix.answers).chain(&mix.both).sum::<u64>() + 1) as f64;
+    if (found - mix.rate * PARTS).abs() > cut + HAIR * found {
+        return Err(format!("{} requests/s were claimed, {} come out", mix.rate, found / PARTS));
+    }
+    Ok(rows)
+}
+
+/// Sizes that may stand side by side. Inside one domain any may; over several, those that divide one another fill
+/// every domain without gaps, as do those that fill whole ones.
+pub fn chains(sizes: &[u64], domain: u64, domains: u64) -> Vec<Vec<u64>> {
+    if domains == 1 {
+        return vec![sizes.to_vec()];
+    }
+    let small: Vec<u64> = sizes.iter().copied().filter(|size| domain.is_multiple_of(*size)).collect();
+    let whole = sizes.iter().copied().filter(|size| *size > domain && size.is_multiple_of(domain));
+    let mut chains = Vec::new();
+    extend(&mut vec![], &small, &mut chains);
+    chains.iter_mut().for_each(|chain| chain.extend(whole.clone()));
+    chains
+}
+
+fn extend(chain: &mut Vec<u64>, sizes: &[u64], chains: &mut Vec<Vec<u64>>) {
+    let last = chain.last().copied().unwrap_or(0);
+    let next: Vec<u64> =
+        sizes.iter().copied().filter(|size| *size > last && (last == 0 || size % last == 0)).collect();
+    let nearest = next.iter().filter(|size| !next.iter().any(|other| other < size && *size % other == 0));
+    let nearest: Vec<u64> = nearest.copied().collect();
+    if nearest.is_empty() {
+        chains.push(chain.clone());
+    }
+    for size in nearest {
+        chain.push(size);
+        extend(chain, sizes, chains);
+        chain.pop();
+    }
+}
