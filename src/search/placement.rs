@@ -16,8 +16,10 @@ pub mod price;
 pub mod reasons;
 pub mod relax;
 pub mod replicas;
+pub mod sample;
 pub mod solve;
 pub mod sum;
+pub mod weigh;
 
 use baseline::Rule;
 use chain::{Chain, Stage};
