@@ -13,6 +13,7 @@ pub mod link;
 pub mod model;
 pub mod objective;
 pub mod percentile;
+pub mod placing;
 pub mod plausible;
 pub mod precision;
 pub mod rig;

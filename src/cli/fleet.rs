@@ -1,28 +1,24 @@
 //! `fleet`: a mix of systems for a mix of traffic.
 
+pub mod pose;
 pub mod tried;
 
 use std::path::{Path, PathBuf};
 
 use super::output::{Format, Output, csv, json};
-use super::progress::counted;
 use super::{Fault, Verdict};
-use crate::graph::model::ModelGraph;
-use crate::report::fleet::{Asked, FleetAnswer, fleet_answer};
+use crate::report::fleet::{Asked, FleetAnswer};
 use crate::report::text::fleet::table;
-use crate::search::fleet::{Aim, Bounds, Bucket, Fleet, Kind, Supply, mix};
-use crate::search::outcome::Status;
-use crate::search::programme::solve::Effort;
+use crate::search::fleet::Aim;
 use crate::spec::error::Error;
-use crate::spec::fleet::{FleetFile, PricedOffer, Terms, TracedRequest, TrafficBucket, buckets};
+use crate::spec::fleet::{FleetFile, PricedOffer, TracedRequest, TrafficBucket, buckets};
 use crate::spec::objective::Workload;
 use crate::spec::scenario::{Scenario, number, whole};
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file;
-use crate::store::model::ResolvedModel;
-use crate::store::problem::{DEFAULT_MODEL, Problem};
-use tried::{Tried, tried};
+use crate::store::problem::DEFAULT_MODEL;
+use pose::{answered, pose};
 
 const AFTER: &str = "\
 Every offer is tried in every plan for every bucket: what a system carries within the limits is a coefficient of a \
@@ -116,95 +112,8 @@ impl FleetOf {
     }
 
     fn answer(&self, catalog: &Catalog) -> Result<FleetAnswer, Error> {
-        let (mut asked, scenario) = self.asked(catalog)?;
-        let mut models: Vec<(String, ResolvedModel, ModelGraph)> = Vec::new();
-        let mut of_bucket = Vec::new();
-        for bucket in &asked.buckets {
-            let name = bucket.model.as_deref().or(scenario.model.as_deref()).unwrap_or(DEFAULT_MODEL);
-            let known = models.iter().position(|(known, _, _)| known == name);
-            of_bucket.push(match known {
-                Some(at) => at,
-                None => {
-                    let (model, graph) = catalog.built(name)?;
-                    models.push((name.to_owned(), model, graph));
-                    models.len() - 1
-                }
-            });
-        }
-        asked.models = models.iter().map(|(_, model, _)| model.name.clone()).collect();
-        let fleet_buckets = asked.buckets.iter().zip(&of_bucket).map(|(bucket, model)| Bucket {
-            name: format!("{} in, {} out", bucket.isl, bucket.osl),
-            model: *model,
-            rate: bucket.rate,
-            osl: bucket.osl,
-        });
-        let mut fleet = Fleet { buckets: fleet_buckets.collect(), ..Fleet::default() };
-        let clusters: Vec<_> =
-            asked.offers.iter().map(|offer| catalog.hardware(&offer.hardware)).collect::<Result<_, _>>()?;
-        let pairs: Vec<(usize, usize)> = (0..asked.offers.len())
-            .flat_map(|offer| (0..models.len()).map(move |model| (offer, model)))
-            .collect();
-        let looked: Vec<Result<Vec<Tried>, String>> = counted(&pairs, |&(offer, model)| {
-            let (_, found, graph) = &models[model];
-            let found = (found.clone(), graph.clone());
-            let on = |fault: Error| {
-                format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
-            };
-            let problem = Problem::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
-            let question = problem.question().map_err(on)?;
-            tried(&problem, &question, &asked, offer, |bucket| of_bucket[bucket] == model)
-        });
-        let (mut names, mut unserved) = (Vec::new(), Vec::new());
-        for offer in &asked.offers {
-            let terms = offer.terms.map_or("", Terms::name);
-            let name = format!("{} {terms}", offer.hardware).trim().to_string();
-            fleet.supplies.push(Supply { name, available: offer.available });
-        }
-        for (&(offer, model), found) in pairs.iter().zip(looked) {
-            match found {
-                Err(reason) => unserved.push(reason),
-                Ok(tried) => {
-                    for one in tried {
-                        let supply = &fleet.supplies[offer];
-                        let name = format!("{} as {}", supply.name, one.plan);
-                        let (hardware, terms) = (clusters[offer].name.clone(), one.terms.clone());
-                        names.push((hardware, terms, asked.models[model].clone(), one.plan));
-                        let (usd_per_hour, devices) = (one.usd_per_hour, clusters[offer].devices());
-                        fleet.kinds.push(Kind {
-                            name,
-                            supply: offer,
-                            model,
-                            usd_per_hour,
-                            devices,
-                            rates: one.rates,
-                        });
-                    }
-                }
-            }
-        }
-        for (at, bucket) in fleet.buckets.iter().enumerate() {
-            if !fleet.kinds.iter().any(|kind| kind.rates[at].is_some()) {
-                let told = format!(
-                    "{} of {}: no offer serves it within the limits",
-                    bucket.name, asked.models[bucket.model]
-                );
-                unserved.push(told);
-            }
-        }
-        let bounds = Bounds {
-            usd_per_hour: asked.budget_usd_per_hour,
-            devices: asked.max_devices,
-            spare: asked.spare,
-        };
-        let found = mix(&fleet, asked.aim, &bounds, &Effort::default());
-        let partly = (found.solved.status == Status::Infeasible)
-            .then(|| mix(&fleet, Aim::Throughput, &bounds, &Effort::default()));
-        let most = partly.filter(|partly| partly.solved.values.is_some()).map(|partly| {
-            let tokens = |bucket: &Bucket| bucket.rate * bucket.osl as f64;
-            partly.parts.iter().map(|part| part.share * tokens(&fleet.buckets[part.bucket])).sum()
-        });
-        let answer = fleet_answer(asked, (&fleet, &found), &names, unserved);
-        Ok(FleetAnswer { most_output_tok_s: most, ..answer })
+        let (asked, scenario) = self.asked(catalog)?;
+        Ok(answered(&pose(catalog, asked, scenario)?))
     }
 
     /// Flags and files together, with what was assumed.

@@ -75,6 +75,11 @@ pub fn json<T: Serialize>(value: &T) -> String {
     format!("{text}\n")
 }
 
+/// An answer as JSON, to be looked at.
+pub fn value<T: Serialize>(answer: &T) -> serde_json::Value {
+    serde_json::to_value(answer).expect("what is reported has text keys alone")
+}
+
 /// CSV of `rows` under `header`.
 pub fn csv(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<String, Fault> {
     let mut writer = csv::Writer::from_writer(Vec::new());

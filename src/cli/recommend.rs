@@ -1,5 +1,6 @@
 //! `recommend`: what to buy or rent for a model, or which models a machine serves well.
 
+pub mod again;
 pub mod look;
 pub mod sought;
 

@@ -1,16 +1,21 @@
 //! A fleet that leaves the house: how many of what, where the traffic goes, and what is certified of it.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::sync::Arc;
 
-use crate::search::fleet::{Aim, Fleet, MILLS, Mix};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::search::fleet::rates::ShapeRates;
+use crate::search::fleet::{Aim, Bounds, Bucket, Fleet, MILLS, Mix};
 use crate::search::outcome::Status;
 use crate::search::programme::solve::Prover;
+use crate::search::question::Question;
 use crate::spec::fleet::{PricedOffer, TrafficBucket};
 use crate::spec::objective::Limits;
+use crate::spec::scenario::Scenario;
 
 /// What is asked, every default filled in.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
     /// Models, each with its traffic.
     pub models: Vec<String>,
@@ -113,6 +118,8 @@ pub struct Help {
 /// The answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FleetAnswer {
+    /// What is asked of every offer, so that the answer can be checked.
+    pub scenario: Scenario,
     /// What is asked.
     pub asked: Asked,
     /// The fleet; empty when there is none.
@@ -141,13 +148,52 @@ pub struct FleetAnswer {
     pub kinds: u64,
 }
 
-/// Puts the answer together; `names` tells hardware, offer, model and plan of every kind.
-pub fn fleet_answer(
-    asked: Asked,
-    (fleet, mix): (&Fleet, &Mix),
-    names: &[(String, String, String, String)],
-    unserved: Vec<String>,
-) -> FleetAnswer {
+/// What a kind of system is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The system.
+    pub hardware: String,
+    /// How it is paid for.
+    pub offer: String,
+    /// The model it runs.
+    pub model: String,
+    /// How.
+    pub plan: String,
+}
+
+/// Where the rates of a kind of system come from.
+#[derive(Clone, Debug)]
+pub struct Shaped {
+    /// What the system is asked.
+    pub question: Arc<Question>,
+    /// Its shape, with what it carries.
+    pub shape: ShapeRates,
+    /// Of which buckets, in order.
+    pub buckets: Vec<usize>,
+}
+
+/// Everything that a fleet is chosen among.
+#[derive(Clone, Debug)]
+pub struct Posed {
+    /// What is asked of every offer.
+    pub scenario: Scenario,
+    /// What is asked.
+    pub asked: Asked,
+    /// Traffic, supplies and kinds.
+    pub fleet: Fleet,
+    /// What must be kept.
+    pub bounds: Bounds,
+    /// Of every kind.
+    pub names: Vec<Name>,
+    /// Of every kind.
+    pub shapes: Vec<Shaped>,
+    /// Traffic that no offer serves, and offers that serve nothing.
+    pub unserved: Vec<String>,
+}
+
+/// Puts the answer together.
+pub fn fleet_answer(posed: &Posed, mix: &Mix) -> FleetAnswer {
+    let Posed { scenario, asked, fleet, names, unserved, .. } = posed;
     let mut systems = Vec::new();
     let mut place = vec![None; fleet.kinds.len()];
     for (kind, count) in mix.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -155,7 +201,7 @@ pub fn fleet_answer(
         let rate = |part: &crate::search::fleet::Part| part.share * fleet.buckets[part.bucket].rate;
         let busy =
             parts().map(|part| rate(part) / fleet.kinds[kind].rates[part.bucket].unwrap_or(f64::INFINITY));
-        let (hardware, offer, model, plan) = names[kind].clone();
+        let Name { hardware, offer, model, plan } = names[kind].clone();
         place[kind] = Some(systems.len() as u64);
         systems.push(Systems {
             count: *count,
@@ -180,9 +226,8 @@ pub fn fleet_answer(
             requests_per_s: part.share * bucket.rate,
         })
     });
-    let tokens = |bucket: usize| fleet.buckets[bucket].rate * fleet.buckets[bucket].osl as f64;
-    let served: f64 = mix.parts.iter().map(|part| part.share * tokens(part.bucket)).sum();
-    let wanted: f64 = (0..fleet.buckets.len()).map(tokens).sum();
+    let served = mix.served(fleet);
+    let wanted: f64 = fleet.buckets.iter().map(Bucket::tokens).sum();
     let found = mix.solved.values.is_some();
     let why = mix.reasons.clone().unwrap_or_default();
     let help = |help: &crate::search::programme::reasons::Relaxation| {
@@ -203,10 +248,11 @@ pub fn fleet_answer(
         irreducible: why.irreducible,
         most_output_tok_s: None,
         helps: why.relaxations.iter().map(help).collect(),
-        unserved,
+        unserved: unserved.clone(),
         kinds: fleet.kinds.len() as u64,
         systems,
-        asked,
+        scenario: scenario.clone(),
+        asked: asked.clone(),
     }
 }
 

@@ -7,6 +7,8 @@ pub mod why;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::spec::placing::Placing;
+
 /// The question as it was understood.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Asked {
@@ -217,7 +219,9 @@ pub struct Reason {
 pub struct Answer {
     /// Whether something better may exist.
     pub status: Verdict,
-    /// What was asked.
+    /// The flags and files that asked it, so that the answer can be checked; null where it was put otherwise.
+    pub scenario: Option<Placing>,
+    /// What was asked, every default filled in.
     pub question: Asked,
     /// Tokens of the longest context that fits, where that was sought.
     pub max_context: Option<u64>,

@@ -5,7 +5,7 @@
 pub mod models;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::answer::reported;
 use super::result::Reported;
@@ -18,9 +18,10 @@ use crate::search::sizing::{Sized, Unfit, Whole, whole};
 use crate::serving::economy::Bill;
 use crate::spec::defaults::{HOUR, MONTH};
 use crate::spec::objective::{Limits, Metric};
+use crate::spec::scenario::Scenario;
 
 /// What is sought, every default filled in.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sought {
     /// The model, or null where hardware is stated and models are sought.
     pub model: Option<String>,
@@ -53,7 +54,7 @@ pub struct Sought {
 }
 
 /// How hardware is paid for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
     /// Bought: paid off over its service life, and electricity.
@@ -165,6 +166,8 @@ pub struct Looked {
 /// The answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Recommendation {
+    /// What every system is asked, so that the answer can be checked.
+    pub scenario: Scenario,
     /// What was sought.
     pub sought: Sought,
     /// The cheapest build whose weights keep the model's quality; null when nothing serves.
@@ -185,6 +188,7 @@ pub struct Recommendation {
 }
 
 /// How a system is paid for, and what is known of its price.
+#[derive(Clone, Debug)]
 pub struct Prices {
     /// Rent of a device.
     pub rented: Option<Bill<Datum>>,
@@ -313,7 +317,7 @@ fn over(build: &Build, sought: &Sought) -> Option<String> {
 
 /// The answer of all builds and misses; at most `most` tiers.
 pub fn recommend(
-    sought: Sought,
+    (scenario, sought): (Scenario, Sought),
     mut builds: Vec<Build>,
     missed: Vec<Miss>,
     (looked, most): (Looked, usize),
@@ -360,6 +364,7 @@ pub fn recommend(
         cheapest: cheapest.map(named),
         value: value.map(named),
         tiers: tiers.into_iter().map(named).collect(),
+        scenario,
         sought,
         missed,
         looked,

@@ -1,6 +1,10 @@
 //! A saved answer held against what its own question comes to: every row evaluated again, the objective, the front,
 //! a sample of what was pruned, and the search itself. Knows no file.
 
+pub mod fleet;
+pub mod place;
+pub mod recommend;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -43,6 +47,12 @@ const TOLD: usize = 5;
 /// Numbers that differ by less are the same: a file holds them in full, rounding is the machine's.
 const CLOSE: f64 = 1e-9;
 
+impl Verified {
+    fn of(checks: Vec<Check>, seed: u64) -> Verified {
+        Verified { holds: checks.iter().all(|check| check.faults.is_empty()), checks, seed }
+    }
+}
+
 impl Check {
     fn new(what: impl Into<String>, of: usize, mut faults: Vec<String>) -> Check {
         let more = faults.len().saturating_sub(TOLD);
@@ -79,6 +89,24 @@ fn differences(path: &str, saved: &Value, again: &Value, found: &mut Vec<String>
         (a, b) if a == b => {}
         (a, b) => found.push(format!("{path}: {a} is saved, {b} comes out")),
     }
+}
+
+/// Where the values of `keys` differ.
+fn unlike(keys: &[&str], saved: &Value, again: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    keys.iter().for_each(|key| differences(key, &saved[key], &again[key], &mut found));
+    found
+}
+
+/// A number that is told beside what it comes to, where they differ by more than `close` of it.
+fn off(what: &str, saved: f64, again: f64, close: f64) -> Option<String> {
+    let same = (saved - again).abs() <= close * saved.abs().max(again.abs());
+    (!same).then(|| format!("{what}: {saved} is saved, {again} comes out"))
+}
+
+/// The number at `key`, not a number where there is none.
+fn figure(row: &Value, key: &str) -> f64 {
+    row[key].as_f64().unwrap_or(f64::NAN)
 }
 
 fn value(of: &impl Serialize) -> Value {
@@ -254,5 +282,5 @@ pub fn verify(question: &Question, saved: &Value, fresh: &Answer, (count, seed):
         differences(key, &saved[key], &value(fresh)[key], &mut faults);
     }
     checks.push(Check::new("search: done again, comes to the same answer and the same census", 1, faults));
-    Verified { holds: checks.iter().all(|check| check.faults.is_empty()), checks, seed }
+    Verified::of(checks, seed)
 }

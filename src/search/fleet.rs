@@ -6,7 +6,7 @@ pub mod rates;
 
 use super::programme::reasons::{Reasons, reasons};
 use super::programme::solve::{Effort, Solved, solve};
-use super::programme::{Programme, SHARE, Sense};
+use super::programme::{Domain, Programme, SHARE, Sense};
 use crate::search::outcome::Status;
 
 /// Requests of like length.
@@ -50,7 +50,16 @@ pub struct Kind {
 
 /// What to make small or large.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema, clap::ValueEnum,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+    clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Aim {
@@ -111,6 +120,20 @@ pub struct Mix {
     pub reasons: Option<Reasons>,
 }
 
+impl Bucket {
+    /// Output tokens a second.
+    pub fn tokens(&self) -> f64 {
+        self.rate * self.osl as f64
+    }
+}
+
+impl Mix {
+    /// Output tokens a second that it serves of `fleet`'s traffic.
+    pub fn served(&self, fleet: &Fleet) -> f64 {
+        self.parts.iter().map(|part| part.share * fleet.buckets[part.bucket].tokens()).sum()
+    }
+}
+
 /// Thousandths of a dollar, in which money is counted.
 pub const MILLS: f64 = 1000.0;
 /// Largest coefficient of a row of loads.
@@ -128,15 +151,34 @@ struct Columns {
 pub fn mix(fleet: &Fleet, aim: Aim, bounds: &Bounds, effort: &Effort) -> Mix {
     let (programme, columns) = state(fleet, aim, bounds);
     let solved = solve(&programme, effort);
-    let size = (programme.columns.len() as u64, programme.rows.len() as u64);
     let why = (solved.status == Status::Infeasible).then(|| reasons(&programme, effort));
+    told(&programme, &columns, solved, why)
+}
+
+/// The best shares of stated numbers of systems, one for each kind: whether they carry the traffic at all.
+pub fn pinned(fleet: &Fleet, aim: Aim, bounds: &Bounds, counts: &[u64], effort: &Effort) -> Mix {
+    let used = |(kind, count): (&Kind, &u64)| (*count > 0).then(|| (kind.clone(), *count));
+    let (kinds, held): (Vec<Kind>, Vec<u64>) = fleet.kinds.iter().zip(counts).filter_map(used).unzip();
+    let some = Fleet { kinds, ..fleet.clone() };
+    let (mut programme, columns) = state(&some, aim, bounds);
+    for (at, count) in columns.counts.iter().zip(&held) {
+        let count = *count as i64;
+        programme.columns[*at].domain = Domain::Whole { least: count, most: count };
+    }
+    let solved = solve(&programme, effort);
+    told(&programme, &columns, solved, None)
+}
+
+/// A solved programme as a mix.
+fn told(programme: &Programme, columns: &Columns, solved: Solved, reasons: Option<Reasons>) -> Mix {
+    let size = (programme.columns.len() as u64, programme.rows.len() as u64);
     let values = solved.values.clone();
     let counts = columns.counts.iter().map(|at| values.as_ref().map_or(0, |values| values[*at] as u64));
     let parts = columns.shares.iter().filter_map(|&(bucket, kind, at)| {
         let share = values.as_ref()?[at] as f64 / SHARE as f64;
         (share > 0.0).then_some(Part { bucket, kind, share })
     });
-    Mix { counts: counts.collect(), parts: parts.collect(), solved, size, reasons: why }
+    Mix { counts: counts.collect(), parts: parts.collect(), solved, size, reasons }
 }
 
 /// The programme: systems of each kind are whole, shares of each bucket on each kind that serves it are not.
@@ -149,8 +191,7 @@ fn state(fleet: &Fleet, aim: Aim, bounds: &Bounds) -> (Programme, Columns) {
         let serves = kind.model == buckets[bucket].model;
         kind.rates[bucket].filter(|rate| serves && *rate > 0.0).map(|rate| buckets[bucket].rate / rate)
     };
-    let tokens = |bucket: &Bucket| bucket.rate * bucket.osl as f64;
-    let largest = buckets.iter().map(tokens).fold(0.0, f64::max);
+    let largest = buckets.iter().map(Bucket::tokens).fold(0.0, f64::max);
     let mut terms_of: Vec<Vec<(usize, i64)>> = vec![vec![]; buckets.len()];
     for (index, kind) in kinds.iter().enumerate() {
         let loads: Vec<(usize, f64)> =
@@ -170,7 +211,7 @@ fn state(fleet: &Fleet, aim: Aim, bounds: &Bounds) -> (Programme, Columns) {
         let mut row = vec![(count, -(fine as i64))];
         for (bucket, load) in loads {
             let worth = match aim {
-                Aim::Throughput => -((tokens(&buckets[bucket]) / largest * FINEST).round() as i64),
+                Aim::Throughput => -((buckets[bucket].tokens() / largest * FINEST).round() as i64),
                 Aim::Cost | Aim::Devices => 0,
             };
             let share = programme.share(format!("{} on {}", buckets[bucket].name, kind.name), worth);

@@ -7,6 +7,7 @@ pub mod baseline;
 pub mod bound;
 pub mod chain;
 pub mod cycle;
+pub mod frugal;
 pub mod groups;
 pub mod hosts;
 pub mod path;
@@ -15,8 +16,10 @@ pub mod price;
 pub mod reasons;
 pub mod relax;
 pub mod replicas;
+pub mod sample;
 pub mod solve;
 pub mod sum;
+pub mod weigh;
 
 use baseline::Rule;
 use chain::{Chain, Stage};
@@ -207,33 +210,10 @@ pub fn known(chain: &Chain) -> Vec<Vec<Stage>> {
 
 /// Why nothing fits.
 pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
-    let holds = |member: usize, layer: usize| {
-        let held = &chain.members[member];
-        let (all, _) = held.pages(chain.layers, layer, layer + 1);
-        let deeper = [held.spill, held.disk].into_iter().flatten().map(|spill| spill.pages);
-        all.saturating_sub(held.usable + deeper.sum::<u64>())
-    };
-    for layer in 0..chain.layers {
-        let short = (0..chain.members.len()).map(|member| (holds(member, layer), member)).min();
-        if let Some((short, member)) = short.filter(|(short, _)| *short > 0) {
-            return Refusal::LayerTooLarge { layer, member, short };
-        }
+    if let Some((layer, member, short)) = frugal::too_large(chain) {
+        return Refusal::LayerTooLarge { layer, member, short };
     }
-    let members = &chain.members;
-    let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
-    let layers: u64 = (0..chain.layers).map(|layer| least(&|k| members[k].layers[layer].pages)).sum();
-    let needed = layers + least(&|k| members[k].first.pages) + least(&|k| members[k].last.pages);
-    let deeper = |member: &chain::Member| {
-        let shared = chain
-            .hosts
-            .iter()
-            .any(|host| host.members.iter().any(|(at, _)| std::ptr::eq(&members[*at], member)));
-        let own = if shared { 0 } else { member.spill.map_or(0, |spill| spill.pages) };
-        own + member.disk.map_or(0, |disk| disk.pages)
-    };
-    let room = |member: &chain::Member| member.usable.saturating_sub(member.base) + deeper(member);
-    let hosts: u64 = chain.hosts.iter().map(|host| host.pages).sum();
-    let available: u64 = members.iter().map(room).sum::<u64>() + hosts;
+    let (needed, available) = frugal::needed(chain);
     if needed > available {
         return Refusal::Memory { needed, available };
     }
@@ -242,7 +222,7 @@ pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
         .iter()
         .enumerate()
         .filter(|(from, row)| row.iter().enumerate().any(|(to, link)| to != *from && link.is_some()));
-    let alone = members.len() - joined.count();
+    let alone = chain.members.len() - joined.count();
     let parted = chain
         .links
         .iter()

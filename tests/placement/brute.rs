@@ -1,7 +1,9 @@
 //! The programmes find what trying everything finds.
 
-use mantile::search::placement::chain::{Chain, Hosts, Stage};
+use mantile::search::placement::chain::{Chain, Hosts, Spill, Stage};
+use mantile::search::placement::frugal::frugal;
 use mantile::search::placement::groups::Groups;
+use mantile::search::placement::reasons::holds;
 use mantile::search::placement::sum::Sum;
 use mantile::search::placement::{bound, groups, least_slowest, least_sum, peak};
 use proptest::prelude::*;
@@ -89,6 +91,34 @@ proptest! {
                     prop_assert!(all <= host.pages);
                 }
             }
+        }
+    }
+
+    /// Whether anything fits is told without a search wherever it can be; storage below a shared host is used first.
+    #[test]
+    fn whether_anything_fits_is_what_trying_everything_says(chain in sharing(4, 5), deep in 0u64..9) {
+        let mut chain = chain;
+        for member in &mut chain.members {
+            member.disk = member.spill.filter(|_| deep > 0).map(|spill| Spill { pages: deep, ..spill });
+        }
+        let beyond = |stage: &Stage| chain.over(stage).saturating_sub(deep);
+        let fits = |stages: &Vec<Stage>| {
+            let mut parts: Vec<u64> =
+                chain.members.iter().map(|member| member.spill.map_or(0, |spill| spill.pages)).collect();
+            for host in &chain.hosts {
+                let taken = |member: usize| stages.iter().find(|stage| stage.member == member).map_or(0, beyond);
+                if host.members.iter().map(|(at, devices)| devices * taken(*at)).sum::<u64>() > host.pages {
+                    return false;
+                }
+                host.members.iter().for_each(|(at, _)| parts[*at] = parts[*at].min(taken(*at)));
+            }
+            chain.apart(&parts).sum(stages).is_ok()
+        };
+        let expected = every(&chain).iter().any(fits);
+        prop_assert_eq!(holds(&chain), expected);
+        prop_assert_eq!(least_sum(&chain).is_ok(), expected);
+        if let Some(Ok(least)) = frugal(&chain) {
+            prop_assert!(chain.apart(&least.parts).sum(&least.stages).is_ok());
         }
     }
 

@@ -1,7 +1,7 @@
 //! What an offer comes to: its shapes worth having, what each carries of every bucket, and its price.
 
 use crate::report::fleet::Asked;
-use crate::search::fleet::rates::rates;
+use crate::search::fleet::rates::{ShapeRates, rates};
 use crate::search::point::place;
 use crate::search::question::Question;
 use crate::search::sizing::Whole;
@@ -17,6 +17,9 @@ pub(super) struct Tried {
     pub(super) terms: String,
     pub(super) usd_per_hour: f64,
     pub(super) rates: Vec<Option<f64>>,
+    pub(super) shape: ShapeRates,
+    /// The buckets that the shape was looked at for, in order.
+    pub(super) buckets: Vec<usize>,
 }
 
 /// The shapes of an offer worth having for the buckets that `ours` names, with their prices.
@@ -69,7 +72,8 @@ pub(super) fn tried(
             let pool = &shape.candidate.pools[0];
             let weights = &question.formats[shape.candidate.formats].weights;
             let plan = format!("{} x {} {weights}", pool.replicas, pool.plan.label());
-            Ok(Tried { plan, terms: terms.to_string(), usd_per_hour, rates })
+            let (terms, buckets) = (terms.to_string(), mine.clone());
+            Ok(Tried { plan, terms, usd_per_hour, rates, shape, buckets })
         })
         .collect()
 }

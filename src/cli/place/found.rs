@@ -1,7 +1,6 @@
 //! What `place` answers: the best placement, the longest context, the largest model. Writes nothing.
 
-use super::Place;
-use crate::cli::Fault;
+use super::aim;
 use crate::report::place::told::{alone, apart_report, certificate, compared, placed};
 use crate::report::place::why::{reason, tried};
 use crate::report::place::{Answer, Asked, Verdict as Proved};
@@ -14,24 +13,82 @@ use crate::search::run::Control;
 use crate::search::shape::largest;
 use crate::spec::error::Error;
 use crate::spec::objective::MOST_TOKENS;
-use crate::spec::rig::Rig;
+use crate::spec::placing::{Objective, Placing};
+use crate::spec::rig::{Post, Rig, Shape, Wire};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
+use crate::store::hardware::Shorthand;
 use crate::store::launch::commands;
 use crate::store::rig::Rigged;
 
-impl Place {
+/// A placement that is asked for, with its rig.
+pub(super) struct Sought<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) stated: &'a Placing,
+    rig: Rig,
+}
+
+/// Resolves `stated` and answers it as far as `control` lets it be sought; with what its members were asked.
+///
+/// # Errors
+/// The question is faulty.
+pub fn found(catalog: &Catalog, stated: &Placing, control: &Control) -> Result<(Answer, Rigged), Error> {
+    let sought = Sought { catalog, stated, rig: rig(catalog, stated)? };
+    match stated.objective {
+        Objective::MaxContext => sought.longest(control),
+        Objective::LargestModel => sought.largest(control),
+        _ => sought.answered(sought.resolve(&stated.scenario())?, control),
+    }
+}
+
+/// The rig that is named, or made of the devices and links that are.
+fn rig(catalog: &Catalog, stated: &Placing) -> Result<Rig, Error> {
+    if stated.device.is_empty() {
+        let fix = "name a rig (`mantile-opt catalog rigs`), or each --device and the --link between them";
+        let text = stated
+            .hardware
+            .as_deref()
+            .ok_or_else(|| Error::new("hardware", "nothing", "a rig, or devices", fix))?;
+        return catalog.rig(text);
+    }
+    let post = |text: &String| -> Result<Post, Error> {
+        let short = Shorthand::parse(text)?;
+        let count = short.nodes.saturating_mul(short.count);
+        Ok(Post {
+            name: None,
+            device: short.device.to_owned(),
+            count,
+            joined: None,
+            runtime: None,
+            host: None,
+        })
+    };
+    let wire = |link: &String| Wire { link: link.clone(), between: None, bandwidth: None, latency: None };
+    let members: Vec<Post> = stated.device.iter().map(post).collect::<Result<_, Error>>()?;
+    let rig = Rig {
+        id: "stated".into(),
+        name: stated.device.join(" + "),
+        members,
+        topology: (!stated.link.is_empty()).then(|| stated.topology.unwrap_or(Shape::Mesh)),
+        links: stated.link.iter().map(wire).collect(),
+        ..Rig::default()
+    };
+    rig.check()?;
+    Ok(rig)
+}
+
+impl Sought<'_> {
+    fn resolve(&self, scenario: &Scenario) -> Result<Rigged, Error> {
+        Rigged::resolve(self.catalog, scenario, self.rig.clone(), self.stated.in_flight())
+    }
+
+    fn answered(&self, rigged: Rigged, control: &Control) -> Result<(Answer, Rigged), Error> {
+        Ok((self.answer(&rigged, control)?, rigged))
+    }
+
     /// The best placement, as far as `control` lets it be sought.
-    ///
-    /// # Errors
-    /// The question is faulty.
-    pub(super) fn answer(
-        &self,
-        catalog: &Catalog,
-        rigged: &Rigged,
-        control: &Control,
-    ) -> Result<Answer, Error> {
-        let aim = self.objective.aim();
+    fn answer(&self, rigged: &Rigged, control: &Control) -> Result<Answer, Error> {
+        let aim = aim(self.stated.objective);
         let first = rigged.questions.first().ok_or_else(|| {
             let fix = "name another --runtime, which shares layers between such devices";
             Error::new("members", "a group that cannot hold the model", "one that can", fix)
@@ -45,6 +102,7 @@ impl Place {
         }
         let mut answer = Answer {
             status: Proved::Infeasible,
+            scenario: Some(self.stated.clone()),
             question: self.asked(rigged, first),
             max_context: None,
             placement: None,
@@ -65,7 +123,7 @@ impl Place {
                 }
                 // What conflicts can be relaxed; other refusals say what they need.
                 if !reason.conflict.is_empty() {
-                    reason.tried = tried(asked, self.formats(catalog, rigged), &relaxations(questions));
+                    reason.tried = tried(asked, self.formats(rigged), &relaxations(questions));
                 }
                 answer.infeasible = Some(reason);
             }
@@ -108,7 +166,7 @@ impl Place {
         Asked {
             model: rigged.model.name.clone(),
             rig: rigged.rig.name.clone(),
-            objective: self.objective.name().into(),
+            objective: self.stated.objective.name().into(),
             isl: question.lengths.isl,
             osl: question.lengths.osl,
             prefix: question.lengths.prefix,
@@ -120,8 +178,8 @@ impl Place {
     }
 
     /// The longest prompt whose cache fits, and the best placement for it.
-    pub(super) fn longest(&self, catalog: &Catalog, rig: &Rig, control: &Control) -> Result<Answer, Fault> {
-        let rigged = self.resolve(catalog, rig, &self.scenario())?;
+    fn longest(&self, control: &Control) -> Result<(Answer, Rigged), Error> {
+        let rigged = self.resolve(&self.stated.scenario())?;
         let offload = !rigged.questions.iter().any(fits) && rigged.offloaded.iter().any(fits);
         let questions = if offload { &rigged.offloaded } else { &rigged.questions };
         let with = |question: &Question, isl: u64| {
@@ -134,34 +192,34 @@ impl Place {
         let low = largest(limit.saturating_sub(osl).max(1), holds);
         let at = |isl: u64| questions.iter().map(|question| with(question, isl)).collect::<Vec<_>>();
         let rigged = Rigged { questions: at(low.max(1)), offloaded: vec![], ..rigged };
-        let mut answer = self.answer(catalog, &rigged, control)?;
+        let mut answer = self.answer(&rigged, control)?;
         if answer.placement.is_some() {
             answer.max_context = Some(low + osl);
             if low + osl >= limit {
                 answer.notes.push(format!("{limit} tokens are what the model was made for"));
             }
         }
-        Ok(answer)
+        Ok((answer, rigged))
     }
 
     /// The model with the most parameters that fits, in the format that is asked for or its own.
-    pub(super) fn largest(&self, catalog: &Catalog, rig: &Rig, control: &Control) -> Result<Answer, Fault> {
+    fn largest(&self, control: &Control) -> Result<(Answer, Rigged), Error> {
         let mut smallest = None;
-        for name in catalog.models_by_size()? {
-            let scenario = Scenario { model: Some(name), ..self.scenario() };
+        for name in self.catalog.models_by_size()? {
+            let scenario = Scenario { model: Some(name), ..self.stated.scenario() };
             // What does not run here in any format is no candidate.
-            let Ok(rigged) = self.resolve(catalog, rig, &scenario) else { continue };
+            let Ok(rigged) = self.resolve(&scenario) else { continue };
             if rigged.questions.iter().chain(&rigged.offloaded).any(fits) {
-                return Ok(self.answer(catalog, &rigged, control)?);
+                return self.answered(rigged, control);
             }
             smallest = Some(rigged);
         }
         match smallest {
-            Some(rigged) => Ok(self.answer(catalog, &rigged, control)?),
+            Some(rigged) => self.answered(rigged, control),
             None => {
                 let fix = "name a --weight-format or --runtime that they have in common";
                 let found = "no model of the catalogue that runs on every member";
-                Err(Error::new("model", found, "one that does", fix).into())
+                Err(Error::new("model", found, "one that does", fix))
             }
         }
     }

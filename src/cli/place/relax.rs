@@ -1,6 +1,6 @@
 //! What would let a model fit that does not, where that takes a catalogue: lower formats, host memory.
 
-use super::Place;
+use super::found::Sought;
 use crate::report::place::Tried;
 use crate::search::placement::solve::fits;
 use crate::spec::format::Format;
@@ -8,10 +8,11 @@ use crate::spec::scenario::{Offload, Scenario};
 use crate::store::catalog::Catalog;
 use crate::store::rig::Rigged;
 
-impl Place {
+impl Sought<'_> {
     /// The highest lower formats in which the model fits, and host memory where it was ruled out.
-    pub(super) fn formats(&self, catalog: &Catalog, rigged: &Rigged) -> Vec<Tried> {
-        let asked = Scenario { model: Some(rigged.model.name.clone()), ..self.scenario() };
+    pub(super) fn formats(&self, rigged: &Rigged) -> Vec<Tried> {
+        let catalog = self.catalog;
+        let asked = Scenario { model: Some(rigged.model.name.clone()), ..self.stated.scenario() };
         let holds = |scenario: &Scenario| {
             let concurrency = rigged.questions.first().map_or(1, |question| question.concurrency);
             let again = Rigged::resolve(catalog, scenario, rigged.rig.clone(), concurrency);
@@ -35,7 +36,8 @@ impl Place {
                 needed: kv.into_iter().find(in_kv),
             });
         }
-        if self.offload == Some(Offload::Never) && rigged.rig.hosts.values().any(|host| host.memory.is_some())
+        if self.stated.offload == Some(Offload::Never)
+            && rigged.rig.hosts.values().any(|host| host.memory.is_some())
         {
             let with = holds(&Scenario { offload: None, ..asked });
             tried.push(Tried {

@@ -8,12 +8,12 @@ use crate::report::recommend::{
 };
 use crate::search::outcome::Census;
 use crate::search::question::Question;
-use crate::search::sizing::{longest_context, size};
+use crate::search::sizing::{Sized, longest_context, size};
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::kind::Kind;
-use crate::store::market::{Lot, qualities};
+use crate::store::market::{Lot, Market, qualities};
 use crate::store::model::ResolvedModel;
 use crate::store::problem::{DEFAULT_HARDWARE, DEFAULT_MODEL, Problem};
 
@@ -28,10 +28,7 @@ pub(super) fn for_model(
 ) -> Result<Recommendation, Error> {
     let (model, graph) = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
     sought.model = Some(model.name.clone());
-    let market = match &scenario.hardware {
-        Some(hardware) => catalog.one(hardware)?,
-        None => catalog.market(&sought.only)?,
-    };
+    let market = market(catalog, scenario, sought)?;
     sought.hardware = scenario.hardware.clone();
     let seen: Vec<Seen> = counted(&market.lots, |lot| look(catalog, scenario, sought, (&model, &graph), lot));
     let mut looked = Looked { systems: (seen.len() + market.refused.len()) as u64, ..Looked::default() };
@@ -46,7 +43,15 @@ pub(super) fn for_model(
     for miss in &misses {
         *looked.missed.entry(miss.kind.clone()).or_default() += 1;
     }
-    Ok(recommend(sought.clone(), builds, misses, (looked, TIERS)))
+    Ok(recommend((scenario.clone(), sought.clone()), builds, misses, (looked, TIERS)))
+}
+
+/// What is looked at for a model.
+pub(super) fn market(catalog: &Catalog, scenario: &Scenario, sought: &Sought) -> Result<Market, Error> {
+    match &scenario.hardware {
+        Some(hardware) => catalog.one(hardware),
+        None => catalog.market(&sought.only),
+    }
 }
 
 /// Every model of the catalogue, on one machine.
@@ -75,7 +80,7 @@ pub(super) fn for_hardware(
     for miss in &misses {
         *looked.missed.entry(miss.kind.clone()).or_default() += 1;
     }
-    Ok(serves(sought.clone(), models, misses, looked))
+    Ok(serves((scenario.clone(), sought.clone()), models, misses, looked))
 }
 
 /// What one model comes to on a machine, in weight formats of each quality.
@@ -163,7 +168,7 @@ fn look(
 }
 
 /// The question with prompts and answers on the same instances.
-fn together(problem: &Problem) -> Result<Question, Error> {
+pub(super) fn together(problem: &Problem) -> Result<Question, Error> {
     let mut question = problem.question()?;
     question.split = false;
     Ok(question)
@@ -181,19 +186,29 @@ fn one(
     match size(&question, sought.users) {
         Err(unfit) => Err(Box::new((missed(name, vec![], &unfit), Some(unfit.census)))),
         Ok(sized) => {
-            let format = &question.formats[sized.at_share.candidate.formats].weights;
-            let choice = problem.weight_formats.iter().find(|choice| choice.format.id == *format);
-            let checkpoint = choice.and_then(|choice| choice.checkpoint.clone());
-            let prices = Prices {
-                rented: problem.rented(),
-                owned: problem.owned().filter(|_| lot.sells),
-                covers_host: lot.complete,
-            };
-            let names = (name.clone(), lot.id.clone(), problem.model.name.clone(), checkpoint);
-            let serving = Serving { question: &question, sized: &sized, prices, names, keeps_quality: kept };
+            let serving = serving(problem, &question, &sized, (kept, lot));
             Ok((serving.build(sought), sized.census))
         }
     }
+}
+
+/// A system that serves, with its names and prices.
+pub(super) fn serving<'a>(
+    problem: &Problem,
+    question: &'a Question,
+    sized: &'a Sized,
+    (kept, lot): (bool, &Lot),
+) -> Serving<'a> {
+    let format = &question.formats[sized.at_share.candidate.formats].weights;
+    let choice = problem.weight_formats.iter().find(|choice| choice.format.id == *format);
+    let checkpoint = choice.and_then(|choice| choice.checkpoint.clone());
+    let prices = Prices {
+        rented: problem.rented(),
+        owned: problem.owned().filter(|_| lot.sells),
+        covers_host: lot.complete,
+    };
+    let names = (problem.cluster.name.clone(), lot.id.clone(), problem.model.name.clone(), checkpoint);
+    Serving { question, sized, prices, names, keeps_quality: kept }
 }
 
 /// A fault of the data as a reason against a system.

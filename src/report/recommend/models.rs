@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Build, Looked, Miss, Sought};
+use crate::spec::scenario::Scenario;
 
 /// A model that the machine serves.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -20,6 +21,8 @@ pub struct Held {
 /// The answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Served {
+    /// What every model is asked, so that the answer can be checked.
+    pub scenario: Scenario,
     /// What was sought.
     pub sought: Sought,
     /// What it serves, the largest model first.
@@ -35,7 +38,12 @@ pub struct Served {
 }
 
 /// Puts the answer in order.
-pub fn serves(sought: Sought, mut models: Vec<Held>, missed: Vec<Miss>, looked: Looked) -> Served {
+pub fn serves(
+    (scenario, sought): (Scenario, Sought),
+    mut models: Vec<Held>,
+    missed: Vec<Miss>,
+    looked: Looked,
+) -> Served {
     models.sort_by(|a, b| b.parameters.cmp(&a.parameters).then_with(|| a.build.model.cmp(&b.build.model)));
     let by = |figure: fn(&Held) -> u64| {
         let mut order: Vec<&Held> = models.iter().collect();
@@ -46,6 +54,7 @@ pub fn serves(sought: Sought, mut models: Vec<Held>, missed: Vec<Miss>, looked: 
     Served {
         longest_contexts: by(|held| held.longest_context_tokens),
         most_users: by(|held| held.build.most_users),
+        scenario,
         sought,
         models,
         missed,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::search::aggregated::room;
+use crate::search::aggregated::{measure, room};
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::layouts::each;
 use crate::search::outcome::Census;
@@ -34,6 +34,15 @@ pub struct ShapeRates {
     pub candidate: Candidate,
     /// What it carries of each length; none where it keeps no limit or does not fit.
     pub carried: Vec<Option<Carried>>,
+}
+
+impl ShapeRates {
+    /// What it comes to under a load of requests of `lengths`, through the one door.
+    pub fn at(&self, question: &Question, lengths: Lengths, concurrency: u64) -> Point {
+        let mut candidate = self.candidate.clone();
+        candidate.pools.iter_mut().for_each(|pool| pool.concurrency = concurrency);
+        measure(&question.with_lengths(lengths), &candidate)
+    }
 }
 
 /// Every shape of the question's system with what it carries of each length, without those that another shape

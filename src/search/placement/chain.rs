@@ -144,11 +144,60 @@ impl Member {
 
     /// Ticks of the segment without its way onward; `None` where it does not fit.
     pub fn ticks(&self, layers: usize, from: usize, to: usize, hosts: Hosts) -> Option<u64> {
-        let (all, experts) = self.pages(layers, from, to);
-        let streamed = self.spilled(all, experts)?;
-        let work: u64 = self.layers[from..to].iter().map(|layer| layer.ticks).sum();
+        let inner = &self.layers[from..to];
+        let held = Sums {
+            ticks: inner.iter().map(|layer| layer.ticks).sum(),
+            pages: inner.iter().map(|layer| layer.pages).sum(),
+            experts: self.experts[from..to].iter().sum(),
+        };
+        self.timed(layers, (from, to), held, hosts)
+    }
+
+    /// The same of a segment whose layers come to `held`.
+    fn timed(&self, layers: usize, (from, to): (usize, usize), held: Sums, hosts: Hosts) -> Option<u64> {
+        let ends = self.ends(layers, from, to);
+        let streamed = self.spilled(self.base + held.pages + ends.pages, held.experts)?;
         let host = if hosts == Hosts::Each || from == 0 { self.host } else { 0 };
-        Some(host + work + self.ends(layers, from, to).ticks + streamed)
+        Some(host + held.ticks + ends.ticks + streamed)
+    }
+}
+
+/// What some layers come to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    ticks: u64,
+    pages: u64,
+    experts: u64,
+}
+
+/// All segments of a member, each looked up in sums up to its ends: programmes price every one of them.
+pub struct Segments<'a> {
+    member: &'a Member,
+    layers: usize,
+    /// Of the layers before each.
+    before: Vec<Sums>,
+}
+
+impl<'a> Segments<'a> {
+    /// Adds the layers up.
+    pub fn new(member: &'a Member, layers: usize) -> Segments<'a> {
+        let mut sum = Sums::default();
+        let each = member.layers.iter().zip(&member.experts).take(layers).map(|(layer, experts)| {
+            sum.ticks += layer.ticks;
+            sum.pages += layer.pages;
+            sum.experts += experts;
+            sum
+        });
+        let before = std::iter::once(Sums::default()).chain(each).collect();
+        Segments { member, layers, before }
+    }
+
+    /// As [`Member::ticks`].
+    pub fn ticks(&self, from: usize, to: usize, hosts: Hosts) -> Option<u64> {
+        let (a, b) = (self.before[from], self.before[to]);
+        let held =
+            Sums { ticks: b.ticks - a.ticks, pages: b.pages - a.pages, experts: b.experts - a.experts };
+        self.member.timed(self.layers, (from, to), held, hosts)
     }
 }
 

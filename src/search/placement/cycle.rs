@@ -40,13 +40,13 @@ impl Count {
 }
 
 /// Micro-batches that so many stages keep in flight, and requests in each.
-fn batches(concurrency: u64, stages: usize) -> (u64, u64) {
+pub(super) fn batches(concurrency: u64, stages: usize) -> (u64, u64) {
     let flying = concurrency.min(stages as u64).max(1);
     (flying, concurrency.div_ceil(flying))
 }
 
 /// Seconds in which every request gets a token.
-fn cycle_of(priced: &Priced, stages: &[Stage], flying: u64) -> Option<f64> {
+pub(super) fn cycle_of(priced: &Priced, stages: &[Stage], flying: u64) -> Option<f64> {
     let each = priced.chain.slowest(stages).ok()?;
     let sum = priced.chain.sum(stages).ok()?;
     Some(priced.seconds(sum.max(flying.saturating_mul(each))))

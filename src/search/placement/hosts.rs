@@ -6,6 +6,7 @@
 
 use super::Refusal;
 use super::chain::{Chain, Stage};
+use super::frugal::frugal;
 
 /// Looks at the programmes, at most: beyond, the best so far is told with its bound.
 const MOST_LOOKS: u64 = 4_000;
@@ -110,6 +111,13 @@ pub fn share<S>(
             .for_each(|(member, _)| equal[*member] = equal[*member].min(host.pages / devices.max(1)));
     }
     let mut best: Option<(Look<S>, Vec<u64>)> = look(&equal).ok().map(|found| (found, equal));
+    // Where nothing fits in equal parts, whatever takes least of a host tells whether anything does.
+    if best.is_none()
+        && let Some(least) = frugal(chain)
+    {
+        let parts = least?.parts;
+        best = look(&parts).ok().map(|found| (found, parts));
+    }
     let (mut open, mut looks, mut why) = (vec![root], 1, None);
     let mut bound = f64::INFINITY;
     while let Some(next) = (0..open.len()).min_by(|a, b| open[*a].bound.total_cmp(&open[*b].bound)) {

@@ -8,7 +8,7 @@ pub mod copies;
 mod fits;
 mod floor;
 
-use super::chain::{Chain, Hosts, Stage};
+use super::chain::{Chain, Hosts, Segments, Stage};
 use super::groups::Groups;
 use fits::{Begins, Fits, span};
 
@@ -59,11 +59,12 @@ impl<'a> Peak<'a> {
     /// Prices every segment.
     pub fn new(chain: &'a Chain, groups: &'a Groups) -> Peak<'a> {
         let layers = chain.layers;
-        let time = |kind: usize, from, to| {
-            chain.members[groups.face(kind)].ticks(layers, from, to, Hosts::Each).unwrap_or(u64::MAX)
+        let rows = |kind: usize| {
+            let segments = Segments::new(&chain.members[groups.face(kind)], layers);
+            let time = |from, to| segments.ticks(from, to, Hosts::Each).unwrap_or(u64::MAX);
+            (0..=layers).map(|to| (0..to).map(|from| time(from, to)).collect()).collect()
         };
-        let column = |kind, to: usize| (0..to).map(|from| time(kind, from, to)).collect();
-        let times = groups.kinds().map(|kind| (0..=layers).map(|to| column(kind, to)).collect()).collect();
+        let times = groups.kinds().map(rows).collect();
         let link = |from, to| groups.link(chain, from, to);
         let links = groups.kinds().map(|from| groups.kinds().map(|to| link(from, to)).collect()).collect();
         let sizes = (0..groups.states).map(|state| groups.total(state) as u16).collect();

@@ -3,6 +3,7 @@
 //! Knows pages and links; what they stand for is told by whoever asks.
 
 use super::chain::{Chain, Member, Part, Stage};
+use super::frugal::{frugal, soon_told};
 use super::peak::{MOST_LAYERS, Peak};
 use super::{groups, least_sum};
 use crate::search::conflict::irreducible;
@@ -45,8 +46,14 @@ pub struct Miss {
 
 /// Whether anything fits at all.
 pub fn holds(chain: &Chain) -> bool {
+    if let Some(told) = soon_told(chain) {
+        return told;
+    }
+    if let Some(least) = frugal(chain) {
+        return least.is_ok();
+    }
     match groups(chain) {
-        // Who takes how much of a host that is shared, only the programme for sums is asked.
+        // Who takes how much of several hosts that are shared, only the programme for sums is asked.
         Ok(groups) if chain.layers <= MOST_LAYERS && chain.hosts.is_empty() => {
             Peak::new(chain, &groups).any().is_some()
         }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::bound;
-use super::chain::{Chain, Hosts, Stage};
+use super::chain::{Chain, Hosts, Segments, Stage};
 use super::groups::Groups;
 use crate::search::run::{Control, UNWATCHED};
 
@@ -26,10 +26,11 @@ impl Times {
         let side = chain.layers + 1;
         let mut ticks = vec![NEVER; side * side];
         let mut begin: Vec<usize> = (0..side).collect();
+        let segments = Segments::new(&chain.members[member], chain.layers);
         for to in 1..side {
             // A segment that does not fit does not fit with a layer more in front of it.
             for from in (1..to).rev() {
-                match chain.members[member].ticks(chain.layers, from, to, Hosts::Once) {
+                match segments.ticks(from, to, Hosts::Once) {
                     Some(time) => {
                         ticks[to * side + from] = time as f64;
                         begin[to] = from;
@@ -37,7 +38,7 @@ impl Times {
                     None => break,
                 }
             }
-            if let Some(time) = chain.members[member].ticks(chain.layers, 0, to, Hosts::Once) {
+            if let Some(time) = segments.ticks(0, to, Hosts::Once) {
                 ticks[to * side] = time as f64;
             }
         }

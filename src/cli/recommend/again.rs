@@ -1,0 +1,126 @@
+//! A saved recommendation asked again: its builds and what it passed over, each resolved from the catalogue.
+
+use serde_json::Value;
+
+use super::look::{for_hardware, for_model, market, serving, together};
+use crate::cli::output::value;
+use crate::cli::progress::counted;
+use crate::report::recommend::Sought;
+use crate::report::verify::Verified;
+use crate::report::verify::recommend::{builds, estimated, held, missed, verify};
+use crate::search::question::Question;
+use crate::search::sizing::size;
+use crate::spec::error::Error;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::market::{Lot, qualities};
+use crate::store::problem::DEFAULT_MODEL;
+
+/// Systems said not to serve that are looked at again, at most.
+const MOST_MISSED: usize = 40;
+
+/// Checks a saved answer of `scenario`.
+///
+/// # Errors
+/// Its question does not resolve any more.
+pub fn verified(
+    catalog: &Catalog,
+    saved: &Value,
+    (scenario, sought): (&Scenario, Sought),
+    (count, seed): (u64, u64),
+) -> Result<Verified, Error> {
+    let (objective, workload) = catalog.aim(scenario)?;
+    // What the scenario says of it is read there.
+    let mut sought = Sought {
+        target_tok_s: objective.limits.tpot.map_or(sought.target_tok_s, |tpot| 1.0 / tpot),
+        isl: workload.isl,
+        osl: workload.osl,
+        prefix: workload.prefix,
+        limits: objective.limits,
+        ..sought
+    };
+    let of_machine = !saved["models"].is_null();
+    let fresh = if of_machine {
+        value(&for_hardware(catalog, scenario, &mut sought)?)
+    } else {
+        value(&for_model(catalog, scenario, &mut sought)?)
+    };
+    let asked = Asked { catalog, scenario, sought: &sought, lots: market(catalog, scenario, &sought)?.lots };
+    let told = if of_machine { held(saved) } else { builds(saved) };
+    let faults = counted(&told, |build| {
+        let name = build["name"].as_str().unwrap_or_default().to_string();
+        (name, asked.again(build))
+    });
+    let misses = saved["missed"].as_array().map_or(&[][..], Vec::as_slice);
+    let some = misses.iter().step_by(misses.len().div_ceil(MOST_MISSED).max(1));
+    let some: Vec<&Value> = some.collect();
+    let questions: Vec<_> = counted(&some, |miss| asked.passed_over(miss, of_machine));
+    let questions: Vec<(String, Question)> = questions.into_iter().flatten().collect();
+    let missed = missed(&questions, (count, seed));
+    Ok(verify(&sought, (saved, &fresh), faults, missed, seed))
+}
+
+struct Asked<'a> {
+    catalog: &'a Catalog,
+    scenario: &'a Scenario,
+    sought: &'a Sought,
+    lots: Vec<Lot>,
+}
+
+impl Asked<'_> {
+    /// What is wrong with a build.
+    fn again(&self, build: &Value) -> Vec<String> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+        let (system, format) = (text(&build["system"]), text(&build["each"]["weight_format"]));
+        let Some(lot) = self.lots.iter().find(|lot| lot.id == system) else {
+            return vec![format!("system: {system} is not on offer")];
+        };
+        let model = self.scenario.model.clone().unwrap_or_else(|| text(&build["model"]));
+        let problems = self.catalog.built(&model).and_then(|(model, graph)| {
+            qualities(self.catalog, self.scenario, (&model, &graph), &lot.cluster)
+        });
+        let problems = match problems {
+            Ok(problems) => problems,
+            Err(fault) => return vec![format!("{}; {} expected", fault.found, fault.expected)],
+        };
+        let runs = problems
+            .iter()
+            .find(|(problem, _)| problem.weight_formats.iter().any(|choice| choice.format.id == format));
+        let Some((problem, kept)) = runs else {
+            return vec![format!("each.weight_format: {format} does not run on {system}")];
+        };
+        match together(problem) {
+            Err(fault) => vec![format!("{}; {} expected", fault.found, fault.expected)],
+            Ok(question) => match size(&question, self.sought.users) {
+                Err(unfit) => vec![format!("it does not serve: {}", unfit.reason)],
+                Ok(sized) => {
+                    estimated(build, &serving(problem, &question, &sized, (*kept, lot)), self.sought)
+                }
+            },
+        }
+    }
+
+    /// What a system, or a model, that is said not to serve was asked: nothing where it is none that could.
+    fn passed_over(&self, miss: &Value, of_machine: bool) -> Vec<(String, Question)> {
+        let name = miss["name"].as_str().unwrap_or_default();
+        let lot = if of_machine {
+            self.lots.first()
+        } else {
+            self.lots.iter().find(|lot| lot.cluster.name == name)
+        };
+        let model = if of_machine { Some(name) } else { self.scenario.model.as_deref() };
+        let model = self.catalog.built(model.unwrap_or(DEFAULT_MODEL));
+        let (Some(lot), Ok((model, graph))) = (lot, model) else { return vec![] };
+        // Too many users for one copy of a machine is no question of whether it serves one.
+        if miss["kind"] == "users" {
+            return vec![];
+        }
+        let problems = qualities(self.catalog, self.scenario, (&model, &graph), &lot.cluster);
+        let problems = problems.unwrap_or_default();
+        let asked = problems.iter().filter_map(|(problem, _)| together(problem).ok());
+        asked
+            .filter(|question| question.context_fits().is_ok())
+            .map(|question| (name.to_string(), question))
+            .collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! A saved fleet held against the formulas: every system, share, load and limit, what it costs, its bound, fleets
+//! beside it, and the search itself. Knows no file.
+
+mod read;
+
+use serde_json::Value;
+
+use super::{CLOSE, Check, Verified, figure, off, rows, unlike, value};
+use crate::report::fleet::{FleetAnswer, Posed};
+use crate::search::fleet::{Aim, Bucket, Kind, pinned};
+use crate::search::programme::solve::Effort;
+use read::{Read, Route, read};
+
+/// Shares are whole parts of a thousand million, loads are rounded up to one in a hundred thousand.
+const ROUNDED: f64 = 1e-5;
+/// Fleets beside the stated one that are tried, at most: each is a programme of its own.
+const MOST_BESIDE: u64 = 300;
+
+/// What no fleet is below, or for throughput above: each bucket by itself where it is served at least cost.
+fn apart(posed: &Posed) -> f64 {
+    let fleet = &posed.fleet;
+    let worth = |kind: &Kind| match posed.asked.aim {
+        Aim::Cost => kind.usd_per_hour,
+        Aim::Devices | Aim::Throughput => kind.devices as f64,
+    };
+    let least = |at: usize| {
+        let serving = fleet.kinds.iter().filter(|kind| kind.model == fleet.buckets[at].model);
+        let loads = serving.filter_map(|kind| Some(worth(kind) * fleet.buckets[at].rate / kind.rates[at]?));
+        loads.fold(f64::INFINITY, f64::min)
+    };
+    match posed.asked.aim {
+        Aim::Throughput => fleet.buckets.iter().map(Bucket::tokens).sum(),
+        Aim::Cost | Aim::Devices => (0..fleet.buckets.len()).map(least).sum(),
+    }
+}
+
+/// Whether `a` is beyond `b`, in the direction of better.
+fn beyond(aim: Aim, a: f64, b: f64) -> bool {
+    let hair = CLOSE.max(ROUNDED) * b.abs();
+    if aim == Aim::Throughput { a > b + hair } else { a < b - hair }
+}
+
+/// What the certificate says of itself.
+fn certificate(posed: &Posed, saved: &Value, objective: f64) -> Vec<String> {
+    let (proof, aim) = (&saved["certificate"], posed.asked.aim);
+    let (told, bound) = (figure(proof, "objective"), figure(proof, "bound"));
+    let mut faults: Vec<String> =
+        off("certificate.objective", told, objective, ROUNDED).into_iter().collect();
+    if bound.is_nan() || beyond(aim, told, bound) {
+        faults.push(format!("certificate.bound: {bound} is saved, the objective {told} is beyond it"));
+    }
+    let apart = apart(posed);
+    if beyond(aim, objective, apart) {
+        faults.push(format!("certificate.objective: {objective}, each length by itself comes to {apart}"));
+    }
+    let gap = if told == 0.0 { 0.0 } else { (told - bound).abs() / told.abs() };
+    if (figure(proof, "gap") - gap).abs() > ROUNDED || proof["gap"].is_null() {
+        faults.push(format!("certificate.gap: {} is saved, {gap} comes out", proof["gap"]));
+    }
+    if proof["status"] == "optimal" && gap > ROUNDED {
+        faults.push(format!("certificate.status: optimal is saved, the gap is {gap}"));
+    }
+    faults
+}
+
+/// Fleets beside `read` that would be better than its bound: one system fewer, or some in place of others.
+fn beside(read: &Read, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec<String>) {
+    let posed = read.posed;
+    let (fleet, aim) = (&posed.fleet, posed.asked.aim);
+    let held = read.counts();
+    let used: Vec<usize> = (0..held.len()).filter(|kind| held[*kind] > 0).collect();
+    if used.is_empty() {
+        return (0, vec![]);
+    }
+    let mut tried: Vec<Vec<u64>> = Vec::new();
+    for &kind in &used {
+        let mut fewer = held.clone();
+        fewer[kind] -= 1;
+        tried.push(fewer);
+    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    for _ in 0..count.min(MOST_BESIDE) {
+        let mut other = held.clone();
+        let from = used[random.usize(0..used.len())];
+        other[from] -= random.u64(1..=other[from].min(2));
+        for _ in 0..random.usize(1..=2) {
+            other[random.usize(0..fleet.kinds.len())] += 1;
+        }
+        if !tried.contains(&other) {
+            tried.push(other);
+        }
+    }
+    let worth = |counts: &[u64]| {
+        let systems = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        Read { posed, systems: systems.map(|(kind, count)| (kind, *count)).collect() }
+    };
+    let (mut looked, mut faults) = (0, Vec::new());
+    for counts in &tried {
+        let other = worth(counts);
+        looked += 1;
+        // What is no better needs no look at whether it serves.
+        if aim != Aim::Throughput && !beyond(aim, other.objective(0.0), bound) {
+            continue;
+        }
+        let found = pinned(fleet, aim, &posed.bounds, counts, &Effort::default());
+        let objective = other.objective(found.served(fleet));
+        if found.solved.values.is_some() && beyond(aim, objective, bound) {
+            let name = |(kind, count): &(usize, u64)| format!("{count} x {}", fleet.kinds[*kind].name);
+            let told: Vec<String> = other.systems.iter().map(name).collect();
+            faults.push(format!(
+                "{}: comes to {objective}, none is said to be beyond {bound}",
+                told.join(", ")
+            ));
+        }
+    }
+    (looked, faults)
+}
+
+/// What a search of its own must come to as well.
+const FOUND: [&str; 12] = [
+    "systems",
+    "usd_per_hour",
+    "devices",
+    "output_tok_s",
+    "routes",
+    "certificate",
+    "conflict",
+    "irreducible",
+    "most_output_tok_s",
+    "helps",
+    "unserved",
+    "kinds",
+];
+
+/// Checks a saved answer of `posed`; `fresh` is what a search of its own comes to.
+pub fn verify(posed: &Posed, (saved, fresh): (&Value, &FleetAnswer), (count, seed): (u64, u64)) -> Verified {
+    let again = value(fresh);
+    let mut checks = vec![Check::new(
+        "question: resolves to the same, every default filled in",
+        1,
+        unlike(&["scenario", "asked"], saved, &again),
+    )];
+    let told = rows(saved, "systems").len();
+    match read(posed, saved) {
+        Err(faults) => {
+            checks.push(Check::new("systems: of kinds that there are, in whole numbers", told, faults))
+        }
+        Ok(read) if told > 0 => {
+            checks.push(Check::new("systems: of kinds that there are, in whole numbers", told, vec![]));
+            let (routes, mut faults) = read.routes(saved);
+            faults.extend(read.shares(&routes));
+            checks.push(Check::new("traffic: shares of every length come to one", routes.len(), faults));
+            checks.push(Check::new(
+                "load: devices, price and what keeps them busy, of every kind",
+                told,
+                read.systems(saved, &routes),
+            ));
+            checks.push(Check::new(
+                "limits: every length on its systems, evaluated again",
+                routes.len(),
+                read.limits(&routes),
+            ));
+            checks.push(Check::new(
+                "bounds: budget, devices, what there is of every offer",
+                posed.fleet.supplies.len() + 2,
+                read.bounds(),
+            ));
+            let tokens = |route: &Route| route.share * posed.fleet.buckets[route.bucket].tokens();
+            let served: f64 = routes.iter().map(tokens).sum();
+            let wanted: f64 = posed.fleet.buckets.iter().map(Bucket::tokens).sum();
+            let sums = [
+                ("usd_per_hour", figure(saved, "usd_per_hour"), read.sum(|kind| kind.usd_per_hour)),
+                ("devices", figure(saved, "devices"), read.sum(|kind| kind.devices as f64)),
+                ("output_tok_s.0", saved["output_tok_s"][0].as_f64().unwrap_or(f64::NAN), served),
+                ("output_tok_s.1", saved["output_tok_s"][1].as_f64().unwrap_or(f64::NAN), wanted),
+            ];
+            let faults = sums.into_iter().filter_map(|(key, saved, again)| off(key, saved, again, CLOSE));
+            checks.push(Check::new("sums: cost, devices and output add up", 4, faults.collect()));
+            checks.push(Check::new(
+                "certificate: objective, bounds and gap agree",
+                1,
+                certificate(posed, saved, read.objective(served)),
+            ));
+            let bound = figure(&saved["certificate"], "bound");
+            let (looked, faults) = beside(&read, bound, (count, seed));
+            let what =
+                "sample: one system fewer, or some in place of others, serves too little or is no better";
+            checks.push(Check::new(what, looked as usize, faults));
+        }
+        // Where there is none, the search says so again.
+        Ok(_) => {}
+    }
+    checks.push(Check::new("search: done again, comes to the same answer", 1, unlike(&FOUND, saved, &again)));
+    Verified::of(checks, seed)
+}

@@ -1,0 +1,232 @@
+//! A saved fleet as kinds of systems and shares of traffic, each held against the formulas.
+
+use serde_json::Value;
+
+use super::super::{CLOSE, figure, off, rows};
+use super::ROUNDED;
+use crate::report::fleet::{Name, Posed, Shaped};
+use crate::search::fleet::{Aim, Bucket, Kind, MILLS};
+use crate::search::point::place;
+use crate::serving::terms::Lengths;
+use crate::spec::objective::Metric;
+
+/// The systems of a saved fleet as kinds of the posed one.
+pub(super) struct Read<'a> {
+    pub(super) posed: &'a Posed,
+    /// Of each of the saved systems: the kind, and how many.
+    pub(super) systems: Vec<(usize, u64)>,
+}
+
+fn text<'a>(row: &'a Value, key: &str) -> &'a str {
+    row[key].as_str().unwrap_or_default()
+}
+
+/// Finds the kind of every system.
+pub(super) fn read<'a>(posed: &'a Posed, saved: &Value) -> Result<Read<'a>, Vec<String>> {
+    let (mut systems, mut faults): (Vec<(usize, u64)>, Vec<String>) = (Vec::new(), Vec::new());
+    for (at, row) in rows(saved, "systems").into_iter().enumerate() {
+        let of = |key| text(row, key).to_string();
+        let name =
+            Name { hardware: of("hardware"), offer: of("offer"), model: of("model"), plan: of("plan") };
+        let Some(count) = row["count"].as_u64().filter(|count| *count > 0) else {
+            faults.push(format!("systems.{at}.count: {} is no number of systems", row["count"]));
+            continue;
+        };
+        // Offers of the same hardware may differ in price alone.
+        let like =
+            |kind: &usize| posed.names[*kind] == name && systems.iter().all(|(other, _)| other != kind);
+        let price = |kind: usize| {
+            (count as f64 * posed.fleet.kinds[kind].usd_per_hour - figure(row, "usd_per_hour")).abs()
+        };
+        let kinds = (0..posed.names.len()).filter(like);
+        match kinds.min_by(|a, b| price(*a).total_cmp(&price(*b))) {
+            Some(kind) => systems.push((kind, count)),
+            None => faults.push(format!(
+                "systems.{at}: {} {} of {} as {} is nothing that any offer comes to",
+                name.hardware, name.offer, name.model, name.plan
+            )),
+        }
+    }
+    if faults.is_empty() { Ok(Read { posed, systems }) } else { Err(faults) }
+}
+
+/// A share of a bucket on a system.
+pub(super) struct Route<'a> {
+    pub(super) bucket: usize,
+    system: usize,
+    pub(super) share: f64,
+    row: &'a Value,
+}
+
+impl<'a> Read<'a> {
+    fn kind(&self, system: usize) -> &'a Kind {
+        &self.posed.fleet.kinds[self.systems[system].0]
+    }
+
+    fn shaped(&self, system: usize) -> &'a Shaped {
+        &self.posed.shapes[self.systems[system].0]
+    }
+
+    fn lengths(&self, bucket: usize) -> Lengths {
+        let asked = &self.posed.asked.buckets[bucket];
+        Lengths { isl: asked.isl, osl: asked.osl, prefix: asked.prefix }
+    }
+
+    /// The saved routes; like buckets are taken in turn.
+    pub(super) fn routes<'v>(&self, saved: &'v Value) -> (Vec<Route<'v>>, Vec<String>) {
+        let (mut routes, mut faults): (Vec<Route>, Vec<String>) = (Vec::new(), Vec::new());
+        for (at, row) in rows(saved, "routes").into_iter().enumerate() {
+            let (system, share) =
+                (row["systems"].as_u64().unwrap_or(u64::MAX) as usize, figure(row, "share"));
+            if system >= self.systems.len() {
+                faults.push(format!(
+                    "routes.{at}.systems: {} is saved, there are {}",
+                    row["systems"],
+                    self.systems.len()
+                ));
+                continue;
+            }
+            if !(share > 0.0 && share <= 1.0 + CLOSE) {
+                faults.push(format!(
+                    "routes.{at}.share: {} is saved, more than 0 and at most 1 is expected",
+                    row["share"]
+                ));
+            }
+            let model = text(row, "model");
+            let like = |bucket: &usize| {
+                let asked = &self.posed.asked.buckets[*bucket];
+                let its = &self.posed.asked.models[self.posed.fleet.buckets[*bucket].model];
+                let lengths = (row["isl"].as_u64(), row["osl"].as_u64());
+                let used = routes.iter().any(|other| other.bucket == *bucket && other.system == system);
+                lengths == (Some(asked.isl), Some(asked.osl)) && its == model && !used
+            };
+            let rate = |bucket: usize| {
+                (share * self.posed.fleet.buckets[bucket].rate - figure(row, "requests_per_s")).abs()
+            };
+            let buckets = (0..self.posed.fleet.buckets.len()).filter(like);
+            match buckets.min_by(|a, b| rate(*a).total_cmp(&rate(*b))) {
+                Some(bucket) => routes.push(Route { bucket, system, share, row }),
+                None => faults.push(format!(
+                    "routes.{at}: {} in, {} out of {model} is no traffic",
+                    row["isl"], row["osl"]
+                )),
+            }
+        }
+        (routes, faults)
+    }
+
+    /// What each system is said to be, against what its kind is and what goes to it.
+    pub(super) fn systems(&self, saved: &Value, routes: &[Route]) -> Vec<String> {
+        let spare = f64::from(u8::from(self.posed.asked.spare));
+        let mut faults = Vec::new();
+        for (at, row) in rows(saved, "systems").into_iter().enumerate() {
+            let (kind, count) = (self.kind(at), self.systems[at].1);
+            let here = || routes.iter().filter(|route| route.system == at);
+            let rate = |route: &Route| route.share * self.posed.fleet.buckets[route.bucket].rate;
+            let busy: f64 = here().map(|route| rate(route) / kind.rates[route.bucket].unwrap_or(0.0)).sum();
+            let told = [
+                ("devices", (count * kind.devices) as f64, 0.0),
+                ("usd_per_hour", count as f64 * kind.usd_per_hour, CLOSE),
+                ("requests_per_s", here().map(rate).sum(), CLOSE),
+                ("busy", busy, CLOSE),
+            ];
+            faults.extend(told.into_iter().filter_map(|(key, again, close)| {
+                off(&format!("systems.{at}.{key}"), figure(row, key), again, close)
+            }));
+            if busy > count as f64 - spare + ROUNDED * count as f64 {
+                faults.push(format!("systems.{at}: its traffic keeps {busy} busy, {count} are saved"));
+            }
+        }
+        faults
+    }
+
+    /// Every share on its system at the load that its rate was taken at, evaluated again: limits, rate.
+    pub(super) fn limits(&self, routes: &[Route]) -> Vec<String> {
+        let limits = &self.posed.asked.limits;
+        let mut faults = Vec::new();
+        for (at, route) in routes.iter().enumerate() {
+            let (shaped, kind) = (self.shaped(route.system), self.kind(route.system));
+            let place_of = shaped.buckets.iter().position(|bucket| *bucket == route.bucket);
+            let carried = place_of.and_then(|at| shaped.shape.carried[at]);
+            let Some((carried, rate)) = carried.zip(kind.rates[route.bucket]) else {
+                faults.push(format!("routes.{at}: {} does not serve it within the limits", kind.name));
+                continue;
+            };
+            let lengths = self.lengths(route.bucket);
+            let point = shaped.shape.at(&shaped.question, lengths, carried.concurrency);
+            let again = point[place(Metric::OutputTokS)] / lengths.osl as f64;
+            faults.extend(off(&format!("routes.{at}: requests/s of one system"), rate, again, CLOSE));
+            for (metric, limit) in
+                [(Metric::Ttft, limits.ttft), (Metric::Tpot, limits.tpot), (Metric::E2e, limits.e2e)]
+            {
+                let found = point[place(metric)];
+                if limit.is_some_and(|limit| found > limit) {
+                    let name = metric.entry().name;
+                    faults.push(format!("routes.{at}: {name} is {found} s, the limit is {limit:?} s"));
+                }
+            }
+        }
+        faults
+    }
+
+    /// Shares of each bucket, and what each says of itself.
+    pub(super) fn shares(&self, routes: &[Route]) -> Vec<String> {
+        let mut faults = Vec::new();
+        for (at, bucket) in self.posed.fleet.buckets.iter().enumerate() {
+            let sum: f64 = routes.iter().filter(|route| route.bucket == at).map(|route| route.share).sum();
+            let all = self.posed.asked.aim != Aim::Throughput;
+            if sum > 1.0 + ROUNDED || all && sum < 1.0 - ROUNDED {
+                let most = if all { "" } else { "at most " };
+                faults.push(format!("{}: its shares come to {sum}, {most}1 is expected", bucket.name));
+            }
+        }
+        for (at, route) in routes.iter().enumerate() {
+            let bucket: &Bucket = &self.posed.fleet.buckets[route.bucket];
+            let (told, again) = (figure(route.row, "requests_per_s"), route.share * bucket.rate);
+            faults.extend(off(&format!("routes.{at}.requests_per_s"), told, again, CLOSE));
+            if self.kind(route.system).model != bucket.model {
+                faults.push(format!("routes.{at}: {} runs another model", self.kind(route.system).name));
+            }
+        }
+        faults
+    }
+
+    pub(super) fn sum(&self, of: impl Fn(&Kind) -> f64) -> f64 {
+        (0..self.systems.len()).map(|at| self.systems[at].1 as f64 * of(self.kind(at))).sum()
+    }
+
+    /// Budget, devices, and what of each offer there is.
+    pub(super) fn bounds(&self) -> Vec<String> {
+        let asked = &self.posed.asked;
+        let mut faults = Vec::new();
+        let mut most = |what: &str, found: f64, bound: Option<f64>| {
+            if bound.is_some_and(|bound| found > bound * (1.0 + CLOSE)) {
+                faults.push(format!("{what}: {found} are taken, {} is the most", bound.unwrap_or_default()));
+            }
+        };
+        most("USD per hour", self.sum(|kind| kind.usd_per_hour), asked.budget_usd_per_hour);
+        most("devices", self.sum(|kind| kind.devices as f64), asked.max_devices.map(|most| most as f64));
+        for (at, supply) in self.posed.fleet.supplies.iter().enumerate() {
+            let taken = self.sum(|kind| f64::from(u8::from(kind.supply == at)));
+            most(&format!("available {}", supply.name), taken, supply.available.map(|there| there as f64));
+        }
+        faults
+    }
+
+    /// What the aim comes to.
+    pub(super) fn objective(&self, served: f64) -> f64 {
+        match self.posed.asked.aim {
+            // Money is counted in whole thousandths of a dollar.
+            Aim::Cost => self.sum(|kind| (kind.usd_per_hour * MILLS).ceil()) / MILLS,
+            Aim::Devices => self.sum(|kind| kind.devices as f64),
+            Aim::Throughput => served,
+        }
+    }
+
+    /// Numbers of systems of every kind.
+    pub(super) fn counts(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.posed.fleet.kinds.len()];
+        self.systems.iter().for_each(|(kind, count)| counts[*kind] += count);
+        counts
+    }
+}

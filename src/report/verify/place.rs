@@ -1,0 +1,214 @@
+//! A saved placement held against the formulas, placement by placement: its stages, memory, times, certificate, the
+//! placements beside it and others drawn at random, and the search itself. Knows no file.
+
+mod read;
+
+use serde_json::Value;
+
+use super::{CLOSE, Check, Verified, figure, off, rows, unlike, value};
+use crate::report::place::{Answer, Verdict};
+use crate::search::placement::chain::Stage;
+use crate::search::placement::price::Question;
+use crate::search::placement::sample::{drawn, neighbours};
+use crate::search::placement::solve::Aim;
+use crate::search::placement::weigh::Scales;
+use read::{Read, read};
+
+/// What the certificate says of itself.
+fn certificate(saved: &Value, (seconds, least): (f64, f64)) -> Vec<String> {
+    let proof = &saved["certificate"];
+    let (objective, bound) = (figure(proof, "objective_ms"), figure(proof, "lower_bound_ms"));
+    let mut faults: Vec<String> =
+        off("certificate.objective_ms", objective, 1e3 * seconds, CLOSE).into_iter().collect();
+    if seconds < least * (1.0 - CLOSE) {
+        faults.push(format!(
+            "{objective} ms are saved, without order and links none is below {} ms",
+            1e3 * least
+        ));
+    }
+    let above = |bound: f64| bound.is_nan() || bound > objective * (1.0 + CLOSE);
+    for key in ["lower_bound_ms", "independent_bound_ms"] {
+        if above(figure(proof, key)) {
+            faults.push(format!("certificate.{key}: {} is above the objective {objective}", proof[key]));
+        }
+    }
+    let gap = (1.0 - bound / objective).max(0.0);
+    if (figure(proof, "gap") - gap).abs() > CLOSE || figure(proof, "gap").is_nan() {
+        faults.push(format!("certificate.gap: {} is saved, {gap} comes out", proof["gap"]));
+    }
+    let proved = gap <= CLOSE;
+    if proved != (saved["status"] == "optimal") {
+        faults.push(format!("status: {} is saved, the gap is {gap}", saved["status"]));
+    }
+    faults
+}
+
+/// Placements that are better than `most` seconds, of those beside `read` and of some drawn at random.
+fn beaten(all: &[Scales], beside: Option<&Read>, most: f64, (count, seed): (u64, u64)) -> (u64, Vec<String>) {
+    let (mut looked, mut faults) = (0, Vec::new());
+    let mut look = |scales: &Scales, stages: &[Stage]| {
+        looked += 1;
+        let Ok(seconds) = scales.seconds(stages, None) else { return };
+        if seconds < most * (1.0 - CLOSE) {
+            let names = |stage: &Stage| {
+                let name = &scales.question().offers[stage.member].name;
+                format!("{name} {} to {}", stage.from, stage.to - 1)
+            };
+            let told = stages.iter().map(names).collect::<Vec<_>>().join(", ");
+            faults.push(format!(
+                "{told}: {} ms, nothing is said to be below {} ms",
+                1e3 * seconds,
+                1e3 * most
+            ));
+        }
+    };
+    if let Some(read) = beside {
+        let members = read.scales.question().offers.len();
+        neighbours(&read.stages, members).iter().for_each(|stages| look(read.scales, stages));
+    }
+    for scales in all {
+        let question = scales.question();
+        let (layers, members) = (question.graph.layer_block.len(), question.offers.len());
+        let count = count.div_ceil(all.len() as u64);
+        drawn(layers, members, count, seed).iter().for_each(|stages| look(scales, stages));
+    }
+    (looked, faults)
+}
+
+/// Answers of the search, but for how it was asked.
+const FOUND: [&str; 9] = [
+    "status",
+    "max_context",
+    "placement",
+    "certificate",
+    "compared",
+    "apart",
+    "alone",
+    "infeasible",
+    "commands",
+];
+
+/// The saved answer against a search of its own; of one that was stopped, its bounds.
+fn searched(saved: &Value, fresh: &Answer) -> Vec<String> {
+    let Some(proof) = fresh.certificate.as_ref().filter(|_| stopped(saved)) else {
+        let unknown = saved["status"] == "unknown";
+        return if unknown { vec![] } else { unlike(&FOUND, saved, &value(fresh)) };
+    };
+    let told = &saved["certificate"];
+    let (objective, bound) = (figure(told, "objective_ms"), figure(told, "lower_bound_ms"));
+    let hair = 1.0 + CLOSE;
+    let mut faults = Vec::new();
+    if bound > proof.objective_ms * hair {
+        faults.push(format!(
+            "{} ms are reached, no placement is said to be below {bound} ms",
+            proof.objective_ms
+        ));
+    }
+    if objective * hair < proof.lower_bound_ms {
+        faults.push(format!("{objective} ms are saved, no placement is below {} ms", proof.lower_bound_ms));
+    }
+    faults
+}
+
+/// Whether the saved answer is the best of a search that did not come to its end.
+fn stopped(saved: &Value) -> bool {
+    let all = [Verdict::Feasible, Verdict::TimeLimit, Verdict::Interrupted];
+    all.iter().any(|status| value(status) == saved["status"])
+}
+
+/// Checks a saved answer; `questions` are those that it may be of, without host memory and with it, and `fresh` is
+/// what a search of its own comes to.
+pub fn verify(
+    questions: &[&[Question]],
+    aim: Aim,
+    (saved, fresh): (&Value, &Answer),
+    (count, seed): (u64, u64),
+) -> Verified {
+    let again = value(fresh);
+    let mut checks = vec![Check::new(
+        "question: resolves to the same, every default filled in",
+        1,
+        unlike(&["question"], saved, &again),
+    )];
+    let weighed: Vec<Vec<Scales>> =
+        questions.iter().map(|some| some.iter().map(|one| Scales::new(one, aim)).collect()).collect();
+    let placement = &saved["placement"];
+    let told = rows(placement, "stages").len();
+    let there = !placement.is_null();
+    // Which way of sharing layers it is of, it does not tell: the one that it differs least from.
+    let mut found: Option<(usize, Read, Vec<String>)> = None;
+    let mut unread: Option<Vec<String>> = None;
+    for (set, scales) in
+        weighed.iter().enumerate().flat_map(|(set, all)| all.iter().map(move |one| (set, one)))
+    {
+        if !there {
+            break;
+        }
+        match read(scales, placement) {
+            Err(faults) => {
+                if unread.as_ref().is_none_or(|known| faults.len() < known.len()) {
+                    unread = Some(faults);
+                }
+            }
+            Ok(read) => {
+                let faults = read.again(placement);
+                if found.as_ref().is_none_or(|(_, _, known)| faults.len() < known.len()) {
+                    found = Some((set, read, faults));
+                }
+            }
+        }
+    }
+    let faults = if found.is_some() { vec![] } else { unread.unwrap_or_default() };
+    checks.push(Check::new("stages: known members, each once, every layer once in order", told, faults));
+    let mut most = f64::INFINITY;
+    if let Some((_, read, faults)) = &found {
+        checks.push(Check::new(
+            "memory: of every stage and host, straight from the formulas",
+            told,
+            read.memory(placement),
+        ));
+        checks.push(Check::new(
+            "times: of every stage, straight from the formulas",
+            told,
+            read.times(placement),
+        ));
+        checks.push(Check::new("objective: the placement priced again", told, faults.clone()));
+        let seconds = read.scales.seconds(&read.stages, read.parts.as_deref()).unwrap_or(f64::NAN);
+        checks.push(Check::new(
+            "certificate: objective, bounds and gap agree",
+            1,
+            certificate(saved, (seconds, read.scales.least())),
+        ));
+        most = 1e-3 * figure(&saved["certificate"], "lower_bound_ms");
+    }
+    // Where nothing is said to be held at all, nothing of any set may be.
+    let set = found.as_ref().map(|(set, ..)| *set);
+    let all: Vec<&Vec<Scales>> = weighed
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| set.is_none_or(|set| set == *at))
+        .map(|(_, all)| all)
+        .collect();
+    let beside = found.as_ref().map(|(_, read, _)| read);
+    if saved["status"] != "unknown" && (found.is_some() || !there) {
+        let (mut looked, mut faults) = (0, Vec::new());
+        for (at, scales) in all.iter().enumerate() {
+            let (some, better) = beaten(scales, beside.filter(|_| at == 0), most, (count, seed));
+            looked += some;
+            faults.extend(better);
+        }
+        let what = if there {
+            "sample: no placement beside it, and none drawn, is below its bound"
+        } else {
+            "sample: no placement drawn is held"
+        };
+        checks.push(Check::new(what, looked as usize, faults));
+    }
+    let what = if stopped(saved) {
+        "search: done again to its end, contradicts neither the objective nor the bound"
+    } else {
+        "search: done again, comes to the same answer"
+    };
+    checks.push(Check::new(what, 1, searched(saved, fresh)));
+    Verified::of(checks, seed)
+}

@@ -1,0 +1,264 @@
+//! Saved recommendations held against the formulas: every build estimated again, what dominates what, the builds that
+//! are named, a sample of what is said not to serve, and the search itself. Knows no catalogue.
+
+use serde_json::Value;
+
+use super::{CLOSE, Check, Verified, differences, figure, rows, unlike, value};
+use crate::report::recommend::{Serving, Sought};
+use crate::search::question::{Question, Traffic};
+use crate::search::sample::sample;
+use crate::search::sizing::Sized;
+
+/// A saved build estimated again: its own plan through the one door, its money and power from that.
+pub fn estimated(saved: &Value, serving: &Serving, sought: &Sought) -> Vec<String> {
+    let question = serving.question;
+    let mut shared: Question = question.clone();
+    shared.traffic = Traffic::InFlight(serving.sized.share);
+    let at_share = match super::again(&shared, &saved["each"]) {
+        Ok(found) => found,
+        Err(faults) => return faults.into_iter().map(|fault| format!("each.{fault}")).collect(),
+    };
+    let sized = Sized { at_share, ..serving.sized.clone() };
+    let build = Serving {
+        question,
+        sized: &sized,
+        prices: serving.prices.clone(),
+        names: serving.names.clone(),
+        keeps_quality: serving.keeps_quality,
+    }
+    .build(sought);
+    let again = value(&build);
+    let mut faults = Vec::new();
+    for key in again.as_object().into_iter().flat_map(|build| build.keys()) {
+        // How it stands is told by what the others come to.
+        if !["standing", "because", "each"].contains(&key.as_str()) {
+            differences(key, &saved[key], &again[key], &mut faults);
+        }
+    }
+    let pace = build.tok_s_per_user;
+    if pace < sought.target_tok_s * (1.0 - CLOSE) {
+        faults.push(format!("tok_s_per_user: {pace} comes out, {} is sought", sought.target_tok_s));
+    }
+    if build.most_users < sought.users {
+        faults.push(format!("most_users: {} comes out, {} are sought", build.most_users, sought.users));
+    }
+    faults
+}
+
+/// A build in the numbers that it is judged by, as saved: dollars, users, pace, output, quality.
+#[derive(Clone, Copy)]
+struct Judged {
+    cost: f64,
+    users: f64,
+    pace: f64,
+    output: f64,
+    kept: bool,
+}
+
+fn judged(build: &Value) -> Judged {
+    Judged {
+        cost: build["money"]["usd_per_hour"].as_f64().unwrap_or(f64::INFINITY),
+        users: figure(build, "most_users"),
+        pace: figure(build, "tok_s_per_user"),
+        output: figure(build, "most_output_tok_s"),
+        kept: build["keeps_quality"] == true,
+    }
+}
+
+impl Judged {
+    /// Nowhere worse.
+    fn covers(&self, other: &Judged) -> bool {
+        self.cost <= other.cost
+            && self.users >= other.users
+            && self.pace >= other.pace
+            && self.output >= other.output
+            && self.kept >= other.kept
+    }
+}
+
+/// What a build is called where another is said to dominate it.
+fn called(build: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    format!("{}, {}", text(&build["name"]), text(&build["each"]["weight_format"]))
+}
+
+/// The budgets that a build breaks, or may.
+fn breaks(build: &Value, sought: &Sought) -> bool {
+    let beyond = |found: &Value, most: Option<f64>| {
+        most.is_some_and(|most| found.as_f64().is_none_or(|found| found > most))
+    };
+    beyond(&build["money"]["buy_usd"], sought.budget_usd)
+        || beyond(&build["money"]["usd_per_hour"], sought.budget_usd_per_hour)
+        || beyond(&build["watts"], sought.max_watts)
+}
+
+/// How each build is said to stand, against all others.
+fn standing(builds: &[&Value], sought: &Sought) -> Vec<String> {
+    let mut faults = Vec::new();
+    let within: Vec<bool> = builds.iter().map(|build| !breaks(build, sought)).collect();
+    let numbers: Vec<Judged> = builds.iter().map(|build| judged(build)).collect();
+    for (at, build) in builds.iter().enumerate() {
+        let better = |other: &usize| {
+            let (a, b) = (&numbers[*other], &numbers[at]);
+            *other != at && within[*other] && a.covers(b) && (!b.covers(a) || *other < at)
+        };
+        let by: Vec<usize> = (0..builds.len()).filter(better).collect();
+        let expected = if !within[at] {
+            "over budget"
+        } else if numbers[at].cost.is_infinite() {
+            "unpriced"
+        } else if by.is_empty() {
+            "front"
+        } else {
+            "dominated"
+        };
+        if build["standing"] != expected {
+            faults.push(format!("{}: {} is saved, {expected} comes out", called(build), build["standing"]));
+        } else if expected == "dominated" {
+            let because = build["because"].as_str().unwrap_or_default();
+            if !by.iter().any(|other| called(builds[*other]) == because) {
+                faults.push(format!(
+                    "{}: dominated by {because} is saved, {} comes out",
+                    called(build),
+                    called(builds[by[0]])
+                ));
+            }
+        }
+        if at > 0 && numbers[at - 1].cost > numbers[at].cost {
+            faults.push(format!("{}: is cheaper than what comes before it", called(build)));
+        }
+    }
+    faults
+}
+
+/// The named builds: each one of the list, and the cheapest really is.
+fn named(saved: &Value, builds: &[&Value], sought: &Sought) -> Vec<String> {
+    let mut faults = Vec::new();
+    let one = |key: &str| Some(&saved[key]).filter(|build| !build.is_null());
+    let all =
+        ["minimum", "cheapest", "value"].into_iter().filter_map(|key| Some((key.to_string(), one(key)?)));
+    let tiers = rows(saved, "tiers").into_iter().enumerate().map(|(at, tier)| (format!("tiers.{at}"), tier));
+    for (key, build) in all.chain(tiers) {
+        let listed = builds.iter().find(|other| called(other) == called(build));
+        match listed {
+            None => faults.push(format!("{key}: {} is none of the builds", called(build))),
+            Some(listed) => differences(&key, build, listed, &mut faults),
+        }
+    }
+    let serving: Vec<&&Value> = builds
+        .iter()
+        .filter(|build| !breaks(build, sought))
+        .filter(|build| figure(build, "tok_s_per_user") >= sought.target_tok_s * (1.0 - CLOSE))
+        .filter(|build| figure(build, "most_users") >= sought.users as f64)
+        .filter(|build| judged(build).cost.is_finite())
+        .collect();
+    let least = |kept: bool| {
+        let costs = serving.iter().map(|build| judged(build)).filter(|build| build.kept || !kept);
+        costs.map(|build| build.cost).fold(f64::INFINITY, f64::min)
+    };
+    let cost = |key: &str| one(key).map_or(f64::INFINITY, |build| judged(build).cost);
+    let (minimum, cheapest) = (least(true), least(false));
+    if cost("minimum") != minimum {
+        let told = cost("minimum");
+        faults.push(format!(
+            "minimum: {told} USD/h is saved, {minimum} is the least that keeps quality and serves"
+        ));
+    }
+    if one("minimum").is_some_and(|build| build["keeps_quality"] != true) {
+        faults.push("minimum: it does not keep the model's quality".into());
+    }
+    let least_told = cost("minimum").min(cost("cheapest"));
+    if least_told != cheapest {
+        faults.push(format!("cheapest: {least_told} USD/h is saved, {cheapest} is the least that serves"));
+    }
+    faults
+}
+
+/// Deployments drawn at random of systems that are said not to serve: none of them may.
+pub fn missed(questions: &[(String, Question)], (count, seed): (u64, u64)) -> Check {
+    let each = count.div_ceil(questions.len().max(1) as u64);
+    let (mut drawn, mut faults) = (0, Vec::new());
+    for (name, question) in questions {
+        let mut one = question.clone();
+        one.traffic = Traffic::InFlight(1);
+        let found = sample(&one, None, each, seed);
+        drawn += found.drawn;
+        if let Some(better) = found.better.first() {
+            let plan = crate::report::answer::plan(&better.candidate).label;
+            faults.push(format!("{name} is said not to serve, {plan} does"));
+        }
+    }
+    let what =
+        format!("sample: no deployment drawn of {} systems that are said not to serve does", questions.len());
+    Check::new(what, drawn as usize, faults)
+}
+
+/// The builds of an answer for a model.
+pub fn builds(saved: &Value) -> Vec<&Value> {
+    rows(saved, "builds")
+}
+
+/// The builds of an answer for a machine.
+pub fn held(saved: &Value) -> Vec<&Value> {
+    rows(saved, "models").into_iter().map(|held| &held["build"]).collect()
+}
+
+/// What the saved answer and a search of its own are held against each other by.
+const FOUND: [&str; 10] = [
+    "minimum",
+    "cheapest",
+    "value",
+    "tiers",
+    "builds",
+    "models",
+    "longest_contexts",
+    "most_users",
+    "missed",
+    "looked",
+];
+
+/// Checks a saved answer; `faults` are those of its builds estimated again, one list a build, and `fresh` is what a
+/// search of its own comes to.
+pub fn verify(
+    sought: &Sought,
+    (saved, fresh): (&Value, &Value),
+    faults: Vec<(String, Vec<String>)>,
+    missed: Check,
+    seed: u64,
+) -> Verified {
+    let told = faults.len();
+    let faults = faults.into_iter().flat_map(|(name, faults)| {
+        faults.into_iter().map(move |fault| format!("{name}: {fault}")).collect::<Vec<_>>()
+    });
+    let mut checks = vec![
+        Check::new(
+            "question: resolves to the same, every default filled in",
+            1,
+            unlike(&["scenario", "sought"], saved, fresh),
+        ),
+        Check::new("builds: estimated again, each by its own plan", told, faults.collect()),
+    ];
+    let builds = builds(saved);
+    if saved["models"].is_null() {
+        checks.push(Check::new(
+            "standing: what is dominated is, what is not is not",
+            builds.len(),
+            standing(&builds, sought),
+        ));
+        checks.push(Check::new(
+            "named: of the builds, and the cheapest that serves is the cheapest",
+            rows(saved, "tiers").len() + 3,
+            named(saved, &builds, sought),
+        ));
+    } else {
+        let held = rows(saved, "models");
+        let larger =
+            held.windows(2).filter(|pair| figure(pair[0], "parameters") < figure(pair[1], "parameters"));
+        let faults =
+            larger.map(|pair| format!("{}: is larger than what comes before it", pair[1]["build"]["model"]));
+        checks.push(Check::new("order: the largest model first", held.len(), faults.collect()));
+    }
+    checks.push(missed);
+    checks.push(Check::new("search: done again, comes to the same answer", 1, unlike(&FOUND, saved, fresh)));
+    Verified::of(checks, seed)
+}

@@ -1,0 +1,155 @@
+//! What any one placement is worth, whoever found it: the programmes' prices without the programmes, and its stages
+//! straight from the formulas.
+//!
+//! Knows nothing of what is best.
+
+use std::collections::BTreeMap;
+
+use super::bound;
+use super::chain::{Short, Stage};
+use super::cycle::{batches, cycle_of};
+use super::price::{PAGE, Priced, Prices, Question, Work};
+use super::solve::{Aim, Solved};
+use crate::plan::parallel::Phase;
+use crate::serving::instance::StageKind;
+
+/// A question's members and links, priced for every load that a placement may put on them.
+pub struct Scales<'a> {
+    prices: Prices<'a>,
+    aim: Aim,
+    /// By requests in a micro-batch; one where the aim knows none.
+    priced: BTreeMap<u64, Priced>,
+}
+
+/// A stage straight from the formulas, not summed up from its layers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Whole {
+    /// Seconds of its part of a decode step, its way onward and what is read from elsewhere apart.
+    pub decode: f64,
+    /// Bytes that each of its devices must hold.
+    pub bytes: f64,
+    /// Bytes that the runtime may use of each.
+    pub usable: f64,
+}
+
+impl<'a> Scales<'a> {
+    /// Prices everything.
+    pub fn new(question: &'a Question, aim: Aim) -> Scales<'a> {
+        let prices = Prices::new(question);
+        let most = question.offers.len().min(question.graph.layer_block.len()).max(1);
+        let works: Vec<(u64, Work)> = match aim {
+            Aim::Latency => vec![(1, Work::Token(question.concurrency))],
+            Aim::Request => vec![(1, Work::Request)],
+            Aim::Throughput => {
+                let loads = (1..=most).map(|stages| batches(question.concurrency, stages).1);
+                loads.map(|each| (each, Work::Token(each))).collect()
+            }
+        };
+        let mut priced = BTreeMap::new();
+        for (each, work) in works {
+            priced.entry(each).or_insert_with(|| prices.chain(work));
+        }
+        Scales { prices, aim, priced }
+    }
+
+    /// The question.
+    pub fn question(&self) -> &'a Question {
+        self.prices.question
+    }
+
+    /// Micro-batches in flight over so many stages, and requests in each.
+    pub fn batches(&self, stages: usize) -> (u64, u64) {
+        let concurrency = self.question().concurrency;
+        match self.aim {
+            Aim::Latency => (1, concurrency),
+            Aim::Request => (1, 1),
+            Aim::Throughput => batches(concurrency, stages),
+        }
+    }
+
+    /// Members and links under the load of so many stages.
+    pub fn priced(&self, stages: usize) -> &Priced {
+        let each = if self.aim == Aim::Throughput { self.batches(stages).1 } else { 1 };
+        &self.priced[&each]
+    }
+
+    /// Seconds of the aim; where `parts` are stated, no member takes more of its host than its part.
+    ///
+    /// # Errors
+    /// The first member that cannot hold its stage, or reach the next.
+    pub fn seconds(&self, stages: &[Stage], parts: Option<&[u64]>) -> Result<f64, Short> {
+        let stated = self.priced(stages.len());
+        let limited = parts.map(|parts| Priced { chain: stated.chain.apart(parts), ..*stated });
+        let priced = limited.as_ref().unwrap_or(stated);
+        match self.aim {
+            Aim::Latency | Aim::Request => Ok(priced.seconds(priced.chain.sum(stages)?)),
+            Aim::Throughput => {
+                priced.chain.sum(stages)?;
+                let (flying, _) = self.batches(stages.len());
+                Ok(cycle_of(priced, stages, flying).unwrap_or(f64::INFINITY))
+            }
+        }
+    }
+
+    /// A placement as a solver would tell it, without its proof.
+    ///
+    /// # Errors
+    /// As [`Scales::seconds`].
+    pub fn told(&self, stages: &[Stage], parts: Option<Vec<u64>>) -> Result<Solved, Short> {
+        let seconds = self.seconds(stages, parts.as_deref())?;
+        Ok(Solved {
+            way: 0,
+            stages: stages.to_vec(),
+            seconds,
+            bound: 0.0,
+            cheap_bound: self.least(),
+            batches: self.batches(stages.len()),
+            states: 0,
+            kinds: 0,
+            parts,
+            others: vec![],
+        })
+    }
+
+    /// Seconds that no placement is below, order and links left out: of a sum, and of a cycle over any number of
+    /// stages.
+    pub fn least(&self) -> f64 {
+        let members = self.question().offers.len();
+        let layers = self.question().graph.layer_block.len();
+        let of = |stages: usize| {
+            let priced = self.priced(stages);
+            let (flying, _) = self.batches(stages);
+            priced.seconds(bound::slowest(&priced.chain, Some(stages))) * flying as f64
+        };
+        match self.aim {
+            Aim::Latency | Aim::Request => {
+                let priced = self.priced(1);
+                priced.seconds(bound::sum(&priced.chain))
+            }
+            Aim::Throughput => (1..=members.min(layers)).map(of).fold(f64::INFINITY, f64::min),
+        }
+    }
+
+    /// A stage of a placement of so many stages, straight from the formulas.
+    pub fn whole(&self, stage: &Stage, stages: usize) -> Whole {
+        let question = self.question();
+        let graph = &question.graph;
+        let stand = &self.prices.stands[stage.member];
+        let mut layers = vec![0; graph.blocks.len()];
+        graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
+        let (first, last) = (stage.from == 0, stage.to == graph.layer_block.len());
+        let kind = StageKind { layers, first, last, times: 1 };
+        let none = StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 };
+        let (_, each) = self.batches(stages);
+        let (bytes, usable) = stand.bytes(Phase::Decode, &kind, question.concurrency);
+        let alone = stand.seconds(Phase::Decode, kind, each);
+        // The step is prepared once, where it begins.
+        let prepared = if first { 0.0 } else { stand.seconds(Phase::Decode, none, each) };
+        Whole { decode: alone - prepared, bytes, usable }
+    }
+
+    /// Pages that `bytes` take.
+    pub fn pages(bytes: f64) -> u64 {
+        (bytes / PAGE).round().max(0.0) as u64
+    }
+}

@@ -1,0 +1,157 @@
+//! Saved placements.
+
+use mantile::cli::place::aim;
+use mantile::cli::place::found::found;
+use mantile::report::place::Answer;
+use mantile::report::place::told::placed;
+use mantile::report::verify::Verified;
+use mantile::report::verify::place::verify;
+use mantile::search::placement::chain::Stage;
+use mantile::search::placement::sample::neighbours;
+use mantile::search::placement::weigh::Scales;
+use mantile::search::run::UNWATCHED;
+use mantile::spec::placing::Placing;
+use mantile::store::catalog::Catalog;
+use mantile::store::rig::Rigged;
+use serde_json::{Value, json};
+
+use super::{Spoiling, caught, more, saved, times};
+
+struct Asked {
+    placing: Placing,
+    fresh: Answer,
+    rigged: Rigged,
+}
+
+fn asked(value: &Value) -> Asked {
+    let placing: Placing = serde_json::from_value(value["scenario"].clone()).unwrap();
+    let (fresh, rigged) =
+        found(&Catalog::default(), &placing, &UNWATCHED).unwrap_or_else(|fault| panic!("{fault}"));
+    Asked { placing, fresh, rigged }
+}
+
+impl Asked {
+    fn check(&self, value: &Value) -> Verified {
+        let sets = [self.rigged.questions.as_slice(), self.rigged.offloaded.as_slice()];
+        verify(&sets, aim(self.placing.objective), (value, &self.fresh), (300, 5))
+    }
+}
+
+#[test]
+fn placements_of_every_objective_hold() {
+    for args in [
+        ["--model", "Llama-3.1-8B", "--hardware", "spark-mac-studio", "--objective", "request"].as_slice(),
+        &["--model", "gpt-oss-120b", "--hardware", "mac-five", "--objective", "throughput"],
+        // Experts in host memory, and hosts that members share.
+        &["--model", "gpt-oss-120b", "--hardware", "rtx-4090-workstation"],
+        &["--model", "gpt-oss-120b", "--hardware", "pcie-four-cards"],
+        &["--model", "Llama-3.1-8B", "--hardware", "rtx-4090-3090", "--objective", "max-context"],
+        &["--model", "Qwen3-8B", "--device", "2xrtx-3090", "--device", "rtx-4090", "--link", "pcie4x16"],
+        // Nothing fits.
+        &["--model", "Llama-3.3-70B", "--hardware", "rtx-4090-3090", "--offload", "never"],
+    ] {
+        saved(&[&["place"], args].concat());
+    }
+    let of_a_rig = saved(&["--model", "Llama-3.1-8B", "--hardware", "rtx-4090-3090"]);
+    assert!(of_a_rig["placement"].is_object(), "`optimize` of a rig is a placement");
+}
+
+#[test]
+fn a_spoilt_placement_is_told_by_what_is_wrong_with_it() {
+    let value = saved(&[
+        "place",
+        "--model",
+        "Llama-3.3-70B",
+        "--weight-format",
+        "q4_k_m",
+        "--hardware",
+        "pcie-four-cards",
+    ]);
+    let stages = value["placement"]["stages"].as_array().unwrap().len();
+    assert!(stages > 1, "there is a cut to be moved");
+    let asked = asked(&value);
+    assert!(asked.check(&value).holds);
+    let spoilings: &[Spoiling] = &[
+        ("a layer lost", "stages", &|v| more(v, "/placement/stages/0/last_layer", -1)),
+        ("a number of layers", "stages", &|v| more(v, "/placement/stages/0/layers", 1)),
+        ("a member", "stages", &|v| v["placement"]["stages"][0]["member"] = "nobody".into()),
+        ("a member twice", "stages", &|v| {
+            v["placement"]["stages"][1]["member"] = v["placement"]["stages"][0]["member"].clone();
+        }),
+        ("a cut moved", "objective", &|v| {
+            more(v, "/placement/stages/0/last_layer", -1);
+            more(v, "/placement/stages/0/layers", -1);
+            more(v, "/placement/stages/1/first_layer", -1);
+            more(v, "/placement/stages/1/layers", 1);
+        }),
+        ("members in each other's place", "objective", &|v| {
+            let first = v["placement"]["stages"][0]["member"].take();
+            v["placement"]["stages"][0]["member"] = v["placement"]["stages"][1]["member"].take();
+            v["placement"]["stages"][1]["member"] = first;
+        }),
+        ("memory", "memory", &|v| times(v, "/placement/stages/0/memory_bytes", 0.9)),
+        ("a time", "times", &|v| times(v, "/placement/stages/1/decode_ms", 0.999)),
+        ("a pace", "objective", &|v| times(v, "/placement/decode_tok_s", 1.01)),
+        ("the objective", "certificate", &|v| times(v, "/certificate/objective_ms", 0.99)),
+        ("a bound too high", "certificate", &|v| times(v, "/certificate/lower_bound_ms", 1.01)),
+        ("a bound too low", "certificate", &|v| times(v, "/certificate/lower_bound_ms", 0.9)),
+        ("what is proved", "certificate", &|v| v["status"] = "feasible".into()),
+        ("no answer", "search", &|v| v["placement"] = Value::Null),
+        ("another's split", "search", &|v| times(v, "/compared/0/objective_ms", 0.5)),
+        ("the question", "question", &|v| more(v, "/question/isl", 1)),
+    ];
+    caught(&value, spoilings, |value| asked.check(value));
+    let found = asked.check(&{
+        let mut spoilt = value.clone();
+        times(&mut spoilt, "/placement/token_ms", 2.0);
+        spoilt
+    });
+    let told: Vec<&String> = found.checks.iter().flat_map(|check| &check.faults).collect();
+    assert!(told.iter().any(|fault| fault.contains("is saved") && fault.contains("comes out")), "{told:?}");
+}
+
+/// A placement that is sound in every number and called the best, though one beside it is better.
+#[test]
+fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
+    let value = saved(&[
+        "place",
+        "--model",
+        "Llama-3.3-70B",
+        "--weight-format",
+        "q4_k_m",
+        "--hardware",
+        "pcie-four-cards",
+    ]);
+    let asked = asked(&value);
+    let questions = &asked.rigged.questions;
+    let scales = Scales::new(&questions[0], aim(asked.placing.objective));
+    let stage = |stage: &Value| Stage {
+        member: questions[0].offers.iter().position(|offer| stage["member"] == *offer.name).unwrap(),
+        from: stage["first_layer"].as_u64().unwrap() as usize,
+        to: stage["last_layer"].as_u64().unwrap() as usize + 1,
+    };
+    let best: Vec<Stage> = value["placement"]["stages"].as_array().unwrap().iter().map(stage).collect();
+    let least = scales.seconds(&best, None).unwrap();
+    let beside = neighbours(&best, questions[0].offers.len());
+    let worse = beside.iter().filter_map(|stages| scales.told(stages, None).ok());
+    let mut tried = 0;
+    for worse in worse.filter(|other| other.seconds > least * 1.000001).step_by(7) {
+        let mut other = value.clone();
+        other["placement"] = serde_json::to_value(placed(&questions[0], &worse)).unwrap();
+        for key in ["objective_ms", "lower_bound_ms"] {
+            other["certificate"][key] = json!(1e3 * worse.seconds);
+        }
+        let found = asked.check(&other);
+        let told = |by: &str| {
+            found.checks.iter().any(|check| check.what.starts_with(by) && !check.faults.is_empty())
+        };
+        assert!(told("sample") && told("search"), "{:?}", worse.stages);
+        assert!(
+            !told("stages") && !told("memory") && !told("times") && !told("objective"),
+            "{:?}",
+            found.checks
+        );
+        tried += 1;
+    }
+    assert!(tried > 3, "{tried}");
+}
