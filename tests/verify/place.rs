@@ -110,6 +110,52 @@ fn a_spoilt_placement_is_told_by_what_is_wrong_with_it() {
     assert!(told.iter().any(|fault| fault.contains("is saved") && fault.contains("comes out")), "{told:?}");
 }
 
+#[test]
+fn stages_that_like_members_share_are_checked_too() {
+    let value = saved(&[
+        "place",
+        "--model",
+        "Llama-3.1-8B",
+        "--weight-format",
+        "q4_k_m",
+        "--runtime",
+        "llama.cpp",
+        "--device",
+        "3xrtx-4090",
+        "--device",
+        "2xrtx-3090",
+        "--link",
+        "ethernet-100g",
+        "--objective",
+        "throughput",
+        "--concurrency",
+        "12",
+    ]);
+    let stages = value["placement"]["stages"].as_array().unwrap();
+    let shared = stages.iter().position(|stage| !stage["copies"].as_array().unwrap().is_empty());
+    let shared = shared.expect("a stage that several hold");
+    let asked = asked(&value);
+    assert!(asked.check(&value).holds);
+    let at = format!("/placement/stages/{shared}");
+    let spoilings: &[Spoiling] = &[
+        ("a copy that is no member", "stages", &|v| {
+            v.pointer_mut(&at).unwrap()["copies"][0] = "nobody".into()
+        }),
+        ("a copy that holds it already", "stages", &|v| {
+            let stage = v.pointer_mut(&at).unwrap();
+            stage["copies"][0] = stage["member"].clone();
+        }),
+        ("a copy lost", "stages", &|v| {
+            drop(v.pointer_mut(&at).unwrap()["copies"].as_array_mut().unwrap().pop())
+        }),
+        ("micro-batches", "stages", &|v| more(v, "/placement/micro_batches", 1)),
+        ("memory", "memory", &|v| times(v, &format!("{at}/memory_bytes"), 0.9)),
+        ("a time", "times", &|v| times(v, &format!("{at}/decode_ms"), 0.999)),
+        ("the objective", "certificate", &|v| times(v, "/certificate/objective_ms", 0.99)),
+    ];
+    caught(&value, spoilings, |value| asked.check(value));
+}
+
 /// A placement that is sound in every number and called the best, though one beside it is better.
 #[test]
 fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
@@ -133,7 +179,7 @@ fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
     let best: Vec<Stage> = value["placement"]["stages"].as_array().unwrap().iter().map(stage).collect();
     let least = scales.seconds(&best, None).unwrap();
     let beside = neighbours(&best, questions[0].offers.len());
-    let worse = beside.iter().filter_map(|stages| scales.told(stages, None).ok());
+    let worse = beside.iter().filter_map(|stages| scales.told(stages, None, None).ok());
     let mut tried = 0;
     for worse in worse.filter(|other| other.seconds > least * 1.000001).step_by(7) {
         let mut other = value.clone();

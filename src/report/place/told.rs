@@ -62,11 +62,7 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
             || solved.copies.iter().flatten().any(|copy| *copy == at)
     };
     let (flying, requests) = solved.batches;
-    // A member does its part of the micro-batches one after another.
-    let worked = stage_seconds(&token, &solved.stages, Hosts::Each).unwrap_or_default();
-    let worked =
-        worked.iter().enumerate().map(|(at, seconds)| (flying / solved.held_by(at)) as f64 * seconds);
-    let cycle = worked.fold(1e-3 * sum(&token), f64::max);
+    let cycle = solved.cycle(&token).unwrap_or(f64::NAN);
     let tokens = (flying * requests).min(question.concurrency.max(1)) as f64;
     Placed {
         stages: solved.stages.iter().enumerate().map(report).collect(),

@@ -111,6 +111,17 @@ impl Solved {
         priced
     }
 
+    /// Seconds in which every request gets a token, on members as [`Solved::priced`] has them: each does its part of the
+    /// micro-batches one after another. None where a member cannot hold its stage.
+    pub fn cycle(&self, priced: &Priced) -> Option<f64> {
+        let (flying, _) = self.batches;
+        let way = priced.seconds(priced.chain.sum(&self.stages).ok()?);
+        let each = stage_seconds(priced, &self.stages, Hosts::Each)?;
+        let worked =
+            each.iter().enumerate().map(|(at, seconds)| (flying / self.held_by(at)) as f64 * seconds);
+        Some(worked.fold(way, f64::max))
+    }
+
     /// `priced` with no more host memory for each member than it takes here.
     pub fn apart(&self, priced: Priced) -> Priced {
         let chain = match &self.parts {

@@ -21,6 +21,22 @@ pub struct Scales<'a> {
     priced: BTreeMap<u64, Priced>,
 }
 
+/// Stages that several like members hold, requests dealt among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dealt {
+    /// Of each stage the members beside the first.
+    pub copies: Vec<Vec<usize>>,
+    /// Micro-batches in flight, and requests in each.
+    pub batches: (u64, u64),
+}
+
+impl Dealt {
+    /// Members that hold a stage.
+    pub fn held_by(&self, stage: usize) -> u64 {
+        1 + self.copies[stage].len() as u64
+    }
+}
+
 /// A stage straight from the formulas, not summed up from its layers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Whole {
@@ -73,6 +89,12 @@ impl<'a> Scales<'a> {
         &self.priced[&each]
     }
 
+    /// Whether two members are alike, their links left out.
+    pub fn alike(&self, one: usize, other: usize) -> bool {
+        let members = &self.priced(1).chain.members;
+        members[one] == members[other]
+    }
+
     /// Seconds of the aim; where `parts` are stated, no member takes more of its host than its part.
     ///
     /// # Errors
@@ -95,20 +117,32 @@ impl<'a> Scales<'a> {
     ///
     /// # Errors
     /// As [`Scales::seconds`].
-    pub fn told(&self, stages: &[Stage], parts: Option<Vec<u64>>) -> Result<Solved, Short> {
-        let seconds = self.seconds(stages, parts.as_deref())?;
-        Ok(Solved {
+    pub fn told(
+        &self,
+        stages: &[Stage],
+        parts: Option<Vec<u64>>,
+        dealt: Option<&Dealt>,
+    ) -> Result<Solved, Short> {
+        let solved = |seconds, cheap_bound| Solved {
             way: 0,
             stages: stages.to_vec(),
+            copies: dealt.map_or(vec![], |dealt| dealt.copies.clone()),
             seconds,
             bound: 0.0,
-            cheap_bound: self.least(),
-            batches: self.batches(stages.len()),
+            cheap_bound,
+            batches: dealt.map_or(self.batches(stages.len()), |dealt| dealt.batches),
             states: 0,
             kinds: 0,
-            parts,
+            parts: parts.clone(),
             others: vec![],
-        })
+        };
+        let Some(dealt) = dealt else {
+            return Ok(solved(self.seconds(stages, parts.as_deref())?, self.least()));
+        };
+        let found = solved(f64::NAN, 0.0);
+        let priced = found.priced(&self.prices, Work::Token(dealt.batches.1));
+        priced.chain.sum(stages)?;
+        Ok(Solved { seconds: found.cycle(&priced).unwrap_or(f64::INFINITY), ..found })
     }
 
     /// Seconds that no placement is below, order and links left out: of a sum, and of a cycle over any number of
@@ -130,8 +164,8 @@ impl<'a> Scales<'a> {
         }
     }
 
-    /// A stage of a placement of so many stages, straight from the formulas.
-    pub fn whole(&self, stage: &Stage, stages: usize) -> Whole {
+    /// A stage that works on `each` requests at a time and holds the caches of `held`, straight from the formulas.
+    pub fn whole(&self, stage: &Stage, (each, held): (u64, u64)) -> Whole {
         let question = self.question();
         let graph = &question.graph;
         let stand = &self.prices.stands[stage.member];
@@ -140,8 +174,7 @@ impl<'a> Scales<'a> {
         let (first, last) = (stage.from == 0, stage.to == graph.layer_block.len());
         let kind = StageKind { layers, first, last, times: 1 };
         let none = StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 };
-        let (_, each) = self.batches(stages);
-        let (bytes, usable) = stand.bytes(Phase::Decode, &kind, question.concurrency);
+        let (bytes, usable) = stand.bytes(Phase::Decode, &kind, held);
         let alone = stand.seconds(Phase::Decode, kind, each);
         // The step is prepared once, where it begins.
         let prepared = if first { 0.0 } else { stand.seconds(Phase::Decode, none, each) };

@@ -6,7 +6,7 @@ use super::super::{differences, figure, off, rows, value};
 use crate::report::place::told::placed;
 use crate::search::placement::chain::Stage;
 use crate::search::placement::price::{Offer, PAGE};
-use crate::search::placement::weigh::{Scales, Whole};
+use crate::search::placement::weigh::{Dealt, Scales, Whole};
 
 /// Sums of layers and whole stages are the same formulas added up in another order, in whole picoseconds.
 const ADDED_UP: f64 = 1e-6;
@@ -17,6 +17,51 @@ pub(super) struct Read<'a, 'q> {
     pub(super) stages: Vec<Stage>,
     /// Pages of its host that each member takes, where members share one.
     pub(super) parts: Option<Vec<u64>>,
+    /// Where like members share stages.
+    pub(super) dealt: Option<Dealt>,
+}
+
+/// The members beside the first of each stage, where any stage has some.
+///
+/// # Errors
+/// What cannot be dealt so.
+fn dealt(scales: &Scales, stages: &[Stage], placement: &Value) -> Result<Option<Dealt>, Vec<String>> {
+    let question = scales.question();
+    let mut copies: Vec<Vec<usize>> = Vec::new();
+    for (at, (told, stage)) in rows(placement, "stages").into_iter().zip(stages).enumerate() {
+        let first = &question.offers[stage.member];
+        let mut others = Vec::new();
+        for name in rows(told, "copies").into_iter().filter_map(Value::as_str) {
+            let like = |offer: &Offer| offer.name == name;
+            let taken = |member: &usize| {
+                stages.iter().any(|stage| stage.member == *member)
+                    || copies.iter().flatten().chain(&others).any(|other| other == member)
+            };
+            let member = question
+                .offers
+                .iter()
+                .position(like)
+                .filter(|member| !taken(member) && scales.alike(stage.member, *member));
+            let fault = || vec![format!("stage {at}: {name} is no other member like {}", first.name)];
+            others.push(member.ok_or_else(fault)?);
+        }
+        copies.push(others);
+    }
+    if copies.iter().all(Vec::is_empty) {
+        return Ok(None);
+    }
+    let number = |key: &str| placement[key].as_u64().unwrap_or(0);
+    let batches = (number("micro_batches"), number("requests_each"));
+    let dealt = Dealt { copies, batches };
+    let members: u64 = (0..stages.len()).map(|at| dealt.held_by(at)).sum();
+    let even = (0..stages.len()).all(|at| batches.0.is_multiple_of(dealt.held_by(at)));
+    if !even || batches.0 < members || batches.1 != question.concurrency.div_ceil(batches.0) {
+        return Err(vec![format!(
+            "{} micro-batches of {} requests are saved, {} requests are to be dealt evenly among {members} members",
+            batches.0, batches.1, question.concurrency
+        )]);
+    }
+    Ok(Some(dealt))
 }
 
 /// The stages that `placement` tells of, on the members of a question.
@@ -65,12 +110,17 @@ pub(super) fn read<'a, 'q>(scales: &'a Scales<'q>, placement: &Value) -> Result<
         return Err(faults);
     }
     let shared = !scales.priced(stages.len()).chain.hosts.is_empty();
-    Ok(Read { scales, stages, parts: shared.then_some(parts) })
+    let dealt = dealt(scales, &stages, placement)?;
+    Ok(Read { scales, stages, parts: shared.then_some(parts), dealt })
 }
 
 impl Read<'_, '_> {
     fn wholes(&self) -> Vec<Whole> {
-        self.stages.iter().map(|stage| self.scales.whole(stage, self.stages.len())).collect()
+        let load = |at: usize| match &self.dealt {
+            Some(dealt) => (dealt.batches.1, dealt.batches.0 / dealt.held_by(at) * dealt.batches.1),
+            None => (self.scales.batches(self.stages.len()).1, self.scales.question().concurrency),
+        };
+        self.stages.iter().enumerate().map(|(at, stage)| self.scales.whole(stage, load(at))).collect()
     }
 
     /// Memory of each stage straight from the formulas, and of the hosts that members share.
@@ -115,7 +165,7 @@ impl Read<'_, '_> {
 
     /// Everything that is told of it, priced again.
     pub(super) fn again(&self, placement: &Value) -> Vec<String> {
-        let told = match self.scales.told(&self.stages, self.parts.clone()) {
+        let told = match self.scales.told(&self.stages, self.parts.clone(), self.dealt.as_ref()) {
             Ok(solved) => placed(self.scales.question(), &solved),
             Err(short) => {
                 let name = &self.scales.question().offers[short.member].name;
