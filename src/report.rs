@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod number;
 pub mod place;
 pub mod plot;
+pub mod proof;
 pub mod recommend;
 pub mod relax;
 pub mod residuals;

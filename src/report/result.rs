@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::bounds::PriceBounds;
 use super::detail::Detail;
+use super::proof::Proof;
 use super::relax::Conflict;
 use super::why::Why;
 use crate::quantity::datum::Grade;
@@ -21,6 +22,8 @@ use crate::spec::scenario::Scenario;
 pub struct Answer {
     /// How far it is proved: `optimal`, `feasible`, `infeasible`, `unknown`.
     pub status: Status,
+    /// What nothing is better than, and who says so.
+    pub proof: Proof,
     /// The flags and files that asked it, so that the answer can be checked; null where it was put otherwise.
     pub scenario: Option<Scenario>,
     /// What was asked, every default filled in.

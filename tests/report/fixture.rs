@@ -8,6 +8,7 @@ use mantile::quantity::datum::Grade;
 use mantile::report::breakdown::{Class, Line, Module};
 use mantile::report::constraint::{Constraint, Resource};
 use mantile::report::detail::{Detail, PhaseTime, PoolMemory};
+use mantile::report::proof::Proof;
 use mantile::report::result::{
     Answer, Asked, Assumption, Feasibility, Figures, LowerFormat, Memory, Plan, PoolReport, Reported,
 };
@@ -161,6 +162,13 @@ fn answer() -> Answer {
         conflict: None,
         why: None,
         status: Status::Optimal,
+        proof: Proof {
+            metric: Some("output_tok_s".into()),
+            bound: None,
+            gap: Some(0.0),
+            proved_by: "a fixture".into(),
+            stopped_by: None,
+        },
         question: asked,
         detail: Some(Detail {
             percentiles: vec![],

@@ -5,7 +5,7 @@ use crate::report::number::{count, percent, told};
 use crate::report::result::{Answer, Asked, Feasibility, PoolReport, Reported};
 use crate::report::table::grouped;
 use crate::search::candidate::Duty;
-use crate::search::outcome::{Census, Status};
+use crate::search::outcome::Status;
 use crate::spec::percentile::Risk;
 
 /// The pools of a deployment, those that prefill first.
@@ -68,12 +68,16 @@ pub fn asked(asked: &Asked) -> String {
     )
 }
 
-fn proof(status: Status, census: &Census) -> (&'static str, String) {
-    let among = format!("among {}", count(census.candidates, "candidate"));
-    match status {
-        Status::Optimal => ("proved optimal", among),
-        Status::Feasible => ("the best seen before it was stopped", among),
-        Status::Infeasible | Status::Unknown => ("not proved", String::new()),
+fn proof(answer: &Answer) -> (String, String) {
+    let among = format!("among {}", count(answer.census.candidates, "candidate"));
+    let gap = match answer.proof.gap {
+        Some(gap) => format!("gap {}", percent(gap)),
+        None => "no bound is known".to_string(),
+    };
+    match answer.status {
+        Status::Optimal => ("proved optimal".into(), among),
+        Status::Feasible => (format!("the best seen before it was stopped, {gap}"), among),
+        Status::Infeasible | Status::Unknown => ("not proved".into(), String::new()),
     }
 }
 
@@ -98,7 +102,7 @@ pub fn answer(answer: &Answer, best: &Reported) -> String {
     let Reported { weight_format, .. } = best;
     let runtime = &answer.question.runtime;
     let line = format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best));
-    let (proof, among) = proof(answer.status, &answer.census);
+    let (proof, among) = proof(answer);
     let short = format!("{line}, {proof}");
     let full = format!("{short} {among}");
     // The number of candidates is told at the end too.
