@@ -42,7 +42,7 @@ Examples:
 Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME).
 Own catalogue files: $MANTILE_HOME, else ~/.config/mantile, with the repository's folders.
 
-Exit codes: 0 found, 2 bad input, 3 infeasible.";
+Exit codes: 0 found, 2 bad input, 3 infeasible, 4 stopped before anything was found.";
 
 /// Finds the best way to serve a language model on given accelerators: how fast, at what cost, and why
 #[derive(Debug, Parser)]

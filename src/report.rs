@@ -1,6 +1,7 @@
 //! From what is known to text, JSON and tables. Knows nothing of files and terminals: it returns text.
 
 pub mod answer;
+pub mod asked;
 pub mod bounds;
 pub mod breakdown;
 pub mod catalog;
@@ -15,6 +16,7 @@ pub mod inspect;
 pub mod number;
 pub mod place;
 pub mod plot;
+pub mod proof;
 pub mod ratio;
 pub mod recommend;
 pub mod relax;

@@ -19,6 +19,7 @@ pub mod pareto;
 pub mod placement;
 pub mod point;
 pub mod programme;
+pub mod promise;
 pub mod prompts;
 pub mod question;
 pub mod ratio;

@@ -18,3 +18,5 @@ mod same;
 mod search;
 #[path = "properties/shards.rs"]
 mod shards;
+#[path = "properties/stopped.rs"]
+mod stopped;

@@ -4,6 +4,8 @@
 
 #[path = "verify/fleet.rs"]
 mod fleet;
+#[path = "verify/optimize.rs"]
+mod optimize;
 #[path = "verify/place.rs"]
 mod place;
 #[path = "verify/recommend.rs"]

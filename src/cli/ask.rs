@@ -3,11 +3,12 @@
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::read::Plain;
 use crate::report::answer::{carried, forbidden, unbound};
-use crate::report::result::{Asked, AskedImages, LowerFormat, Speculation};
+use crate::report::asked::{Asked, AskedImages, Speculation};
+use crate::report::result::LowerFormat;
 use crate::report::why::{Why, why as told};
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::family::Family;
-use crate::search::outcome::{Found, Outcome};
+use crate::search::outcome::{Found, Outcome, Status};
 use crate::search::point::{before, place};
 use crate::search::question::{Question, Traffic};
 use crate::search::run::{UNWATCHED, run};
@@ -61,6 +62,10 @@ pub fn asked(problem: &Problem, question: &Question) -> Asked {
 /// Its machine cannot be put together.
 pub fn lower_format(problem: &Problem, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
     let Some(lower) = problem.lower_formats.first() else { return Ok(None) };
+    // Whoever stopped the search waits for no other.
+    if matches!(outcome.status, Status::Feasible | Status::Unknown) {
+        return Ok(None);
+    }
     let with = Problem { weight_formats: vec![lower.clone()], ..problem.clone() };
     // Only the optimum is asked for: without axes no front is kept.
     let mut question = with.question()?;

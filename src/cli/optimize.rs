@@ -9,6 +9,7 @@ use super::question::Question;
 use super::watch::watched;
 use super::{Fault, Verdict, ask};
 use crate::report::answer::answer;
+use crate::report::proof::Proof;
 use crate::report::relax::conflict;
 use crate::report::result::Answer;
 use crate::report::rows::csv;
@@ -17,7 +18,7 @@ use crate::search::outcome::Status;
 use crate::search::relax::relaxed;
 use crate::search::run::run;
 use crate::spec::deployment::Deployment;
-use crate::spec::scenario::Scenario;
+use crate::spec::scenario::{Scenario, number};
 use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::problem::Problem;
@@ -31,6 +32,9 @@ pub struct Optimize {
     /// Also say why: every strategy's best, where the runner-up takes over, what a little more would be worth
     #[arg(long, help_heading = "Output")]
     pub why: bool,
+    /// Seconds after which the best so far is told [default: as long as it takes; Ctrl-C ends it too]
+    #[arg(long, value_name = "S", value_parser = number, help_heading = "What may be chosen")]
+    pub time_limit: Option<f64>,
     /// Where the answer goes.
     #[command(flatten)]
     pub output: Output,
@@ -48,7 +52,8 @@ impl Optimize {
         let scenario = self.question.scenario(&Deployment::default())?;
         // A rig's devices are unlike: what is asked of it is where the layers go.
         if scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
-            return Place::asked_by(catalog, scenario, self.output.clone())?.run(catalog);
+            let place = Place::asked_by(catalog, scenario, self.output.clone())?;
+            return Place { time_limit: self.time_limit, ..place }.run(catalog);
         }
         let problem = self.question.resolve(catalog, &Deployment::default())?;
         self.answer(&problem, scenario)
@@ -56,15 +61,19 @@ impl Optimize {
 
     fn answer(&self, problem: &Problem, scenario: Scenario) -> Result<Verdict, Fault> {
         let question = problem.question()?;
-        let (outcome, _) = watched(None, |control| run(&question, control));
+        let (outcome, why) = watched(self.time_limit, |control| run(&question, control));
+        let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
+        let stopped_by = why.filter(|_| stopped);
         let lower = ask::lower_format(problem, &outcome)?;
         let whole = self.pareto_out.is_some() || self.output.format != Format::Table;
         let most = if whole { usize::MAX } else { DRAWN };
         let told = answer(&question, ask::asked(problem, &question), &outcome, lower, most);
-        let why = outcome.best.as_ref().filter(|_| self.why).and_then(|best| ask::why(&question, best));
+        let proof = Proof { stopped_by, ..told.proof };
+        let why =
+            outcome.best.as_ref().filter(|_| self.why && !stopped).and_then(|best| ask::why(&question, best));
         let conflict = (outcome.status == Status::Infeasible && question.context_fits().is_ok())
             .then(|| conflict(&question, &relaxed(&question)));
-        let answer = Answer { scenario: Some(scenario), why, conflict, ..told };
+        let answer = Answer { proof, scenario: Some(scenario), why, conflict, ..told };
         if let Some(path) = &self.pareto_out {
             let rows = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
             let text = if rows { csv(&answer.front) } else { json(&answer.front) };
@@ -76,7 +85,11 @@ impl Optimize {
             Format::Csv => csv(&answer.front),
         };
         self.output.write(&text)?;
-        Ok(if answer.best.is_some() { Verdict::Found } else { Verdict::Infeasible })
+        Ok(match answer.status {
+            Status::Unknown => Verdict::Stopped,
+            _ if answer.best.is_some() => Verdict::Found,
+            _ => Verdict::Infeasible,
+        })
     }
 }
 

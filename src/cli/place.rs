@@ -3,13 +3,12 @@
 pub mod found;
 mod relax;
 
-use std::time::Duration;
-
 use super::output::{Format, Output, csv, json};
-use super::watch::{Stopped, watched};
+use super::watch::watched;
 use super::{Fault, Verdict};
 use crate::report::place::Verdict as Proved;
 use crate::report::place::told::{COLUMNS, rows};
+use crate::report::proof::StoppedBy;
 use crate::report::text::place::table_of;
 use crate::search::placement::solve::Aim;
 use crate::spec::error::Error;
@@ -81,14 +80,12 @@ impl Place {
     /// # Errors
     /// The question is faulty, or the answer cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
-        // Beyond what a clock counts there is no limit.
-        let limit = self.time_limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let (found, why) = watched(limit, |control| found(catalog, &self.stated, control));
+        let (found, why) = watched(self.time_limit, |control| found(catalog, &self.stated, control));
         let (mut answer, _) = found?;
         if answer.status == Proved::Feasible {
             answer.status = match why {
-                Some(Stopped::TimeLimit) => Proved::TimeLimit,
-                Some(Stopped::Interrupted) => Proved::Interrupted,
+                Some(StoppedBy::TimeLimit) => Proved::TimeLimit,
+                Some(StoppedBy::Interrupt) => Proved::Interrupted,
                 None => Proved::Feasible,
             };
         }

@@ -5,19 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::progress::shown;
+use crate::report::proof::StoppedBy;
 use crate::search::run::Control;
 
 /// Exit code of whoever is interrupted and has nothing to tell.
 const INTERRUPTED: i32 = 130;
-
-/// Why a search was asked to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// Its time was up.
-    TimeLimit,
-    /// Somebody pressed Ctrl-C.
-    Interrupted,
-}
 
 /// Whether somebody pressed Ctrl-C: once, and the search ends; twice, and the process does.
 fn interrupted() -> &'static AtomicBool {
@@ -37,7 +29,10 @@ fn interrupted() -> &'static AtomicBool {
 
 /// Runs a search that may take long: with progress on standard error where somebody looks, no longer than `limit`,
 /// and until Ctrl-C. Tells why it was asked to stop, if it was.
-pub fn watched<T>(limit: Option<Duration>, search: impl FnOnce(&Control) -> T) -> (T, Option<Stopped>) {
+///
+/// The limit is in seconds; beyond what a clock counts there is none.
+pub fn watched<T>(limit: Option<f64>, search: impl FnOnce(&Control) -> T) -> (T, Option<StoppedBy>) {
+    let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let begun = Instant::now();
     let pressed = interrupted();
     let late = AtomicBool::new(false);
@@ -48,9 +43,9 @@ pub fn watched<T>(limit: Option<Duration>, search: impl FnOnce(&Control) -> T) -
     };
     let found = shown(|progress| search(&Control { progress, stop: &stop }));
     let why = if pressed.load(Relaxed) {
-        Some(Stopped::Interrupted)
+        Some(StoppedBy::Interrupt)
     } else {
-        late.load(Relaxed).then_some(Stopped::TimeLimit)
+        late.load(Relaxed).then_some(StoppedBy::TimeLimit)
     };
     (found, why)
 }

@@ -2,14 +2,16 @@
 
 use rayon::prelude::*;
 
+use super::asked::Asked;
 use super::bounds::price_bounds;
 use super::breakdown::Breakdown;
 use super::detail::detail;
 use super::number::{gib, limit as spell, time, word};
+use super::proof::proof;
 use super::ratio::split_ratio;
 use super::result::{
-    Answer, Asked, Assumption, Estimated, Feasibility, Figures, Intervals, LowerFormat, Memory, Nearest,
-    Plan, PoolReport, Quantiles, Reported,
+    Answer, Assumption, Estimated, Feasibility, Figures, Intervals, LowerFormat, Memory, Nearest, Plan,
+    PoolReport, Quantiles, Reported,
 };
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
@@ -47,6 +49,7 @@ pub fn answer(
     let full = best.is_none() && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
     Answer {
         status: outcome.status,
+        proof: proof(question, outcome),
         scenario: None,
         question: asked,
         best: best.map(|best| reported(question, best)),

@@ -135,6 +135,15 @@ impl List {
     }
 }
 
+/// How closely a shape is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// At every load that may matter.
+    Loads,
+    /// At one load; what all others could be at best is a gap.
+    Outline,
+}
+
 /// Answers by kind.
 pub struct Answers {
     lists: BTreeMap<Kind, List>,
@@ -239,8 +248,8 @@ impl Answers {
         }
     }
 
-    /// Looks at one shape at every load that may keep the limits.
-    pub fn survey(&mut self, question: &Question, laid: &Laid, index: usize) {
+    /// Looks at one shape at the loads that may keep the limits.
+    pub fn survey(&mut self, question: &Question, laid: &Laid, index: usize, depth: Depth) {
         let shape = laid.shape;
         let usable = shape.fits > 0 && !shape.plan.sp && shape.offload == Offload::Nothing;
         if !usable || !even(question, shape) {
@@ -259,7 +268,11 @@ impl Answers {
         };
         match question.traffic {
             Traffic::Free => {
-                self.free(question, laid, kind(0), &|requests| at(laid.concurrency(requests), 0))
+                let at = |requests| at(laid.concurrency(requests), 0);
+                match depth {
+                    Depth::Loads => self.free(question, laid, kind(0), &at),
+                    Depth::Outline => self.outline(question, laid, kind(0), &at),
+                }
             }
             Traffic::InFlight(requests) => {
                 for instances in 1..=most.min(requests) {
@@ -278,6 +291,20 @@ impl Answers {
                     }
                 }
             }
+        }
+    }
+
+    /// One request, and what more could be at best.
+    fn outline(&mut self, question: &Question, laid: &Laid, kind: Kind, at: &dyn Fn(u64) -> Answer) {
+        let floor = at(1);
+        if question.limits.tpot.is_some_and(|limit| floor.tpot > limit) {
+            return;
+        }
+        let list = List::of(&mut self.lists, kind);
+        list.offer(floor, self.looks);
+        if laid.shape.fits > 1 {
+            let loads = (laid.concurrency(2), laid.concurrency(laid.shape.fits));
+            list.gaps.push(Gap { floor, loads, step: laid.shape.plan.dp });
         }
     }
 

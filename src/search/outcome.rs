@@ -95,6 +95,9 @@ pub struct Outcome {
     pub status: Status,
     /// The optimum.
     pub best: Option<Found>,
+    /// Nothing is better in the first aim, looked at or not: in base units; none where there is nothing, or nobody can
+    /// tell.
+    pub bound: Option<f64>,
     /// The best of other strategies and shapes, best first.
     pub alternatives: Vec<Found>,
     /// The Pareto front, in the order of its axes.

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use super::aggregated::{self, finish};
-use super::answers::Answers;
+use super::answers::{Answers, Depth};
 use super::family::Family;
 use super::layouts;
-use super::mixed::{Ratio, mixed};
+use super::mixed::{Ratio, goal, mixed};
 use super::outcome::{Census, Found, Outcome, Status};
 use super::point::{before, place};
+use super::promise::Promise;
 use super::prompts::Fronts;
 use super::question::{OffloadPolicy, Question};
 use super::shape::{Laid, Refused, Shape, refuse, shape};
@@ -45,6 +46,7 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
         return Outcome {
             status: Status::Infeasible,
             best: None,
+            bound: None,
             alternatives: vec![],
             front: vec![],
             census,
@@ -62,19 +64,37 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
     }
     census.shapes = shapes.len() as u64;
     let watch = Watch { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
-    let Seen { mut together, mut answers, fronts } = look(question, &shapes, &watch);
+    let Seen { mut together, mut answers, mut fronts, left } = look(question, &shapes, &watch);
+    let mut promise = Promise::default();
+    for index in left {
+        let laid = Laid::new(question, &shapes[index]);
+        if question.family != Family::Split {
+            promise.shape(question, &laid);
+        }
+        if question.split {
+            answers.survey(question, &laid, index, Depth::Outline);
+            fronts.survey(question, laid, index);
+        }
+    }
     let (mut apart, mut ratio) = (split::Survey::new(question), None);
     if question.split {
         answers.settle(question);
         census.add(std::mem::take(&mut answers.census));
         let bench = split::Bench::new(question, &shapes);
-        apart = pair_up(&bench, (&fronts, &answers), &together, &watch);
-        ratio = mixed(&bench, (&fronts, &answers), &together);
+        let (found, left) = pair_up(&bench, (&fronts, &answers), &together, &watch);
+        apart = found;
+        promise = promise.with(question, left);
+        if !watch.stopped.load(Relaxed) {
+            ratio = mixed(&bench, (&fronts, &answers), &together);
+        } else if goal(question).is_some() {
+            // Workers of any shapes yield no more than the best of them would on all devices.
+            shapes.iter().for_each(|shape| promise.shape(question, &Laid::new(question, shape)));
+        }
     }
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
     let interrupted = watch.stopped.into_inner();
-    let found = answer(question, &shapes, (together, apart, &ratio), census, interrupted);
+    let found = answer(question, &shapes, (together, apart, &ratio), census, interrupted.then_some(promise));
     Outcome { ratio, ..found }
 }
 
@@ -100,6 +120,8 @@ struct Seen<'q> {
     together: aggregated::Survey,
     answers: Answers,
     fronts: Fronts<'q>,
+    /// Shapes that were not looked at.
+    left: Vec<usize>,
 }
 
 /// Looks at every shape by itself: serving alone, answering for others, prefilling for others.
@@ -108,19 +130,21 @@ fn look<'q>(question: &'q Question, shapes: &'q [Shape], watch: &Watch) -> Seen<
         together: aggregated::Survey::new(question),
         answers: Answers::new(question),
         fronts: Fronts::default(),
+        left: vec![],
     };
     let parts = (0..PARTS).into_par_iter().map(|part| {
         let mut seen = none();
         for index in (part..shapes.len()).step_by(PARTS) {
             if !watch.tick(shapes.len()) {
-                break;
+                seen.left.push(index);
+                continue;
             }
             let laid = Laid::new(question, &shapes[index]);
             if question.family != Family::Split {
                 aggregated::survey(question, &laid, index, &mut seen.together);
             }
             if question.split {
-                seen.answers.survey(question, &laid, index);
+                seen.answers.survey(question, &laid, index, Depth::Loads);
                 seen.fronts.survey(question, laid, index);
             }
         }
@@ -130,17 +154,18 @@ fn look<'q>(question: &'q Question, shapes: &'q [Shape], watch: &Watch) -> Seen<
     parts.into_iter().fold(none(), |mut all, part| {
         all.answers.merge(part.answers);
         all.fronts.merge(part.fronts);
+        all.left.extend(part.left);
         Seen { together: all.together.merged(question, part.together), ..all }
     })
 }
 
-/// Pairs prompt shapes with answers.
+/// Pairs prompt shapes with answers; with what those that were not looked at promise.
 fn pair_up<'q>(
     bench: &split::Bench<'q>,
     (fronts, answers): (&Fronts<'q>, &Answers),
     together: &aggregated::Survey,
     watch: &Watch,
-) -> split::Survey {
+) -> (split::Survey, Promise) {
     let (question, shapes) = (bench.question, bench.shapes);
     let alone = finish(question, shapes, together);
     let points = alone.iter().map(|found| &found.point);
@@ -167,19 +192,23 @@ fn pair_up<'q>(
     let mut pairs: Vec<_> = pairs.into_iter().flatten().collect();
     pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
     let parts = (0..PARTS).into_par_iter().map(|part| {
-        let mut survey = split::Survey::new(question);
+        let (mut survey, mut left) = (split::Survey::new(question), Promise::default());
         for (_, pair) in pairs.iter().skip(part).step_by(PARTS) {
-            if !watch.tick(shapes.len() + pairs.len()) {
-                break;
+            if watch.tick(shapes.len() + pairs.len()) {
+                pair.survey(&mut survey);
+            } else if let Some(best) = pair.promise() {
+                left.point(question, &best);
             }
-            pair.survey(&mut survey);
         }
-        survey
+        (survey, left)
     });
-    let mut found =
-        parts.reduce_with(|a, b| a.merged(question, b)).unwrap_or_else(|| split::Survey::new(question));
+    let both = |a: (split::Survey, Promise), b: (split::Survey, Promise)| {
+        (a.0.merged(question, b.0), a.1.with(question, b.1))
+    };
+    let none = || (split::Survey::new(question), Promise::default());
+    let (mut found, left) = parts.reduce_with(both).unwrap_or_else(none);
     censuses.into_iter().for_each(|census| found.census.add(census));
-    found
+    (found, left)
 }
 
 /// Every shape that is legal and holds the model.
@@ -207,7 +236,7 @@ fn answer(
     shapes: &[Shape],
     (together, apart, ratio): (aggregated::Survey, split::Survey, &Option<Ratio>),
     census: Census,
-    interrupted: bool,
+    left: Option<Promise>,
 ) -> Outcome {
     let mut deployments = finish(question, shapes, &together);
     let whole = |candidate: super::candidate::Candidate| {
@@ -248,13 +277,14 @@ fn answer(
         .nearest
         .filter(|_| best.is_none())
         .map(|(_, point, key, reason)| (Found { candidate: key.candidate(shapes), point }, reason));
-    let status = match (best.is_some(), interrupted) {
+    let status = match (best.is_some(), left.is_some()) {
         (true, false) => Status::Optimal,
         (true, true) => Status::Feasible,
         (false, false) => Status::Infeasible,
         (false, true) => Status::Unknown,
     };
-    Outcome { status, best, alternatives, front, census, nearest, ratio: None }
+    let bound = left.unwrap_or_default().bound(question, best.as_ref().map(|best| &best.point));
+    Outcome { status, best, bound, alternatives, front, census, nearest, ratio: None }
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]

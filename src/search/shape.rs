@@ -87,6 +87,13 @@ impl<'q> Laid<'q> {
         aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ()).metrics.e2e.value()
     }
 
+    /// The same where every slot is filled again at once.
+    pub fn free(&self, replicas: u64, concurrency: u64) -> Point {
+        let machine = self.question.formats[self.shape.formats].plain();
+        let (pool, terms) = (self.pool(replicas, concurrency), self.question.terms());
+        point(&aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ()).metrics)
+    }
+
     /// Requests in flight when each attention rank has `requests`.
     #[inline(always)]
     pub fn concurrency(&self, requests: u64) -> u64 {

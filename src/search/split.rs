@@ -199,6 +199,12 @@ impl Pair<'_, '_> {
         beaten.is_none()
     }
 
+    /// The best that any of its deployments could be; nothing where there is room for none.
+    pub fn promise(&self) -> Option<Point> {
+        let (whole, span) = (self.whole().ok()?, self.list.span?);
+        Some(self.ideal(&span, &whole))
+    }
+
     /// Looks at all deployments of the pair.
     pub fn survey(&self, survey: &mut Survey) {
         let Ok(Region { fronts, backs, loads }) = self.whole() else { return };

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use mantile::plan::parallel::Phase;
 use mantile::quantity::datum::Grade;
+use mantile::report::asked::Asked;
 use mantile::report::breakdown::{Class, Line, Module};
 use mantile::report::constraint::{Constraint, Resource};
 use mantile::report::detail::{Detail, PhaseTime, PoolMemory};
+use mantile::report::proof::Proof;
 use mantile::report::result::{
-    Answer, Asked, Assumption, Feasibility, Figures, LowerFormat, Memory, Plan, PoolReport, Reported,
+    Answer, Assumption, Feasibility, Figures, LowerFormat, Memory, Plan, PoolReport, Reported,
 };
 use mantile::report::text;
 use mantile::search::candidate::Duty;
@@ -163,6 +165,13 @@ fn answer() -> Answer {
         split_ratio: None,
         why: None,
         status: Status::Optimal,
+        proof: Proof {
+            metric: Some("output_tok_s".into()),
+            bound: None,
+            gap: Some(0.0),
+            proved_by: "a fixture".into(),
+            stopped_by: None,
+        },
         question: asked,
         detail: Some(Detail {
             percentiles: vec![],

@@ -2,8 +2,9 @@
 
 use super::head::pools;
 use super::page::{heading, paragraph};
+use crate::report::asked::Asked;
 use crate::report::constraint::{Constraint, Resource};
-use crate::report::result::{Asked, PoolReport, Reported};
+use crate::report::result::{PoolReport, Reported};
 use crate::search::candidate::Duty;
 
 /// One instance: `tp4 x pp2 = 8`; what experts use is told beside it.

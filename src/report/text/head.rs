@@ -1,11 +1,12 @@
 //! The head of an answer: what to run, on what, what it yields, how far it is proved.
 
 use super::page::{BAD, BOLD, GOOD, WIDTH, bullet, styled, wrap};
+use crate::report::asked::Asked;
 use crate::report::number::{count, percent, told};
-use crate::report::result::{Answer, Asked, Feasibility, PoolReport, Reported};
+use crate::report::result::{Answer, Feasibility, PoolReport, Reported};
 use crate::report::table::grouped;
 use crate::search::candidate::Duty;
-use crate::search::outcome::{Census, Status};
+use crate::search::outcome::Status;
 use crate::spec::percentile::Risk;
 
 /// The pools of a deployment: those that prefill first, those that do both last.
@@ -73,12 +74,16 @@ pub fn asked(asked: &Asked) -> String {
     )
 }
 
-fn proof(status: Status, census: &Census) -> (&'static str, String) {
-    let among = format!("among {}", count(census.candidates, "candidate"));
-    match status {
-        Status::Optimal => ("proved optimal", among),
-        Status::Feasible => ("the best seen before it was stopped", among),
-        Status::Infeasible | Status::Unknown => ("not proved", String::new()),
+fn proof(answer: &Answer) -> (String, String) {
+    let among = format!("among {}", count(answer.census.candidates, "candidate"));
+    let gap = match answer.proof.gap {
+        Some(gap) => format!("gap {}", percent(gap)),
+        None => "no bound is known".to_string(),
+    };
+    match answer.status {
+        Status::Optimal => ("proved optimal".into(), among),
+        Status::Feasible => (format!("the best seen before it was stopped, {gap}"), among),
+        Status::Infeasible | Status::Unknown => ("not proved".into(), String::new()),
     }
 }
 
@@ -109,7 +114,7 @@ pub fn answer(answer: &Answer, best: &Reported) -> String {
     let Reported { weight_format, .. } = best;
     let runtime = runtime(&answer.question);
     let line = format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best));
-    let (proof, among) = proof(answer.status, &answer.census);
+    let (proof, among) = proof(answer);
     let short = format!("{line}, {proof}");
     let full = format!("{short} {among}");
     // The number of candidates is told at the end too.

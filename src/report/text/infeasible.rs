@@ -14,7 +14,13 @@ pub fn head(answer: &Answer) -> String {
         Status::Unknown => "UNKNOWN: stopped before anything was found",
         _ => "INFEASIBLE: no deployment can serve this",
     };
-    format!("{}\n{}", styled(BAD, verdict), wrap(&head::asked(&answer.question), WIDTH, 0, 2))
+    let aim = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
+    let bound = aim.zip(answer.proof.bound);
+    let bound = bound.map_or_else(String::new, |(aim, bound)| {
+        format!("nothing is better than {}; ", told(aim.metric, bound))
+    });
+    let asked = bound + &head::asked(&answer.question);
+    format!("{}\n{}", styled(BAD, verdict), wrap(&asked, WIDTH, 0, 2))
 }
 
 /// Reasons against candidates, the most frequent first.

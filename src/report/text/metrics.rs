@@ -1,8 +1,9 @@
 //! What a deployment is judged by, each figure with its unit and its limit.
 
 use super::page::heading;
+use crate::report::asked::Asked;
 use crate::report::number::{digits, limit as spell, percent, time};
-use crate::report::result::{Asked, Intervals, Quantiles, Reported};
+use crate::report::result::{Intervals, Quantiles, Reported};
 use crate::report::table::grouped;
 use crate::search::candidate::Duty;
 

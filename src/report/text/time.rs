@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::page::{BOLD, heading, paragraph, styled};
 use crate::plan::parallel::Phase;
+use crate::report::asked::Asked;
 use crate::report::breakdown::{CLASSES, Class, Line, Module};
 use crate::report::detail::{Detail, PhaseTime};
 use crate::report::number::{bar, count, percent, percents, time as spell};
-use crate::report::result::{Asked, Reported};
+use crate::report::result::Reported;
 use crate::report::table::grouped;
 
 /// Cells of a bar.

@@ -21,6 +21,23 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
     row[key].as_str().unwrap_or_default()
 }
 
+/// How many systems of a kind the traffic would keep busy that is saved as going to systems number `at`.
+fn busy(posed: &Posed, saved: &Value, (at, kind): (usize, usize)) -> f64 {
+    let here = rows(saved, "routes").into_iter().filter(|row| row["systems"].as_u64() == Some(at as u64));
+    let each = here.map(|row| {
+        let like = |bucket: &usize| {
+            let asked = &posed.asked.buckets[*bucket];
+            (row["isl"].as_u64(), row["osl"].as_u64()) == (Some(asked.isl), Some(asked.osl))
+                && posed.asked.models[posed.fleet.buckets[*bucket].model] == text(row, "model")
+        };
+        let rate = |bucket: usize| posed.fleet.kinds[kind].rates[bucket].unwrap_or(0.0);
+        (0..posed.asked.buckets.len())
+            .find(like)
+            .map_or(f64::NAN, |bucket| figure(row, "requests_per_s") / rate(bucket))
+    });
+    each.sum()
+}
+
 /// Finds the kind of every system.
 pub(super) fn read<'a>(posed: &'a Posed, saved: &Value) -> Result<Read<'a>, Vec<String>> {
     let (mut systems, mut faults): (Vec<(usize, u64)>, Vec<String>) = (Vec::new(), Vec::new());
@@ -38,8 +55,11 @@ pub(super) fn read<'a>(posed: &'a Posed, saved: &Value) -> Result<Read<'a>, Vec<
         let price = |kind: usize| {
             (count as f64 * posed.fleet.kinds[kind].usd_per_hour - figure(row, "usd_per_hour")).abs()
         };
+        // Others keep to the limits under another load: what goes to them keeps them busy for another time.
+        let busy = |kind: usize| (busy(posed, saved, (at, kind)) - figure(row, "busy")).abs();
         let kinds = (0..posed.names.len()).filter(like);
-        match kinds.min_by(|a, b| price(*a).total_cmp(&price(*b))) {
+        match kinds.min_by(|a, b| price(*a).total_cmp(&price(*b)).then_with(|| busy(*a).total_cmp(&busy(*b))))
+        {
             Some(kind) => systems.push((kind, count)),
             None => faults.push(format!(
                 "systems.{at}: {} {} of {} as {} is nothing that any offer comes to",

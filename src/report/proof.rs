@@ -1,0 +1,57 @@
+//! How far an answer is proved: what nothing is better than, and how far the best is from that.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::search::outcome::{Outcome, Status};
+use crate::search::point::place;
+use crate::search::question::Question;
+
+/// Why a search ended before it had seen everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedBy {
+    /// Its time was up.
+    TimeLimit,
+    /// It was interrupted.
+    Interrupt,
+}
+
+/// What is proved.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Proof {
+    /// Column of the objective's first metric, in whose unit the bound is.
+    pub metric: Option<String>,
+    /// No deployment is better; null where there is none, or nobody can tell.
+    pub bound: Option<f64>,
+    /// How far the best may be from the bound, as a fraction of the best.
+    pub gap: Option<f64>,
+    /// Who says so.
+    pub proved_by: String,
+    /// What ended the search before it had seen everything; null where it had.
+    pub stopped_by: Option<StoppedBy>,
+}
+
+/// What `outcome` proves.
+pub fn proof(question: &Question, outcome: &Outcome) -> Proof {
+    let metric = question.aims.first().map(|aim| aim.metric);
+    let scale = metric.map_or(1.0, |metric| metric.entry().scale);
+    let found = metric.zip(outcome.best.as_ref()).map(|(metric, best)| best.point[place(metric)]);
+    let gap = found.filter(|found| found.is_finite()).zip(outcome.bound).map(|(found, bound)| {
+        let far = (found - bound).abs();
+        if far == 0.0 { 0.0 } else { far / found.abs() }
+    });
+    let proved_by = match (outcome.status, outcome.bound) {
+        (Status::Optimal, _) => "every shape and pair was looked at, or beaten by a bound",
+        (Status::Infeasible, _) => "every shape and pair was looked at, or misses a limit at best",
+        (_, Some(_)) => "of every shape and pair left: one request alone, and as many of them as fit",
+        (_, None) => "nobody: what was left cannot be bounded, or nothing of it keeps the limits",
+    };
+    Proof {
+        metric: metric.map(|metric| metric.entry().column.to_string()),
+        bound: outcome.bound.map(|bound| bound / scale),
+        gap,
+        proved_by: proved_by.to_string(),
+        stopped_by: None,
+    }
+}

@@ -1,0 +1,64 @@
+//! Saved answers of searches that were stopped.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use mantile::cli::ask;
+use mantile::report::answer::answer;
+use mantile::report::verify::verify;
+use mantile::search::outcome::Status;
+use mantile::search::run::{Control, UNWATCHED, run};
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::problem::Problem;
+use serde_json::to_value;
+
+use super::{Spoiling, caught, saved, times};
+
+#[test]
+fn answers_without_time_hold() {
+    let none = saved(&["--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--time-limit", "0"]);
+    assert_eq!((&none["status"], &none["proof"]["stopped_by"]), (&"unknown".into(), &"time_limit".into()));
+    assert!(none["best"].is_null() && none["proof"]["bound"].as_f64().is_some());
+    let all = saved(&["--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--time-limit", "600"]);
+    assert_eq!((&all["status"], &all["proof"]["gap"]), (&"optimal".into(), &0.0.into()));
+    let (bound, most) = (&none["proof"]["bound"], &all["best"]["metrics"]["output_tok_s"]);
+    assert!(bound.as_f64() >= most.as_f64(), "{bound} {most}");
+    let rig = ["place", "--model", "gpt-oss-120b", "--hardware", "mac-five", "--objective", "throughput"];
+    let soon = saved(&[&rig[..], &["--time-limit", "0"]].concat());
+    assert!(soon["placement"].is_object(), "splits by memory need no time");
+}
+
+#[test]
+fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
+    let scenario = Scenario {
+        model: Some("Llama-3.1-8B".into()),
+        hardware: Some("2xl40s".into()),
+        ..Scenario::default()
+    };
+    let problem = Problem::resolve(&Catalog::default(), &scenario).unwrap();
+    let question = problem.question().unwrap();
+    let told = |control: &Control| {
+        let outcome = run(&question, control);
+        let lower = ask::lower_format(&problem, &outcome).unwrap();
+        answer(&question, ask::asked(&problem, &question), &outcome, lower, usize::MAX)
+    };
+    let fresh = told(&UNWATCHED);
+    let asked = AtomicUsize::new(0);
+    let stop = || asked.fetch_add(1, Relaxed) >= 2;
+    let stopped = told(&Control { stop: &stop, ..UNWATCHED });
+    assert_eq!(stopped.status, Status::Feasible);
+    let value = to_value(&stopped).unwrap();
+    let check = |value: &_| verify(&question, value, &fresh, (300, 5));
+    let sound = check(&value);
+    assert!(sound.holds, "{:?}", sound.checks);
+    let spoilings: &[Spoiling] = &[
+        ("a gap", "proof", &|v| times(v, "/proof/gap", 0.5)),
+        ("a bound below the best", "proof", &|v| times(v, "/proof/bound", 0.01)),
+        ("a bound that is beaten", "search", &|v| {
+            v["proof"]["bound"] = v["best"]["metrics"]["output_tok_s"].clone();
+            v["proof"]["gap"] = 0.0.into();
+        }),
+        ("what is proved", "proof", &|v| v["status"] = "optimal".into()),
+    ];
+    caught(&value, spoilings, check);
+}
