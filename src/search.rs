@@ -4,6 +4,7 @@
 
 pub mod aggregated;
 pub mod answers;
+pub mod bench;
 pub mod candidate;
 pub mod change;
 pub mod conflict;

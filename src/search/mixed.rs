@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::aggregated::{self, measure};
 use super::answers::{Answer, Answers, Gap, List, receipt, reload};
+use super::bench::Bench;
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::Found;
 use super::point::{Point, place};
@@ -16,7 +17,6 @@ use super::prompts::{Front, Fronts};
 use super::question::{Question, Traffic};
 use super::ratio::{self, Goal, Mix, Roles, Worker, chains, check, one_each};
 use super::shape::Shape;
-use super::split::Bench;
 use crate::serving::economy::Bill;
 use crate::serving::terms::Offload;
 use crate::spec::objective::Metric;

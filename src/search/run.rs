@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::aggregated::{self, finish};
 use super::answers::{Answers, Depth};
+use super::bench::Bench;
 use super::family::Family;
 use super::layouts;
 use super::mixed::{Ratio, goal, mixed};
@@ -80,7 +81,7 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
     if question.split {
         answers.settle(question);
         census.add(std::mem::take(&mut answers.census));
-        let bench = split::Bench::new(question, &shapes);
+        let bench = Bench::new(question, &shapes);
         let (found, left) = pair_up(&bench, (&fronts, &answers), &together, &watch);
         apart = found;
         promise = promise.with(question, left);
@@ -161,7 +162,7 @@ fn look<'q>(question: &'q Question, shapes: &'q [Shape], watch: &Watch) -> Seen<
 
 /// Pairs prompt shapes with answers; with what those that were not looked at promise.
 fn pair_up<'q>(
-    bench: &split::Bench<'q>,
+    bench: &Bench<'q>,
     (fronts, answers): (&Fronts<'q>, &Answers),
     together: &aggregated::Survey,
     watch: &Watch,

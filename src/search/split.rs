@@ -6,9 +6,8 @@
 //! could hold is beaten. The front shows as much of it as [`super::question::Reach`] says; the optimum
 //! considers all.
 
-use std::sync::OnceLock;
-
 use super::answers::{Answer, List, reload};
+use super::bench::Bench;
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::Census;
 use super::pareto::ParetoFront;
@@ -16,11 +15,9 @@ use super::point::{Point, before, place, point};
 use super::prompts::Front;
 use super::question::{Question, Traffic};
 use super::region::{Loads, Region, Span};
-use super::shape::{Laid, Shape};
+use super::shape::Shape;
 use crate::quantity::num::Qty;
-use crate::quantity::read::Plain;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
-use crate::serving::disaggregated::split;
 use crate::serving::evaluate::{Share, judge};
 use crate::serving::metrics::{e2e, open_flow};
 use crate::serving::terms::Offload;
@@ -91,38 +88,6 @@ impl Survey {
         if ahead {
             self.best = Some(found);
         }
-    }
-}
-
-/// All shapes of a search; each is laid out when it is first needed.
-pub struct Bench<'q> {
-    /// What is asked.
-    pub question: &'q Question,
-    /// The shapes.
-    pub shapes: &'q [Shape],
-    laid: Vec<OnceLock<Laid<'q>>>,
-}
-
-impl<'q> Bench<'q> {
-    /// Nothing laid out yet.
-    pub fn new(question: &'q Question, shapes: &'q [Shape]) -> Self {
-        Bench { question, shapes, laid: shapes.iter().map(|_| OnceLock::new()).collect() }
-    }
-
-    /// A shape, laid out.
-    pub fn get(&self, shape: usize) -> &Laid<'q> {
-        self.laid[shape].get_or_init(|| Laid::new(self.question, &self.shapes[shape]))
-    }
-
-    /// `fronts` prompt instances and `backs` answering ones, through the one door.
-    pub fn at(&self, front: &Front, fronts: u64, answer: &Answer, backs: u64) -> Point {
-        let demand = self.question.traffic.demand(&Plain);
-        let machine = self.question.formats[answer.formats].plain();
-        let prompts = front.laid.pool(fronts, front.laid.shape.plan.dp);
-        let answers = self.get(answer.shape).pool(backs, answer.concurrency);
-        let terms = self.question.terms();
-        let pools = (&[prompts][..], &[answers][..], &[][..]);
-        point(&split(&Plain, pools, machine, terms, &demand, &mut ()).metrics)
     }
 }
 
