@@ -85,11 +85,29 @@ fn predictions_held_against_themselves_are_right() {
 }
 
 #[test]
+fn a_version_that_was_measured_differs_and_any_other_is_their_mean() {
+    let tpot = |version: &[&str]| {
+        let asked =
+            ["estimate", "--model", "Qwen3-32B", "--hardware", "4xh100", "--tp", "4", "--runtime", "vllm"];
+        let rest = ["--concurrency", "64", "--format", "json"];
+        let found = json(&run(&[&asked[..], &rest, version].concat()));
+        let told = found["question"]["runtime_version"].clone();
+        assert_eq!(told, version.last().map_or(Value::Null, |version| Value::from(*version)));
+        found["metrics"]["tpot_ms"].as_f64().unwrap()
+    };
+    let mean = tpot(&[]);
+    assert_eq!(tpot(&["--runtime-version", "0.0.never"]), mean);
+    let measured = tpot(&["--runtime-version", "0.12.0"]);
+    assert!((measured / mean - 1.0).abs() > 0.01 && (measured / mean - 1.0).abs() < 0.3, "{measured} {mean}");
+}
+
+#[test]
 fn what_differs_evenly_is_found_and_carries_over() {
     let folder = tempfile::tempdir().unwrap();
     let own = predicted(folder.path());
     let slower = table(folder.path(), |row| (own[row].0 * 1.3, own[row].1 * 1.3));
     let profile = folder.path().join("vllm.json");
+    let rows = folder.path().join("left_out.csv");
     let found = json(&run(&[
         "calibrate",
         slower.to_str().unwrap(),
@@ -99,11 +117,27 @@ fn what_differs_evenly_is_found_and_carries_over() {
         "json",
         "--out",
         profile.to_str().unwrap(),
+        "--rows",
+        rows.to_str().unwrap(),
     ]));
     let mdape = |at: usize| found["errors"][at]["tpot"]["mdape"].as_f64().unwrap();
     assert!((mdape(0) - 0.3 / 1.3).abs() < 1e-3, "before: {found}");
     assert!(mdape(1) < 0.05, "after: {found}");
     assert!(mdape(2) < 0.12 && mdape(3) < 0.12, "left out: {found}");
+    // Rows tell the same errors, fitted and left out.
+    let mut reader = csv::Reader::from_path(rows).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let told: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(told.len(), own.len());
+    for (at, column) in [(1, "tpot_s_fitted"), (2, "tpot_s_without_fifth"), (3, "tpot_s_without_model")] {
+        let place = |name: &str| header.iter().position(|known| known == name).unwrap();
+        let number = |row: &csv::StringRecord, name| row[place(name)].parse::<f64>().unwrap();
+        let mut off: Vec<f64> =
+            told.iter().map(|row| (number(row, column) / number(row, "tpot_s") - 1.0).abs()).collect();
+        off.sort_by(f64::total_cmp);
+        let middle = (off[off.len() / 2 - 1] + off[off.len() / 2]) / 2.0;
+        assert!((middle - mdape(at)).abs() < 2e-3, "{column}: {middle} {}", mdape(at));
+    }
     // The profile is one that can be used.
     let home = folder.path().join("home");
     fs::create_dir_all(home.join("hardware/runtimes")).unwrap();

@@ -55,9 +55,18 @@ fn median_errors_are_what_the_readme_says() {
 #[test]
 fn the_readme_states_what_the_profiles_reach() {
     let Some(rows) = aggregated() else { return };
-    let (tpot, ttft) = errors(&validation(&rows, &[]));
+    let found = validation(&rows, &[]);
+    let (tpot, ttft) = errors(&found);
     let row = format!("fitted on them | {:.1} % | {:.1} % |", 100.0 * tpot, 100.0 * ttft);
-    assert!(include_str!("../README.md").contains(&row), "{row}");
+    let readme = include_str!("../README.md");
+    assert!(readme.contains(&row), "{row}");
+    let overall = found.overall;
+    let (chosen, careful) = (overall.decision.unwrap(), overall.decision_p90.unwrap());
+    let choices = format!("{:.1} % of {} meet the limit", 100.0 * chosen.slo_met, chosen.choices);
+    assert!(readme.contains(&choices), "{choices}");
+    let careful_met = format!("(`--risk p90`) {:.1} % meet it", 100.0 * careful.slo_met);
+    assert!(readme.contains(&careful_met), "{careful_met}");
+    assert!(chosen.regret <= 0.001 && careful.regret <= 0.001 && careful.slo_met > chosen.slo_met);
 }
 
 #[test]

@@ -199,8 +199,7 @@ pub fn fleet_answer(posed: &Posed, mix: &Mix) -> FleetAnswer {
     for (kind, count) in mix.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let parts = || mix.parts.iter().filter(|part| part.kind == kind);
         let rate = |part: &crate::search::fleet::Part| part.share * fleet.buckets[part.bucket].rate;
-        let busy =
-            parts().map(|part| rate(part) / fleet.kinds[kind].rates[part.bucket].unwrap_or(f64::INFINITY));
+        let busy = parts().map(|part| fleet.kinds[kind].busy(part.bucket, rate(part)));
         let Name { hardware, offer, model, plan } = names[kind].clone();
         place[kind] = Some(systems.len() as u64);
         systems.push(Systems {

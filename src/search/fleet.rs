@@ -48,6 +48,13 @@ pub struct Kind {
     pub rates: Vec<Option<f64>>,
 }
 
+impl Kind {
+    /// Systems of this kind that `rate` requests per second of a bucket keep busy.
+    pub fn busy(&self, bucket: usize, rate: f64) -> f64 {
+        self.rates[bucket].map_or(f64::INFINITY, |most| rate / most)
+    }
+}
+
 /// What to make small or large.
 #[derive(
     Clone,

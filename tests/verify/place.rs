@@ -17,6 +17,10 @@ use serde_json::{Value, json};
 
 use super::{Spoiling, caught, more, saved, times};
 
+/// A placement of several stages.
+const FOUR_CARDS: [&str; 7] =
+    ["place", "--model", "Llama-3.3-70B", "--weight-format", "q4_k_m", "--hardware", "pcie-four-cards"];
+
 struct Asked {
     placing: Placing,
     fresh: Answer,
@@ -58,15 +62,7 @@ fn placements_of_every_objective_hold() {
 
 #[test]
 fn a_spoilt_placement_is_told_by_what_is_wrong_with_it() {
-    let value = saved(&[
-        "place",
-        "--model",
-        "Llama-3.3-70B",
-        "--weight-format",
-        "q4_k_m",
-        "--hardware",
-        "pcie-four-cards",
-    ]);
+    let value = saved(&FOUR_CARDS);
     let stages = value["placement"]["stages"].as_array().unwrap().len();
     assert!(stages > 1, "there is a cut to be moved");
     let asked = asked(&value);
@@ -159,15 +155,7 @@ fn stages_that_like_members_share_are_checked_too() {
 /// A placement that is sound in every number and called the best, though one beside it is better.
 #[test]
 fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
-    let value = saved(&[
-        "place",
-        "--model",
-        "Llama-3.3-70B",
-        "--weight-format",
-        "q4_k_m",
-        "--hardware",
-        "pcie-four-cards",
-    ]);
+    let value = saved(&FOUR_CARDS);
     let asked = asked(&value);
     let questions = &asked.rigged.questions;
     let scales = Scales::new(&questions[0], aim(asked.placing.objective));

@@ -30,10 +30,8 @@ fn busy(posed: &Posed, saved: &Value, (at, kind): (usize, usize)) -> f64 {
             (row["isl"].as_u64(), row["osl"].as_u64()) == (Some(asked.isl), Some(asked.osl))
                 && posed.asked.models[posed.fleet.buckets[*bucket].model] == text(row, "model")
         };
-        let rate = |bucket: usize| posed.fleet.kinds[kind].rates[bucket].unwrap_or(0.0);
-        (0..posed.asked.buckets.len())
-            .find(like)
-            .map_or(f64::NAN, |bucket| figure(row, "requests_per_s") / rate(bucket))
+        let bucket = (0..posed.asked.buckets.len()).find(like);
+        bucket.map_or(f64::NAN, |bucket| posed.fleet.kinds[kind].busy(bucket, figure(row, "requests_per_s")))
     });
     each.sum()
 }
@@ -143,7 +141,7 @@ impl<'a> Read<'a> {
             let (kind, count) = (self.kind(at), self.systems[at].1);
             let here = || routes.iter().filter(|route| route.system == at);
             let rate = |route: &Route| route.share * self.posed.fleet.buckets[route.bucket].rate;
-            let busy: f64 = here().map(|route| rate(route) / kind.rates[route.bucket].unwrap_or(0.0)).sum();
+            let busy: f64 = here().map(|route| kind.busy(route.bucket, rate(route))).sum();
             let told = [
                 ("devices", (count * kind.devices) as f64, 0.0),
                 ("usd_per_hour", count as f64 * kind.usd_per_hour, CLOSE),
