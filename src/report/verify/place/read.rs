@@ -77,6 +77,14 @@ pub(super) fn read<'a, 'q>(scales: &'a Scales<'q>, placement: &Value) -> Result<
         let Some(member) = question.offers.iter().position(known) else {
             return Err(vec![format!("stage {at}: {name} of {devices:?} devices is no member")]);
         };
+        if let Some(key) =
+            ["first_layer", "last_layer", "layers"].into_iter().find(|key| !stage[*key].is_u64())
+        {
+            return Err(vec![format!(
+                "stage {at}: {key} {} is saved, a whole number is expected",
+                stage[key]
+            )]);
+        }
         let number = |key: &str| stage[key].as_u64().map_or(usize::MAX, |number| number as usize);
         let (from, last, held) = (number("first_layer"), number("last_layer"), number("layers"));
         let expected = stages.last().map_or(0, |before: &Stage| before.to);
