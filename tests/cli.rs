@@ -80,7 +80,7 @@ fn placements_are_described_by_their_schema() {
     };
     for (rest, status) in [
         (["--hardware", "spark-mac-studio", "--objective", "request"].as_slice(), "optimal"),
-        (&["--hardware", "mac-five", "--objective", "throughput", "--concurrency", "3"], "optimal"),
+        (&["--hardware", "mac-five", "--objective", "throughput", "--concurrency", "6"], "optimal"),
         (&["--device", "rtx-3060"], "infeasible"),
     ] {
         let answer = place(rest);

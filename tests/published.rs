@@ -7,26 +7,29 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use mantile::cli::validate::{predict::predict, table::read};
+use mantile::cli::validate::predict::{predict, runtime};
+use mantile::cli::validate::table::read;
 use mantile::store::catalog::Catalog;
+use mantile::validate::measured::Measured;
 use mantile::validate::summary::{Held, Key, Validation, validation};
 
-const FILE: &str = "../shared/validation/serving.csv";
+const SERVING: &str = "../shared/validation/serving.csv";
+const SINGLE: &str = "../shared/validation/singlestream.csv";
 
 /// The aggregated rows, predicted.
 fn aggregated() -> Option<Vec<Held>> {
-    rows("agg")
+    rows(SERVING, |row| row.mode == "agg")
 }
 
-/// The rows of a mode, predicted.
-fn rows(mode: &str) -> Option<Vec<Held>> {
-    if !Path::new(FILE).exists() {
-        assert!(std::env::var("CI").is_err(), "{FILE} is missing in CI");
-        eprintln!("SKIPPED: {FILE} is not there, so predictions were held against nothing");
+/// The rows of a file that are wanted, predicted.
+fn rows(file: &str, wanted: fn(&Measured) -> bool) -> Option<Vec<Held>> {
+    if !Path::new(file).exists() {
+        assert!(std::env::var("CI").is_err(), "{file} is missing in CI");
+        eprintln!("SKIPPED: {file} is not there, so predictions were held against nothing");
         return None;
     }
-    let mut rows = read(Path::new(FILE)).unwrap();
-    rows.retain(|row| row.mode == mode);
+    let mut rows = read(Path::new(file)).unwrap();
+    rows.retain(wanted);
     Some(predict(&Catalog::default(), rows))
 }
 
@@ -70,8 +73,20 @@ fn the_readme_states_what_the_profiles_reach() {
 }
 
 #[test]
+fn single_streams_are_as_far_off_as_the_readme_says() {
+    let fitted =
+        |row: &Measured| ["llama.cpp", "mlx", "mistral.rs", "mlc-llm"].contains(&&*runtime(&row.runtime));
+    let Some(rows) = rows(SINGLE, fitted) else { return };
+    let found = validation(&rows, &[]);
+    assert!(found.overall.n >= 840, "{}", found.overall.n);
+    let (tpot, ttft) = errors(&found);
+    let row = format!("fitted on them | {:.1} % | {:.1} % |", 100.0 * tpot, 100.0 * ttft);
+    assert!(include_str!("../README.md").contains(&row), "{row}");
+}
+
+#[test]
 fn pools_apart_are_as_far_off_as_the_readme_says() {
-    let Some(rows) = rows("disagg") else { return };
+    let Some(rows) = rows(SERVING, |row| row.mode == "disagg") else { return };
     let found = validation(&rows, &[]);
     let (tpot, ttft) = errors(&found);
     assert!(found.overall.n >= 160, "{}", found.overall.n);

@@ -22,7 +22,7 @@ const NOISE: f64 = 0.12;
 /// Rows of one model, device, runtime and format are alike: their weight grows with less than their number.
 const ALIKE: f64 = -0.25;
 /// A constant is told by the data where doubling it moves some prediction by this much at least.
-const TOLD: f64 = 0.02;
+const TOLD: f64 = 0.01;
 
 /// Logarithms of the changes to every unknown, as found.
 #[derive(Clone, Debug)]

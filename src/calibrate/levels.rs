@@ -74,22 +74,41 @@ const WAITS: &[Spread] = &[
     (Level::Version, 0.15),
 ];
 
-/// Kernels of runtimes for single streams: few makers tune them, so generations and formats differ more.
+/// Kernels of runtimes for single streams: few makers tune them, so generations differ far, and so do backends.
 const STREAM: &[Spread] = &[
     (Level::All, 0.5),
     (Level::Runtime, 0.2),
-    (Level::Family, 0.2),
+    (Level::Family, 0.5),
     (Level::Format, 0.2),
     (Level::RuntimeFamily, 0.2),
-    (Level::RuntimeFormat, 0.15),
-    (Level::Cell, 0.3),
+    (Level::Version, 0.2),
 ];
 
 /// The levels of a constant of single streams.
 fn stream_levels(of: Fitted) -> &'static [Spread] {
     match of {
-        Fitted::LaunchPerLayer => {
-            &[(Level::All, 1.0), (Level::Runtime, 0.3), (Level::Family, 0.3), (Level::RuntimeFamily, 0.2)]
+        Fitted::LaunchPerLayer => &[
+            (Level::All, 1.5),
+            (Level::Runtime, 0.3),
+            (Level::Family, 0.2),
+            (Level::RuntimeFamily, 0.1),
+            (Level::Version, 0.3),
+        ],
+        Fitted::AttentionCompute | Fitted::AttentionMemory => {
+            &[(Level::All, 0.5), (Level::Runtime, 0.2), (Level::Family, 0.4), (Level::Version, 0.2)]
+        }
+        Fitted::MoeCompute | Fitted::MoeMemory => &[
+            (Level::All, 0.5),
+            (Level::Runtime, 0.2),
+            (Level::Family, 0.5),
+            (Level::Format, 0.2),
+            (Level::Version, 0.1),
+        ],
+        Fitted::KernelLaunch => {
+            &[(Level::All, 2.0), (Level::Runtime, 0.2), (Level::Family, 0.3), (Level::Version, 0.1)]
+        }
+        Fitted::ExpertsLaunch => {
+            &[(Level::All, 2.0), (Level::Runtime, 0.2), (Level::Family, 0.1), (Level::Version, 0.1)]
         }
         _ if of.is_efficiency() => STREAM,
         _ => levels(of),
@@ -199,8 +218,7 @@ pub fn unknowns(samples: &[&Sample], order: &[Fitted]) -> Vec<Unknown> {
             let start = found.len();
             for sample in samples {
                 let one = Unknown::of(sample, *of, *spread);
-                // Single streams come in a version each: too few rows to tell versions from devices.
-                if spread.0 == Level::Version && (apart || sample.traits.version.is_none()) {
+                if spread.0 == Level::Version && sample.traits.version.is_none() {
                     continue;
                 }
                 if !found[start..].contains(&one) {

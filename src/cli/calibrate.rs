@@ -24,7 +24,7 @@ use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::kind::Kind;
 use crate::validate::measured::Measured;
-use errors::{Errors, HEADER, cells, each, errors, percent};
+use errors::{Errors, HEADER, cells, each, errors, medians};
 use left_out::{intervals, picture, rows};
 
 const EXAMPLES: &str = "\
@@ -232,11 +232,10 @@ fn distinct(samples: &[&Sample], of: fn(&Sample) -> &String) -> Vec<String> {
 fn source(name: &str, own: &[&Sample], all: usize, errors: &Errors) -> String {
     format!(
         "hierarchical robust least squares (mantile-opt calibrate) on {all} published {}, {} of them of {name}; median \
-         error on these of TPOT {} %, of TTFT {} %",
+         error on these {}",
         kind(own),
         own.len(),
-        percent(errors.tpot),
-        percent(errors.ttft)
+        medians(errors)
     )
 }
 

@@ -256,7 +256,7 @@ const CLASS_DEFAULTS: &[(&str, &[&str])] = &[
         &["hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "vocab_size"],
     ),
     ("gemma4", &["audio_config", "vision_config"]),
-    ("glm4_moe", &["attention_bias", "head_dim"]),
+    ("glm4_moe", &["attention_bias", "head_dim", "use_qk_norm"]),
     ("granite", &["num_key_value_heads", "tie_word_embeddings"]),
     (
         "granitemoehybrid",
@@ -283,6 +283,7 @@ const CLASS_DEFAULTS: &[(&str, &[&str])] = &[
     ("phimoe", &["attention_bias", "lm_head_bias"]),
     ("qwen2", &["num_key_value_heads", "tie_word_embeddings"]),
     ("qwen3", &["num_key_value_heads", "tie_word_embeddings"]),
+    ("qwen3_moe", &["num_key_value_heads"]),
     ("stablelm", &["use_qkv_bias"]),
     ("starcoder2", &["num_key_value_heads", "tie_word_embeddings"]),
 ];

@@ -67,8 +67,18 @@ pub(super) fn each(out: Out, samples: &[&Sample], made: &[Times]) -> Vec<Errors>
 }
 
 /// The median, in %.
-pub(super) fn percent(score: Option<Score>) -> String {
+fn percent(score: Option<Score>) -> String {
     score.map(|score| format!("{:.1}", 100.0 * score.mdape)).unwrap_or_default()
+}
+
+/// The medians of the latencies that were measured.
+pub(super) fn medians(errors: &Errors) -> String {
+    [("TPOT", errors.tpot), ("TTFT", errors.ttft)]
+        .into_iter()
+        .filter(|(_, score)| score.is_some())
+        .map(|(name, score)| format!("of {name} {} %", percent(score)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Columns of [`cells`].

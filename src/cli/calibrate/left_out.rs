@@ -1,6 +1,6 @@
 //! What predictions of the left out tell: how wide intervals are, and a picture of what the data lack.
 
-use super::{Fault, Sample, Times, csv, errors, kind, percent};
+use super::{Fault, Sample, Times, csv, errors, kind, medians};
 use crate::calibrate::cross::Out;
 use crate::calibrate::fit::Found;
 use crate::calibrate::profile::Around;
@@ -61,10 +61,9 @@ fn around(near: Near, samples: &[&Sample], made: &[Times], how: &str) -> Around 
             }),
         ],
         source: format!(
-            "quantiles of measured over predicted on {} published {how}: median error of TPOT {} %, of TTFT {} %",
+            "quantiles of measured over predicted on {} published {how}: median error {}",
             samples.len(),
-            percent(errors.tpot),
-            percent(errors.ttft)
+            medians(&errors)
         ),
     }
 }

@@ -18,6 +18,7 @@ use crate::spec::error::Error;
 use crate::spec::runtime::Traits;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
+use crate::store::kind::Kind;
 use crate::store::problem::Problem;
 use crate::validate::measured::{Degrees, Measured};
 use crate::validate::summary::{Held, Prediction};
@@ -36,6 +37,9 @@ const RUNTIMES: [(&str, &str); 11] = [
     ("transformers", "hf-transformers"),
     ("tensorrt-llm", "trtllm"),
 ];
+
+/// Programs around an engine and its backends, which are told apart as versions of it are.
+const BUILDS: [&str; 6] = ["ollama", "mlx-vlm", "vllm-mlx", "vulkan", "rocwmma", "rocm"];
 
 /// Names of weight formats as published tables spell them, in small letters, and the nearest here.
 const FORMATS: [(&str, &str); 27] = [
@@ -78,8 +82,15 @@ pub fn runtime(published: &str) -> String {
     known(&RUNTIMES, &name).to_owned()
 }
 
+/// The version that a row tells, or what stands for one.
+fn version(row: &Measured) -> String {
+    let published = row.runtime.to_lowercase();
+    let build = BUILDS.into_iter().find(|build| published.contains(build));
+    build.map_or_else(|| row.version.clone(), str::to_owned)
+}
+
 /// What a converted checkpoint's name ends in: the format is told apart, the architecture is the model's own.
-const CONVERTED: [&str; 12] = [
+const CONVERTED: [&str; 20] = [
     "-4bit-g32",
     "-5bit-g32",
     "-3bit",
@@ -90,13 +101,21 @@ const CONVERTED: [&str; 12] = [
     "-awq",
     "-gptq-int4",
     "-gptq-int8",
+    "-fp8-dynamic",
+    "-fp8-kv",
     "-fp8",
     "-bf16",
+    "-nvfp4-v2",
+    "-nvfp4",
+    "-fp4",
+    "-mxfp4-preview",
+    "-mxfp4",
+    "-quantized.w4a16",
 ];
 
-/// The name of the model that a converted checkpoint was made of.
+/// The name of the model that a converted checkpoint was made of, whoever converted it.
 fn base(model: &str) -> Option<&str> {
-    let name = model.trim_start_matches("mlx-community/");
+    let name = model.rsplit('/').next().unwrap_or(model);
     let small = name.to_lowercase();
     let end = CONVERTED.iter().find_map(|end| small.strip_suffix(end)).map_or(name.len(), str::len);
     (end < model.len()).then(|| &name[..end])
@@ -142,7 +161,7 @@ pub fn ready(catalog: &Catalog, rows: &[Measured], fit: Fit) -> Vec<Result<Ready
             format(&row.weight_format),
             format(&row.kv_format),
             row.equal_lengths,
-            row.version.clone(),
+            version(row),
         );
         kinds.entry(key).or_default().push(at);
     }
@@ -175,14 +194,23 @@ fn devices(row: &Measured) -> u64 {
     row.devices.unwrap_or(0).max(least).max(1)
 }
 
+/// Devices of a node, likeliest first.
+const NODES: [u64; 4] = [8, 4, 2, 1];
+
+/// Runtimes of the catalogue that are named after `runtime`: `vllm-gaudi` of `vllm`.
+fn versions(catalog: &Catalog, runtime: &str) -> impl Iterator<Item = String> {
+    let start = format!("{runtime}-");
+    catalog.shelf(Kind::Runtimes).into_keys().filter(move |id| id.starts_with(&start))
+}
+
 fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, Traits), Error> {
     let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths, version) = key;
     let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let ask = |model: &str, hardware: String| {
+    let ask = |model: &str, runtime: &str, hardware: String| {
         let scenario = Scenario {
             model: Some(model.to_owned()),
             hardware: Some(hardware),
-            runtime: Some(runtime.clone()),
+            runtime: Some(runtime.to_owned()),
             runtime_version: stated(version),
             weight_format: stated(weight_format),
             kv_format: stated(kv_format),
@@ -191,15 +219,25 @@ fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, Traits)
         };
         Problem::resolve(catalog, &scenario)
     };
-    // What is more than a node is nodes of eight, the last one perhaps not full.
-    let asked = |model: &str| {
-        ask(model, format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
-            "devices_per_node" => ask(model, format!("{}x8x{hardware}", devices.div_ceil(8))),
+    // What is more than a node is nodes of eight or what they hold, the last one perhaps not full.
+    let asked = |model: &str, runtime: &str| {
+        ask(model, runtime, format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
+            "devices_per_node" => NODES
+                .into_iter()
+                .find_map(|n| ask(model, runtime, format!("{}x{n}x{hardware}", devices.div_ceil(n))).ok())
+                .ok_or(fault),
             _ => Err(fault),
         })
     };
-    let mut problem = asked(model).or_else(|fault| match base(model) {
-        Some(base) if fault.key == "model" => asked(base).map_err(|_| fault),
+    // A table says vLLM where a maker's own version of it ran.
+    let ran = |model: &str| {
+        asked(model, runtime).or_else(|fault| match fault.key.as_str() {
+            "runtime" => versions(catalog, runtime).find_map(|own| asked(model, &own).ok()).ok_or(fault),
+            _ => Err(fault),
+        })
+    };
+    let mut problem = ran(model).or_else(|fault| match base(model) {
+        Some(base) if fault.key == "model" => ran(base).map_err(|_| fault),
         _ => Err(fault),
     })?;
     if fit == Fit::Without {
@@ -291,8 +329,11 @@ mod tests {
     #[test]
     fn converted_checkpoints_are_made_of_a_model() {
         assert_eq!(base("mlx-community/Qwen3-4B-Instruct-2507-5bit-g32"), Some("Qwen3-4B-Instruct-2507"));
-        assert_eq!(base("Qwen/Qwen2-0.5B-Instruct-GPTQ-Int8"), Some("Qwen/Qwen2-0.5B-Instruct"));
-        assert_eq!(base("Qwen/Qwen3-14B"), None);
+        assert_eq!(base("Qwen/Qwen2-0.5B-Instruct-GPTQ-Int8"), Some("Qwen2-0.5B-Instruct"));
+        assert_eq!(base("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic"), Some("Llama-3.3-70B-Instruct"));
+        assert_eq!(base("nvidia/DeepSeek-R1-NVFP4-v2"), Some("DeepSeek-R1"));
+        assert_eq!(base("unsloth/Qwen3-14B"), Some("Qwen3-14B"));
+        assert_eq!(base("Qwen3-14B"), None);
     }
 
     #[test]
