@@ -195,3 +195,21 @@ fn prompts_and_answers_timed_apart_do_not_disturb_each_other() {
     assert!(alone[1] < batch[1] && batch[1] < 2.0 * alone[1], "{found:?}");
     assert!(served[1] > 1.05 * batch[1], "{found:?}");
 }
+
+#[test]
+fn shipped_memory_intervals_are_what_published_peaks_tell() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let told = run(&["calibrate", "tests/published/memory.csv", "--out", out]);
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    for name in ["hf-transformers", "llama.cpp", "mlx"] {
+        let read = |folder: &Path| -> Value {
+            serde_json::from_str(&fs::read_to_string(folder.join(format!("{name}.json"))).unwrap()).unwrap()
+        };
+        assert_eq!(read(folder.path()), read(Path::new("hardware/runtimes")), "{name}");
+    }
+    let found = json(&run(&["validate", "tests/published/memory.csv", "--format", "json"]));
+    let held = &found["overall"]["memory"];
+    assert!(held["n"].as_u64().unwrap() >= 150 && held["mdape"].as_f64().unwrap() < 0.16, "{held}");
+    assert!((0.75..=0.95).contains(&held["coverage_80"].as_f64().unwrap()), "{held}");
+}

@@ -81,7 +81,7 @@ const STREAM: &[Spread] = &[
     (Level::Family, 0.5),
     (Level::Format, 0.2),
     (Level::RuntimeFamily, 0.2),
-    (Level::Version, 0.2),
+    (Level::Version, 0.3),
 ];
 
 /// The levels of a constant of single streams.
@@ -92,11 +92,16 @@ fn stream_levels(of: Fitted) -> &'static [Spread] {
             (Level::Runtime, 0.3),
             (Level::Family, 0.2),
             (Level::RuntimeFamily, 0.1),
+            // A program around an engine may wait several times as long.
+            (Level::Version, 1.0),
+        ],
+        Fitted::AttentionCompute | Fitted::AttentionMemory => &[
+            (Level::All, 0.5),
+            (Level::Runtime, 0.3),
+            (Level::Family, 0.4),
+            (Level::RuntimeFamily, 0.3),
             (Level::Version, 0.3),
         ],
-        Fitted::AttentionCompute | Fitted::AttentionMemory => {
-            &[(Level::All, 0.5), (Level::Runtime, 0.2), (Level::Family, 0.4), (Level::Version, 0.2)]
-        }
         Fitted::MoeCompute | Fitted::MoeMemory => &[
             (Level::All, 0.5),
             (Level::Runtime, 0.2),

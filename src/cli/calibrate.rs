@@ -1,6 +1,7 @@
 //! `calibrate`: runtimes' profiles refitted to measurements.
 
 mod errors;
+mod held;
 mod left_out;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use crate::store::file;
 use crate::store::kind::Kind;
 use crate::validate::measured::Measured;
 use errors::{Errors, HEADER, cells, each, errors, medians};
+use held::beside;
 use left_out::{intervals, picture, rows};
 
 const EXAMPLES: &str = "\
@@ -32,13 +34,15 @@ Examples:
   mantile-opt calibrate mine.csv --out vllm.json                     the profile of one runtime, adjusted to my servers
   MANTILE_HOME=my mantile-opt validate mine.csv                      with that profile as my/hardware/runtimes/vllm.json
   mantile-opt calibrate serving.csv --whole --out hardware/runtimes  how the servers' profiles of this version were made
+  mantile-opt calibrate memory.csv --out hardware/runtimes           how far memory beside the cache is off
   mantile-opt calibrate singlestream.csv --whole --runtime llama.cpp,mlx,mistral.rs,mlc-llm --out hardware/runtimes";
 
 /// The flags of `calibrate`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Calibrate {
-    /// Tables of measurements, as for validate; rows without a doubt count, split pools for their intervals alone
+    /// Tables of measurements, as for validate, of times or of memory; rows without a doubt count, split pools for their
+    /// intervals alone
     #[arg(required = true, value_name = "FILE.csv")]
     pub files: Vec<PathBuf>,
     /// Take only rows of these runtimes
@@ -73,8 +77,13 @@ impl Calibrate {
     /// # Errors
     /// The tables do not tell enough, or something cannot be read or written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+        let measured = self.measured()?;
+        let timed = |row: &Measured| row.outcome.ttft_ms.is_some() || row.outcome.tpot_ms.is_some();
+        if !measured.iter().any(timed) && measured.iter().any(|row| row.outcome.memory_bytes.is_some()) {
+            return self.memory(catalog, &measured);
+        }
         let (split, found): (Vec<Sample>, Vec<Sample>) =
-            self.samples(catalog)?.into_iter().partition(|sample| sample.posed.pools.len() > 1);
+            self.samples(catalog, &measured).into_iter().partition(|sample| sample.posed.pools.len() > 1);
         let samples: Vec<&Sample> = found.iter().collect();
         let mut runtimes: Vec<String> = found.iter().map(|sample| sample.runtime.clone()).collect();
         runtimes.sort();
@@ -171,7 +180,8 @@ impl Calibrate {
         })
     }
 
-    fn samples(&self, catalog: &Catalog) -> Result<Vec<Sample>, Fault> {
+    /// Rows of the tables without a doubt, of the runtimes that were asked for.
+    fn measured(&self) -> Result<Vec<Measured>, Fault> {
         let mut rows = Vec::new();
         for path in &self.files {
             rows.extend(table::read(path)?);
@@ -181,8 +191,47 @@ impl Calibrate {
             let asked = wanted.is_empty() || wanted.contains(&runtime(&row.runtime));
             row.doubt.is_empty() && asked
         });
+        Ok(rows)
+    }
+
+    /// Tells how far memory beside the cache is off, and writes it into the profiles.
+    fn memory(&self, catalog: &Catalog, rows: &[Measured]) -> Result<Verdict, Fault> {
+        let ready = ready(catalog, rows, Fit::Shipped);
+        let found =
+            beside(rows.iter().zip(&ready).filter_map(|(row, ready)| Some((row, ready.as_ref().ok()?))));
+        if found.is_empty() {
+            return Err(Error::new(
+                "calibrate",
+                format!("{} rows, too few of each runtime", rows.len()),
+                format!("{} runs on one device at least", held::LEAST),
+                "give more measurements, or keep the shipped profile",
+            )
+            .into());
+        }
+        for (name, one) in &found {
+            let Some(path) = &self.out else { break };
+            let text = catalog.find(Kind::Runtimes, name).map_err(Error::from)?.text()?;
+            let mut profile: Value = serde_json::from_str(&text).expect("a profile that was loaded");
+            one.state(&mut profile);
+            let alone = found.len() == 1 && !path.is_dir();
+            let path = if alone { path.clone() } else { path.join(format!("{name}.json")) };
+            file::write(&path, &written(&profile))?;
+        }
+        let cells: Vec<Vec<String>> = found.iter().map(|(name, one)| one.cells(name)).collect();
+        let output = Output { format: self.format, out: None };
+        output.found(&match self.format {
+            Format::Table => format!(
+                "Memory beside the cache, measured over predicted\n\n{}",
+                lines(&held::HEADER, &cells)
+            ),
+            Format::Json => pretty(&json!({"memory": found})),
+            Format::Csv => csv(&held::HEADER, cells)?,
+        })
+    }
+
+    fn samples(&self, catalog: &Catalog, rows: &[Measured]) -> Vec<Sample> {
         let fit = if self.whole { Fit::Without } else { Fit::Shipped };
-        let ready = ready(catalog, &rows, fit);
+        let ready = ready(catalog, rows, fit);
         let made = rows.iter().zip(ready).filter_map(|(row, ready)| {
             let mut sample = sample(row, ready.ok()?);
             sample.ttft = row.outcome.ttft_ms.map(|value| value / 1e3);
@@ -195,7 +244,7 @@ impl Calibrate {
             let times = [ttft, tpot];
             times.iter().all(|time| time.is_finite() && *time > 0.0).then_some(sample)
         });
-        Ok(made.collect())
+        made.collect()
     }
 }
 

@@ -238,11 +238,7 @@ pub fn memory(
 ) -> Memory {
     let formats = &question.formats[candidate.formats];
     let chip = &formats.plain().chip;
-    let (cache, beside) = (held.kv.value(), held.total.value() - held.kv.value());
-    let interval = formats.beside.as_ref().map(|known| {
-        let [p10, p50, p90] = known.quantiles.map(|ratio| cache + ratio * beside);
-        Quantiles { p10, p50, p90 }
-    });
+    let interval = formats.held(held).map(|[p10, p50, p90]| Quantiles { p10, p50, p90 });
     Memory {
         weights_bytes: held.weights.value(),
         kv_cache_bytes: held.kv.value(),

@@ -6,7 +6,7 @@ use crate::validate::score::Score;
 use crate::validate::summary::{Group, Held, Validation};
 
 /// Columns of the groups.
-pub const GROUP_HEADER: [&str; 23] = [
+pub const GROUP_HEADER: [&str; 31] = [
     "group",
     "n",
     "unsupported",
@@ -30,10 +30,18 @@ pub const GROUP_HEADER: [&str; 23] = [
     "regret",
     "slo_met_p90",
     "regret_p90",
+    "memory_n",
+    "memory_mdape",
+    "memory_mape",
+    "memory_p90",
+    "memory_bias",
+    "memory_within_10",
+    "memory_within_25",
+    "memory_coverage_80",
 ];
 
 /// Columns of the rows.
-pub const ROW_HEADER: [&str; 14] = [
+pub const ROW_HEADER: [&str; 18] = [
     "id",
     "model",
     "hardware",
@@ -48,6 +56,10 @@ pub const ROW_HEADER: [&str; 14] = [
     "tpot_ms_p10",
     "tpot_ms_p90",
     "unsupported",
+    "memory_bytes",
+    "memory_bytes_predicted",
+    "memory_bytes_p10",
+    "memory_bytes_p90",
 ];
 
 /// A row of [`ROW_HEADER`].
@@ -55,6 +67,7 @@ pub fn row_cells(row: &Held) -> Vec<String> {
     let number = |value: Option<f64>| value.map(|value| format!("{value:.4}")).unwrap_or_default();
     let made = row.predicted.as_ref().ok();
     let measured = &row.measured;
+    let memory = made.and_then(|made| made.memory);
     let low = |interval: Option<(f64, f64)>| number(interval.map(|(low, _)| low));
     let high = |interval: Option<(f64, f64)>| number(interval.map(|(_, high)| high));
     vec![
@@ -72,6 +85,10 @@ pub fn row_cells(row: &Held) -> Vec<String> {
         low(made.and_then(|made| made.tpot_interval)),
         high(made.and_then(|made| made.tpot_interval)),
         row.predicted.as_ref().err().cloned().unwrap_or_default(),
+        number(measured.outcome.memory_bytes),
+        number(memory.map(|(bytes, _)| bytes)),
+        low(memory.and_then(|(_, interval)| interval)),
+        high(memory.and_then(|(_, interval)| interval)),
     ]
 }
 
@@ -81,22 +98,23 @@ pub fn group_rows(found: &Validation) -> Vec<Vec<String>> {
     let of = |group: &Group| {
         let name = if group.name.is_empty() { "all" } else { &group.name };
         let mut cells = vec![name.to_owned(), group.n.to_string(), group.unsupported.to_string()];
-        for score in [group.tpot, group.ttft] {
-            match score {
-                Some(s) => {
-                    cells.push(s.n.to_string());
-                    cells.extend([s.mdape, s.mape, s.p90, s.bias, s.within_10, s.within_25].map(number));
-                    cells.push(s.coverage_80.map(number).unwrap_or_default());
-                }
-                None => cells.extend(vec![String::new(); 8]),
+        let scored = |score: Option<Score>| match score {
+            Some(s) => {
+                let mut told = vec![s.n.to_string()];
+                told.extend([s.mdape, s.mape, s.p90, s.bias, s.within_10, s.within_25].map(number));
+                told.push(s.coverage_80.map(number).unwrap_or_default());
+                told
             }
-        }
+            None => vec![String::new(); 8],
+        };
+        cells.extend([group.tpot, group.ttft].into_iter().flat_map(scored));
         for decision in [group.decision, group.decision_p90] {
             cells.extend(
                 [|d: Decision| d.slo_met, |d: Decision| d.regret]
                     .map(|of| decision.map(of).map(number).unwrap_or_default()),
             );
         }
+        cells.extend(scored(group.memory));
         cells
     };
     all(found).map(of).collect()
@@ -172,6 +190,16 @@ pub fn text(found: &Validation) -> String {
         "Median absolute error, error that nine in ten stay below, and median signed error, in %\n\n",
     );
     text.push_str(&table(&HEADER, &rows));
+    if found.overall.memory.is_some() {
+        let held = all(found).filter(|group| group.memory.is_some()).map(|group| {
+            let name = if group.name.is_empty() { "all without a doubt" } else { &group.name };
+            let n = group.memory.map(|score| score.n.to_string()).unwrap_or_default();
+            [name.to_owned(), n].into_iter().chain(cells(group.memory)).collect::<Vec<_>>()
+        });
+        text.push('\n');
+        let header = ["memory of a device", "n", "error", "p90", "bias", "in 80 %"];
+        text.push_str(&table(&header, &held.collect::<Vec<_>>()));
+    }
     if let Some(d) = &found.overall.decision {
         text.push_str(&format!(
             "\n{} choices under a TPOT limit in {} groups of comparable rows; rank correlation of throughput {:.2}\n",

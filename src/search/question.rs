@@ -2,6 +2,7 @@
 
 use super::family::Family;
 use crate::cost::machine::Machine;
+use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
 use crate::graph::tensor::Role;
 use crate::plan::group::{TierShape, tiers};
@@ -40,6 +41,13 @@ pub struct Formats {
 }
 
 impl Formats {
+    /// p10, p50 and p90 of the bytes that a device holds, where it was measured how far predictions are off: the cache
+    /// is what it is, all beside it may be more or less.
+    pub fn held(&self, memory: &Footprint<Qty<f64>>) -> Option<[f64; 3]> {
+        let (cache, beside) = (memory.kv.value(), memory.total.value() - memory.kv.value());
+        self.beside.as_ref().map(|known| known.quantiles.map(|ratio| cache + ratio * beside))
+    }
+
     /// The machine in both readings.
     pub fn new(weights: &Format, kv: &Format, machine: Machine<Datum>) -> Formats {
         let plain = machine.read(&Plain);

@@ -29,6 +29,8 @@ pub struct Outcome {
     pub tpot_ms: Option<f64>,
     /// Output tokens a second per device, where stated.
     pub output_tok_s_per_device: Option<f64>,
+    /// Most bytes held on the only device, the cache included.
+    pub memory_bytes: Option<f64>,
 }
 
 /// One row.
@@ -66,6 +68,8 @@ pub struct Measured {
     pub concurrency: u64,
     /// Prompts and answers were timed apart: all prompts first, then all answers.
     pub apart: bool,
+    /// Who published it.
+    pub source: String,
     /// Why the row may not be what it says; empty where nothing is known against it.
     pub doubt: String,
     /// What was measured.
@@ -155,6 +159,7 @@ impl Record<'_> {
             depth: if long { depth(self.text("notes")) } else { 0 },
             concurrency: self.whole("concurrency")?.unwrap_or(1).max(1),
             apart: long && (self.whole("concurrency")?.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
+            source: self.text("source").into(),
             doubt: self.text("doubt").into(),
             outcome: if long { self.one_metric(isl.unwrap_or(1))? } else { self.latencies()? },
         })
@@ -166,6 +171,7 @@ impl Record<'_> {
             ttft_ms: above_zero("ttft_ms")?,
             tpot_ms: above_zero("tpot_ms")?,
             output_tok_s_per_device: above_zero("output_tok_s_per_device")?,
+            memory_bytes: None,
         })
     }
 
@@ -178,6 +184,10 @@ impl Record<'_> {
             "decode_tok_s_per_user" => Outcome { tpot_ms: milliseconds(1.0), ..Outcome::default() },
             "prefill_tok_s" => Outcome { ttft_ms: milliseconds(isl as f64 * requests), ..Outcome::default() },
             "output_tok_s_total" => Outcome { tpot_ms: milliseconds(requests), ..Outcome::default() },
+            // Where there are several devices, tables do not say whose memory they tell.
+            "vram_gb" if self.whole("devices")?.unwrap_or(1) == 1 => {
+                Outcome { memory_bytes: value.map(|gb| gb * 1e9), ..Outcome::default() }
+            }
             _ => Outcome::default(),
         })
     }
@@ -219,6 +229,9 @@ mod tests {
         assert_eq!((row.outcome.tpot_ms, row.depth, row.apart), (Some(25.0), 4096, true));
         let prompt = record(&[("metric", "prefill_tok_s"), ("value", "1000"), ("isl", "512.0")]);
         assert_eq!(prompt.measured().unwrap().outcome.ttft_ms, Some(512.0));
+        let held = |devices| record(&[("metric", "vram_gb"), ("value", "9.5"), ("devices", devices)]);
+        let bytes = |devices| held(devices).measured().unwrap().outcome.memory_bytes;
+        assert_eq!((bytes("1.0"), bytes("2.0")), (Some(9.5e9), None));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct Prediction {
     pub ttft_interval: Option<(f64, f64)>,
     /// The second one's.
     pub tpot_interval: Option<(f64, f64)>,
+    /// Bytes on a device, where they were measured, and their interval.
+    pub memory: Option<(f64, Option<(f64, f64)>)>,
     /// Devices that the deployment takes.
     pub devices: u64,
 }
@@ -69,6 +71,8 @@ pub struct Group {
     pub tpot: Option<Score>,
     /// Time to first token.
     pub ttft: Option<Score>,
+    /// Memory held on a device.
+    pub memory: Option<Score>,
     /// The choices that predictions lead to.
     pub decision: Option<Decision>,
     /// The choices where a limit is held at the p90 of its interval, as `--risk p90` has the search do.
@@ -139,6 +143,13 @@ fn group(name: String, rows: &[&Held]) -> Group {
             Some(Pair { predicted: made.ttft_ms, measured, interval: made.ttft_interval })
         })
         .collect();
+    let memory: Vec<Pair> = found
+        .iter()
+        .filter_map(|(row, made)| {
+            let (predicted, interval) = made.memory?;
+            Some(Pair { predicted, measured: row.outcome.memory_bytes?, interval })
+        })
+        .collect();
     let judged = |limited: &dyn Fn(&Prediction) -> Option<f64>| {
         let mut comparable = BTreeMap::<_, Vec<Choice>>::new();
         for (row, made) in &found {
@@ -155,6 +166,7 @@ fn group(name: String, rows: &[&Held]) -> Group {
         unsupported: rows.len() - found.len(),
         tpot: score(&tpot),
         ttft: score(&ttft),
+        memory: score(&memory),
         decision: judged(&|made| Some(made.tpot_ms)),
         decision_p90: judged(&|made| Some(made.tpot_interval?.1)),
     }

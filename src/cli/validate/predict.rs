@@ -308,12 +308,17 @@ pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
                 let Times { ttft, tpot } = ready.posed.times(formats.plain());
                 let (ttft_ms, tpot_ms) = (ttft * 1e3, tpot * 1e3);
                 let interval = formats.interval(measured.pools.len() > 1);
+                let memory = measured.outcome.memory_bytes.map(|_| {
+                    let held = ready.posed.evaluate(formats.plain(), &mut ()).memory;
+                    (held.total.value(), formats.held(&held).map(|[low, _, high]| (low, high)))
+                });
                 let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
                 Prediction {
                     ttft_ms,
                     tpot_ms,
                     ttft_interval: interval.map(|found| around(ttft_ms, found.ttft)),
                     tpot_interval: interval.map(|found| around(tpot_ms, found.tpot)),
+                    memory,
                     devices: ready.posed.devices(),
                 }
             });
