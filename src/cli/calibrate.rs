@@ -150,8 +150,7 @@ impl Calibrate {
             for name in &runtimes {
                 let own: Vec<&Sample> = found.iter().filter(|sample| sample.runtime == *name).collect();
                 let source = source(name, &own, samples.len(), &errors("", &own, &fit.predict(&own)));
-                let text = catalog.find(Kind::Runtimes, name).map_err(Error::from)?.text()?.to_owned();
-                let mut profile: Value = serde_json::from_str(&text).expect("a profile that was loaded");
+                let mut profile = profile(catalog, name)?;
                 if self.whole {
                     let whole = Whole {
                         found: &fit,
@@ -210,8 +209,7 @@ impl Calibrate {
         }
         for (name, one) in &found {
             let Some(path) = &self.out else { break };
-            let text = catalog.find(Kind::Runtimes, name).map_err(Error::from)?.text()?;
-            let mut profile: Value = serde_json::from_str(&text).expect("a profile that was loaded");
+            let mut profile = profile(catalog, name)?;
             one.state(&mut profile);
             let alone = found.len() == 1 && !path.is_dir();
             let path = if alone { path.clone() } else { path.join(format!("{name}.json")) };
@@ -248,12 +246,18 @@ impl Calibrate {
     }
 }
 
+/// A runtime's profile as it stands.
+fn profile(catalog: &Catalog, name: &str) -> Result<Value, Error> {
+    let text = catalog.find(Kind::Runtimes, name).map_err(Error::from)?.text()?;
+    Ok(serde_json::from_str(&text).expect("rows were made ready with it, so it was read as a runtime"))
+}
+
 fn sample(row: &Measured, ready: Ready) -> Sample {
     let formats = &ready.question.formats[0];
     let graph = &ready.question.graph;
     Sample {
         id: row.id.clone(),
-        runtime: runtime(&row.runtime),
+        runtime: ready.runtime,
         model: format!("{} {}", graph.model_type, graph.parameters().unique),
         hardware: row.hardware.clone(),
         machine: formats.plain().clone(),

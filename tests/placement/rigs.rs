@@ -31,7 +31,7 @@ fn every_rig_places_a_model_for_every_aim() {
             let rigged = on(rig, 4);
             let solved =
                 solve(&rigged.questions, aim, &UNWATCHED).unwrap_or_else(|why| panic!("{}: {why:?}", rig.id));
-            // Where the way through all stages is longer than the slowest of them, the bound of a cycle falls short.
+            // The bound of a cycle may fall short by little: on the five Macs by half a hundredth.
             let short = if aim == Aim::Throughput { 0.01 } else { 0.0 };
             let proved = solved.is_optimal() || solved.bound >= (1.0 - short) * solved.seconds;
             assert!(proved, "{} {aim:?}: {} above {}", rig.id, solved.seconds, solved.bound);
@@ -89,8 +89,7 @@ fn more_requests_carry_more_and_fewer_links_carry_less() {
             }],
             ..rig.clone()
         };
-        // Times are told in ticks, which are finer or coarser with the links.
-        assert!(rate(&slow, 8) <= rates[3] * (1.0 + 1e-6), "{id}: {} against {}", rate(&slow, 8), rates[3]);
+        assert!(rate(&slow, 8) <= rates[3], "{id}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::validate::predict::{Ready, runtime};
+use super::super::validate::predict::Ready;
 use crate::validate::measured::Measured;
 
 /// Fewer runs than these tell no interval.
@@ -26,9 +26,9 @@ pub(super) fn beside<'a>(rows: impl Iterator<Item = (&'a Measured, &'a Ready)>) 
     let mut found = BTreeMap::<String, Beside>::new();
     for (row, ready) in rows {
         let Some(bytes) = row.outcome.memory_bytes else { continue };
-        let held = ready.posed.evaluate(ready.question.formats[0].plain(), &mut ()).memory;
+        let held = ready.held();
         let cache = held.kv.value();
-        let one = found.entry(runtime(&row.runtime)).or_default();
+        let one = found.entry(ready.runtime.clone()).or_default();
         one.ratios.push((bytes - cache) / (held.total.value() - cache));
         if !one.sources.contains(&row.source) {
             one.sources.push(row.source.clone());

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::calibrate::posed::{Posed, Times};
+use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::{check, has_experts};
 use crate::plan::parallel::ParallelPlan;
+use crate::quantity::num::Qty;
 use crate::search::candidate::{Duty, PoolPlan};
 use crate::search::question::Question;
 use crate::search::shape::cuts;
@@ -132,12 +134,21 @@ type Key = (String, String, u64, String, String, String, bool, String);
 
 /// A row made ready, with the question that holds its machine.
 pub struct Ready {
+    /// Id of the runtime that ran: where a table says vLLM, the maker's own version of it.
+    pub runtime: String,
     /// The question of all rows of its kind.
     pub question: Arc<Question>,
     /// What a runtime's fit depends on.
     pub traits: Traits,
     /// The deployment.
     pub posed: Posed,
+}
+
+impl Ready {
+    /// What a device of its first pool holds.
+    pub fn held(&self) -> Footprint<Qty<f64>> {
+        self.posed.evaluate(self.question.formats[0].plain(), &mut ()).memory
+    }
 }
 
 /// Which fit of the runtime's profile holds.
@@ -168,13 +179,12 @@ pub fn ready(catalog: &Catalog, rows: &[Measured], fit: Fit) -> Vec<Result<Ready
     let mut found: Vec<_> = kinds
         .into_par_iter()
         .flat_map_iter(|(key, rows_of_kind)| {
-            let question =
-                question(catalog, &key, fit).map(|(question, traits)| (Arc::new(question), traits));
+            let question = question(catalog, &key, fit).map(|(question, ran)| (Arc::new(question), ran));
             let mut laid = HashMap::new();
             let of = |at: usize| {
-                let (question, traits) = question.clone().map_err(|error| reason(&error))?;
+                let (question, (runtime, traits)) = question.clone().map_err(|error| reason(&error))?;
                 let posed = pose(&question, &rows[at], &mut laid)?;
-                Ok(Ready { question, traits, posed })
+                Ok(Ready { runtime, question, traits, posed })
             };
             rows_of_kind.iter().copied().map(of).zip(rows_of_kind.clone()).collect::<Vec<_>>()
         })
@@ -203,7 +213,7 @@ fn versions(catalog: &Catalog, runtime: &str) -> impl Iterator<Item = String> {
     catalog.shelf(Kind::Runtimes).into_keys().filter(move |id| id.starts_with(&start))
 }
 
-fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, Traits), Error> {
+fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, (String, Traits)), Error> {
     let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths, version) = key;
     let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
     let ask = |model: &str, runtime: &str, hardware: String| {
@@ -224,8 +234,9 @@ fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, Traits)
         ask(model, runtime, format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
             "devices_per_node" => NODES
                 .into_iter()
-                .find_map(|n| ask(model, runtime, format!("{}x{n}x{hardware}", devices.div_ceil(n))).ok())
-                .ok_or(fault),
+                .map(|n| ask(model, runtime, format!("{}x{n}x{hardware}", devices.div_ceil(n))))
+                .find(|found| !matches!(found, Err(other) if other.key == fault.key))
+                .unwrap_or(Err(fault)),
             _ => Err(fault),
         })
     };
@@ -244,7 +255,7 @@ fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, Traits)
         problem.runtime.serving_fit = None;
     }
     problem.workload.equal_lengths = *equal_lengths;
-    Ok((problem.question()?, problem.traits()))
+    Ok((problem.question()?, (problem.runtime.id.clone(), problem.traits())))
 }
 
 fn plan(graph: &ModelGraph, degrees: &Degrees) -> Result<ParallelPlan, String> {
@@ -309,7 +320,7 @@ pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
                 let (ttft_ms, tpot_ms) = (ttft * 1e3, tpot * 1e3);
                 let interval = formats.interval(measured.pools.len() > 1);
                 let memory = measured.outcome.memory_bytes.map(|_| {
-                    let held = ready.posed.evaluate(formats.plain(), &mut ()).memory;
+                    let held = ready.held();
                     (held.total.value(), formats.held(&held).map(|[low, _, high]| (low, high)))
                 });
                 let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
