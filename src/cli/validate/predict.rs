@@ -299,8 +299,13 @@ fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, S
 
 fn lay(question: &Question, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
     // What was measured did run: only what cannot be laid out at all is refused.
-    let limits =
-        crate::plan::legal::Limits { devices: u64::MAX, domain: u64::MAX, block: None, runtime: None };
+    let limits = crate::plan::legal::Limits {
+        devices: u64::MAX,
+        domain: u64::MAX,
+        block: u64::MAX,
+        scales: None,
+        runtime: None,
+    };
     check(&question.graph, &plan, &limits).map_err(|why| format!("plan: {why}"))?;
     let stages = cuts(question, plan).swap_remove(0);
     let instance = Instance::new(&question.graph, plan, stages.clone(), question.tiers());
