@@ -15,6 +15,7 @@ pub mod question;
 pub mod recommend;
 pub mod reference;
 pub mod summary;
+pub mod threads;
 pub mod validate;
 pub mod verify;
 pub mod watch;
@@ -22,9 +23,10 @@ pub mod watch;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::spec::error::Error;
+use crate::spec::limits::of_flag;
 use crate::store::catalog::Catalog;
 
 const AFTER: &str = "\
@@ -130,11 +132,25 @@ const BAD_INPUT: u8 = 2;
 const INFEASIBLE: u8 = 3;
 const STOPPED: u8 = 4;
 
+/// The command line with what each number may be in its help.
+pub fn command() -> clap::Command {
+    fn told(command: clap::Command) -> clap::Command {
+        let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+        let command = command.mut_args(|arg| {
+            let Some(limit) = arg.get_long().and_then(of_flag) else { return arg };
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            arg.help(format!("{help} [{}]", limit.range()))
+        });
+        names.into_iter().fold(command, |command, name| command.mut_subcommand(name, told))
+    }
+    told(Cli::command())
+}
+
 /// Parses, runs, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|fault| fault.exit());
     let bare = std::env::args_os().len() <= 1;
-    match run(cli, bare) {
+    match threads::on_workers(|| run(cli, bare)) {
         Ok(Verdict::Found) => ExitCode::SUCCESS,
         Ok(Verdict::Infeasible) => ExitCode::from(INFEASIBLE),
         Ok(Verdict::Stopped) => ExitCode::from(STOPPED),
