@@ -76,6 +76,8 @@ pub struct Estimated {
 pub struct Reported {
     /// How the model lies on the devices.
     pub plan: Plan,
+    /// The plan in one line with everything that determines its metrics: what `estimate --plan` reads.
+    pub notation: String,
     /// Format of the weights.
     pub weight_format: String,
     /// Format of keys and values.
