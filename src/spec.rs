@@ -11,6 +11,7 @@ pub mod format;
 pub mod image;
 pub mod link;
 pub mod model;
+pub mod notation;
 pub mod objective;
 pub mod percentile;
 pub mod placing;

@@ -18,8 +18,9 @@ use look::{for_hardware, for_model};
 const AFTER: &str = concat!(
     "\
 Every system of the catalogue is looked at, with parts of its node, more nodes of it, and copies of it side by \
-side; so are devices that no system lists. Every plan is looked at that `optimize` would, as like instances \
-that take prompts and answers.
+side; so are devices that no system lists. Like instances that take prompts and answers are looked at first; where \
+they take several copies or miss a limit, everything else that `optimize` searches is: split pools and unlike \
+instances too. The pace of a build is that of the quickest plan found for the fewest copies.
 
 Examples:
   mantile-opt recommend
