@@ -5,6 +5,7 @@ pub mod tried;
 
 use std::path::{Path, PathBuf};
 
+use super::exit::exit_codes;
 use super::output::{Format, Output, csv, json};
 use super::{Fault, Verdict};
 use crate::report::fleet::{Asked, FleetAnswer};
@@ -21,7 +22,8 @@ use crate::store::file;
 use crate::store::problem::DEFAULT_MODEL;
 use pose::{answered, pose};
 
-const AFTER: &str = "\
+const AFTER: &str = concat!(
+    "\
 Every offer is tried in every plan for every bucket: what a system carries within the limits is a coefficient of a \
 programme whose numbers of systems are whole and whose shares of traffic are not. The answer is checked row by row.
 
@@ -36,7 +38,9 @@ A fleet file (mantile-opt schema fleet):
    \"offers\": [{\"hardware\": \"1xl40s\", \"available\": 8}, {\"hardware\": \"1xh100\", \"terms\": \"spot\", \"usd_per_hour\": 1.4}]}
 A trace is a CSV file with the columns arrival (seconds), isl, osl.
 
-Exit codes: 0 found, 2 bad input, 3 infeasible.";
+",
+    exit_codes!()
+);
 
 /// The flags of `fleet`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -109,7 +113,7 @@ impl FleetOf {
             Format::Csv => rows(&answer)?,
         };
         self.output.write(&text)?;
-        Ok(if answer.usd_per_hour.is_some() { Verdict::Found } else { Verdict::Infeasible })
+        Ok(answer.certificate.status.into())
     }
 
     fn answer(&self, catalog: &Catalog) -> Result<FleetAnswer, Error> {

@@ -86,11 +86,7 @@ impl Optimize {
             Format::Csv => csv(&answer.front),
         };
         self.output.write(&text)?;
-        Ok(match answer.status {
-            Status::Unknown => Verdict::Stopped,
-            _ if answer.best.is_some() => Verdict::Found,
-            _ => Verdict::Infeasible,
-        })
+        Ok(answer.status.into())
     }
 }
 

@@ -4,6 +4,7 @@ pub mod again;
 pub mod look;
 pub mod sought;
 
+use super::exit::exit_codes;
 use super::output::{Format, Output, json};
 use super::{Fault, Verdict};
 use crate::report::recommend::Way;
@@ -15,10 +16,12 @@ use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use look::{for_hardware, for_model};
 
-const AFTER: &str = "\
+const AFTER: &str = concat!(
+    "\
 Every system of the catalogue is looked at, with parts of its node, more nodes of it, and copies of it side by \
-side; so are devices that no system lists. Every plan is looked at that `optimize` would, as like instances \
-that take prompts and answers.
+side; so are devices that no system lists. Like instances that take prompts and answers are looked at first; where \
+they take several copies or miss a limit, everything else that `optimize` searches is: split pools and unlike \
+instances too. The pace of a build is that of the quickest plan found for the fewest copies.
 
 Examples:
   mantile-opt recommend
@@ -27,7 +30,9 @@ Examples:
   mantile-opt recommend --model Qwen3-32B --users 100 --budget-hour 20usd --format csv
   mantile-opt recommend --hardware rtx-4090-x2 --target-tok-s 30
 
-Exit codes: 0 found, 2 bad input, 3 nothing serves.";
+",
+    exit_codes!()
+);
 
 /// The flags of `recommend`.
 #[derive(Clone, Debug, Default, clap::Args)]

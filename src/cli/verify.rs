@@ -37,7 +37,7 @@ Examples:
   mantile-opt verify answer.json --sample 20000 --seed 7 --format json
   mantile-opt fleet --format json --out fleet.json && mantile-opt verify fleet.json
 
-Exit codes: 0 everything holds, 2 something does not, or bad input.";
+Exit codes: 0 every check holds; 2 one does not, or bad input.";
 
 /// The flags of `verify`.
 #[derive(Clone, Debug, clap::Args)]

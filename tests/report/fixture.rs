@@ -66,6 +66,7 @@ fn candidate(apart: bool, speed: f64) -> Reported {
     let (prefill, decode) = if apart { (front, back) } else { (both.clone(), both) };
     Reported {
         plan: Plan { mode: mode.into(), label: label.into(), prefill, decode, others: vec![] },
+        notation: format!("{label}, weights fp8, kv bf16"),
         weight_format: "fp8".into(),
         kv_format: "bf16".into(),
         concurrency: if apart { 40.0 } else { 120.0 },
