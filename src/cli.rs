@@ -17,6 +17,7 @@ pub mod recommend;
 pub mod reference;
 pub mod stated;
 pub mod summary;
+pub mod threads;
 pub mod validate;
 pub mod verify;
 pub mod watch;
@@ -24,9 +25,10 @@ pub mod watch;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::spec::error::Error;
+use crate::spec::limits::of_flag;
 use crate::store::catalog::Catalog;
 use exit::{BAD_INPUT, exit_codes};
 
@@ -125,11 +127,25 @@ impl From<std::io::Error> for Fault {
     }
 }
 
+/// The command line with what each number may be in its help.
+pub fn command() -> clap::Command {
+    fn told(command: clap::Command) -> clap::Command {
+        let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+        let command = command.mut_args(|arg| {
+            let Some(limit) = arg.get_long().and_then(of_flag) else { return arg };
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            arg.help(format!("{help} [{}]", limit.range()))
+        });
+        names.into_iter().fold(command, |command, name| command.mut_subcommand(name, told))
+    }
+    told(Cli::command())
+}
+
 /// Parses, runs, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|fault| fault.exit());
     let bare = std::env::args_os().len() <= 1;
-    match run(cli, bare) {
+    match threads::on_workers(|| run(cli, bare)) {
         Ok(verdict) => verdict.into(),
         // Whoever closed the pipe has read enough.
         Err(Fault::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

@@ -11,6 +11,7 @@ use crate::report::explain::{explained, leaves};
 use crate::search::run::{UNWATCHED, run};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::limits::{DEPTH, whole};
 use crate::spec::notation::PlanText;
 use crate::spec::text::suggest;
 use crate::store::catalog::Catalog;
@@ -50,8 +51,8 @@ pub struct Explain {
     #[arg(long, value_name = "PATH", help_heading = "What to explain")]
     pub path: Option<String>,
     /// How many levels deep
-    #[arg(long, value_name = "N", help_heading = "What to explain")]
-    pub depth: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = whole(&DEPTH), help_heading = "What to explain")]
+    pub depth: Option<u64>,
     /// The question.
     #[command(flatten)]
     pub question: Question,
@@ -126,7 +127,7 @@ impl Explain {
         };
         let violations =
             estimated(&question, ask::asked(problem, &question), &candidate).candidate.violations;
-        let depth = self.depth.unwrap_or(DEPTH) as usize;
+        let depth = self.depth.unwrap_or(LEVELS) as usize;
         let explanation = ledger.explain(number, depth);
         let text = match self.output.format {
             Format::Table => explained(&candidate, &question, &explanation, depth, &violations),
@@ -138,4 +139,4 @@ impl Explain {
 }
 
 /// Levels that are told when nobody says how many.
-const DEPTH: u32 = 3;
+const LEVELS: u64 = 3;

@@ -13,9 +13,10 @@ use crate::report::proof::StoppedBy;
 use crate::report::text::place::table_of;
 use crate::search::placement::solve::Aim;
 use crate::spec::error::Error;
+use crate::spec::limits::{TIME_LIMIT, number};
 use crate::spec::objective::{Metric, Objective as Stated};
 use crate::spec::placing::{CHOICES, Objective, Placing};
-use crate::spec::scenario::{Scenario, number};
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use found::found;
 
@@ -45,7 +46,7 @@ pub struct Place {
     #[command(flatten)]
     pub stated: Placing,
     /// Seconds after which the best so far is told [default: as long as it takes; Ctrl-C ends it too]
-    #[arg(long, value_name = "S", value_parser = number, help_heading = CHOICES)]
+    #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = CHOICES)]
     pub time_limit: Option<f64>,
     /// Where the answer goes.
     #[command(flatten)]

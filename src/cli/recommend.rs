@@ -11,7 +11,8 @@ use crate::report::recommend::Way;
 use crate::report::rows::builds as csv;
 use crate::report::text::models::table as served_table;
 use crate::report::text::recommend::table;
-use crate::spec::scenario::{Scenario, number, whole};
+use crate::spec::limits::{MAX_WATTS, TARGET, USERS, number, whole};
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use look::{for_hardware, for_model};
 
@@ -38,10 +39,10 @@ Examples:
 #[command(after_help = AFTER)]
 pub struct Recommend {
     /// Output tokens a second that every user must see [default: what the workload's TPOT limit gives]
-    #[arg(long, value_name = "X", value_parser = number, help_heading = "What is sought")]
+    #[arg(long, value_name = "X", value_parser = number(&TARGET), help_heading = "What is sought")]
     pub target_tok_s: Option<f64>,
     /// Users, each with one request in flight
-    #[arg(long, value_name = "N", value_parser = whole, default_value = "1", help_heading = "What is sought")]
+    #[arg(long, value_name = "N", value_parser = whole(&USERS), default_value = "1", help_heading = "What is sought")]
     pub users: u64,
     /// Prompt and answer, earlier turns included, e.g. 32k; what is beyond the workload's prompt is cached
     #[arg(long, value_name = "TOKENS", help_heading = "What is sought")]
@@ -62,7 +63,7 @@ pub struct Recommend {
     )]
     pub prefer: Option<Way>,
     /// Most power of the devices
-    #[arg(long, value_name = "W", value_parser = number, help_heading = "What is sought")]
+    #[arg(long, value_name = "W", value_parser = number(&MAX_WATTS), help_heading = "What is sought")]
     pub max_watts: Option<f64>,
     /// Makers, classes, generations, devices or systems to look at, separated by commas
     #[arg(long, value_name = "WORDS", value_delimiter = ',', help_heading = "What is sought")]

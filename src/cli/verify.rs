@@ -10,6 +10,7 @@ use super::output::{Format, Output, csv, json};
 use super::place::aim;
 use super::place::found::found;
 use super::recommend::again;
+use super::recommend::sought::check;
 use super::{Fault, Verdict, ask};
 use crate::report::answer::answer;
 use crate::report::recommend::Sought;
@@ -17,8 +18,9 @@ use crate::report::text::verify::table;
 use crate::report::verify::{Verified, fleet, place, verify};
 use crate::search::run::{UNWATCHED, run};
 use crate::spec::error::Error;
+use crate::spec::limits::{SAMPLE, SEED, whole};
 use crate::spec::placing::Placing;
-use crate::spec::scenario::{Scenario, whole};
+use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file;
@@ -45,10 +47,10 @@ pub struct Verify {
     #[arg(value_name = "RESULT.json")]
     pub file: PathBuf,
     /// Deployments drawn at random
-    #[arg(long, value_name = "N", value_parser = whole, default_value = "2000")]
+    #[arg(long, value_name = "N", value_parser = whole(&SAMPLE), default_value = "2000")]
     pub sample: u64,
     /// Seed that they are drawn by
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", value_parser = whole(&SEED), default_value = "1")]
     pub seed: u64,
     /// Where the checks go.
     #[command(flatten)]
@@ -117,6 +119,7 @@ impl Verify {
 
     fn recommended(&self, catalog: &Catalog, saved: &Value) -> Result<Verified, Error> {
         let (scenario, sought): (Scenario, Sought) = (part(saved, "scenario")?, part(saved, "sought")?);
+        check(&sought)?;
         again::verified(catalog, saved, (&scenario, sought), self.drawn())
     }
 }

@@ -13,8 +13,10 @@ pub struct Limits<'a> {
     pub devices: u64,
     /// Devices of the innermost tier.
     pub domain: u64,
+    /// Devices inside which an instance may be of any size: a node of several such tiers, or one of them.
+    pub block: u64,
     /// Block of quantisation scales, and which roles have it.
-    pub block: Option<(u64, [bool; super::shard::ROLES])>,
+    pub scales: Option<(u64, [bool; super::shard::ROLES])>,
     /// The runtime and the degrees that it supports; `None` supports all.
     pub runtime: Option<(&'a str, &'a [String])>,
 }
@@ -93,7 +95,7 @@ fn uncut(
     whole: u64,
     parts: u64,
 ) -> Result<(), Infeasible> {
-    let Some((block, roles)) = limits.block else { return Ok(()) };
+    let Some((block, roles)) = limits.scales else { return Ok(()) };
     let shard = whole / parts;
     let quantised = role.is_some_and(|role| roles[role as usize]);
     if quantised && parts > 1 && !shard.is_multiple_of(block) {
@@ -105,13 +107,14 @@ fn uncut(
 /// Whether an instance of so many devices can sit on the system.
 ///
 /// # Errors
-/// Too many devices, or neither inside a domain nor whole domains.
+/// Too many devices, or neither inside a domain or node nor whole ones.
 pub fn fits_topology(devices: u64, limits: &Limits) -> Result<(), Infeasible> {
     if devices > limits.devices {
         return Err(Infeasible::TooManyDevices { devices, available: limits.devices });
     }
-    if devices > limits.domain && !devices.is_multiple_of(limits.domain) {
-        return Err(Infeasible::NotWholeDomains { devices, domain: limits.domain });
+    let inside = devices <= limits.domain.max(limits.block);
+    if !inside && !devices.is_multiple_of(limits.block) {
+        return Err(Infeasible::NotWholeDomains { devices, domain: limits.block });
     }
     Ok(())
 }

@@ -23,9 +23,8 @@ use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Leaf, Ledger};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, Duty, PoolPlan};
+use crate::search::candidate::{Candidate, Duty, PoolPlan, whole};
 use crate::search::outcome::{Found, Outcome};
-use crate::search::point::{place, point};
 use crate::search::question::{Question, Traffic};
 use crate::search::shape::{largest_part, shape};
 use crate::serving::evaluate::{Evaluation, residency};
@@ -139,7 +138,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         notation: notation(question, candidate).to_string(),
         weight_format: formats.weights.clone(),
         kv_format: formats.kv.clone(),
-        concurrency: candidate.concurrency(&question.traffic),
+        concurrency: candidate.concurrency(&question.traffic) as f64,
         devices,
         idle_devices: question.cluster.devices().saturating_sub(devices),
         feasibility: Feasibility::Illegal,
@@ -154,6 +153,10 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         return bare;
     }
     let evaluation = candidate.evaluate(&Plain, question, &mut ());
+    let in_flight = match question.traffic {
+        Traffic::InFlight(requests) => requests as f64,
+        _ => whole(evaluation.metrics.in_flight.value()),
+    };
     let short = shortages(question, candidate);
     let feasibility = match evaluation.spilled {
         _ if !short.is_empty() => Feasibility::InsufficientMemory,
@@ -165,6 +168,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
     let bound = || Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string();
     Reported {
         feasibility,
+        concurrency: in_flight,
         violations: if runs { missed(question, &evaluation) } else { short },
         memory: Some(memory(&evaluation.memory, evaluation.spilled, question, candidate)),
         bottleneck: runs.then(bound),
@@ -228,15 +232,14 @@ fn shortages(question: &Question, candidate: &Candidate) -> Vec<String> {
 
 /// Every latency limit that is missed.
 fn missed(question: &Question, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
-    let mut point = point(&evaluation.metrics);
-    let mut broken = Vec::new();
-    while let Some(Infeasible::LimitMissed { metric, value, limit }) = question.missed(&point) {
-        let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
-        broken.push(format!("{} is {value}, the limit is {limit}", word(metric)));
-        // Told; the next one.
-        point[place(metric)] = 0.0;
-    }
-    broken
+    let misses = question.missed_in_pools(evaluation).filter_map(|reason| match reason {
+        Infeasible::LimitMissed { metric, value, limit } => {
+            let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
+            Some(format!("{} is {value}, the limit is {limit}", word(metric)))
+        }
+        _ => None,
+    });
+    misses.collect()
 }
 
 /// A footprint as it is reported.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::answer::{fits, holdings};
 use super::breakdown::CLASSES;
 use super::detail::PhaseTime;
-use super::number::{count, digits, gib, limit as spell, percent, plain, time, told, word};
+use super::number::{count, digits, gib, limit as spell, percent, plain, requests, time, told, word};
 use super::table::grouped;
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
@@ -121,7 +121,7 @@ pub fn constraints(question: &Question, candidate: &Candidate, phases: &[PhaseTi
 }
 
 fn at(question: &Question, probe: &Probe) -> String {
-    format!("at {}", count(probe.candidate.concurrency(&question.traffic), "request"))
+    format!("at {} requests", requests(probe.candidate.in_flight(question)))
 }
 
 fn latency(question: &Question, metric: Metric, now: &Probe, more: Option<&Probe>) -> Option<Constraint> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::plan;
-use super::number::count;
+use super::number::{count, requests};
 use super::text::page::{BAD, BOLD, styled, wrap};
 use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Explanation, Leaf};
@@ -40,7 +40,7 @@ pub fn explained(
     violations: &[String],
 ) -> String {
     let formats = &question.formats[candidate.formats];
-    let requests = count(candidate.concurrency(&question.traffic), "request");
+    let requests = format!("{} requests", requests(candidate.in_flight(question)));
     let (plan, Explanation { symbol, text, grade, .. }) = (plan(candidate).label, explanation);
     let head = styled(BOLD, &format!("{symbol} = {text}"));
     let of = format!("of {plan}, {} weights, {} KV, {requests} in flight", formats.weights, formats.kv);

@@ -99,6 +99,15 @@ pub fn percents(parts: &[f64]) -> Vec<u64> {
     whole
 }
 
+/// Requests in flight: a mean has one decimal where it is not whole.
+pub fn requests(number: f64) -> String {
+    let rounded = (number * 10.0).round() / 10.0;
+    let whole = rounded.trunc();
+    let tenths = ((rounded - whole) * 10.0).round() as u64;
+    let whole = grouped(whole as u64);
+    if tenths == 0 { whole } else { format!("{whole}.{tenths}") }
+}
+
 /// `1 request`, `2 requests`, `1,024 devices`.
 pub fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })

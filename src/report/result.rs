@@ -71,6 +71,16 @@ pub struct Estimated {
     pub assumptions: Vec<Assumption>,
 }
 
+/// A number that is mostly whole, without a point where it is.
+pub fn whole<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const MOST: f64 = 9e15;
+    if number.fract() == 0.0 && (0.0..MOST).contains(number) {
+        serializer.serialize_u64(*number as u64)
+    } else {
+        serializer.serialize_f64(*number)
+    }
+}
+
 /// A deployment and what comes of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Reported {
@@ -82,8 +92,9 @@ pub struct Reported {
     pub weight_format: String,
     /// Format of keys and values.
     pub kv_format: String,
-    /// Requests in flight over the whole deployment.
-    pub concurrency: u64,
+    /// Requests in flight over the whole deployment, on average: output times E2E over OSL.
+    #[serde(serialize_with = "whole")]
+    pub concurrency: f64,
     /// Devices in use.
     pub devices: u64,
     /// Devices of the system that it leaves idle.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::answer::{forbidden, reported};
+use super::number::requests;
 use super::result::{Answer, Reported};
 use crate::plan::parallel::ParallelPlan;
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
@@ -312,7 +313,7 @@ pub fn verify(question: &Question, saved: &Value, fresh: &Answer, (count, seed):
     // What lies in host memory is drawn by no sample: it is slower than all that fits.
     let drawn = sample(question, best.as_ref().map(|best| &best.point), count, seed);
     let better = drawn.better.iter().map(|found| {
-        format!("{} with {} requests is better", told(found), found.candidate.concurrency(&question.traffic))
+        format!("{} with {} requests is better", told(found), requests(found.candidate.in_flight(question)))
     });
     // What was stopped says only that nothing is beyond its bound.
     let stopped = matches!(status, "feasible" | "unknown");

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::answer::plan;
 use super::breakdown::{Breakdown, CLASSES};
-use super::number::{change as signed, count, digits, limit as spell, plain, time, told, word};
+use super::number::{change as signed, count, digits, limit as spell, plain, requests, time, told, word};
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::search::change::Change;
@@ -41,7 +41,7 @@ pub struct Strategy {
     /// Format of the weights.
     pub weight_format: Option<String>,
     /// Requests in flight.
-    pub concurrency: Option<u64>,
+    pub concurrency: Option<f64>,
     /// The objective's first metric.
     pub value: Option<f64>,
     /// Time to first token.
@@ -107,7 +107,7 @@ fn strategy(question: &Question, metric: Metric, tried: &Tried) -> Strategy {
         family: tried.family,
         plan: best.map(|found| plan(&found.candidate).label),
         weight_format: best.map(|found| question.formats[found.candidate.formats].weights.clone()),
-        concurrency: best.map(|found| found.candidate.concurrency(&question.traffic)),
+        concurrency: best.map(|found| found.candidate.in_flight(question)),
         value: best.and_then(|found| aimed(question, found)).map(|value| figure(metric, value)),
         ttft_ms: at(Metric::Ttft),
         tpot_ms: at(Metric::Tpot),
@@ -217,7 +217,6 @@ fn sentence(question: &Question, metric: Metric, best: &Found, runner: Option<&F
         (evaluation.decode.total.value().min(tpot), tpot)
     };
     let ((own, tpot), (other, slower)) = (step(best), step(runner));
-    let requests = |found: &Found| found.candidate.concurrency(&question.traffic);
     let by = |found: &Found| Breakdown::of(question, &found.candidate).by_class(Phase::Decode);
     let (mine, theirs) = (by(best), by(runner));
     let apart = |class| (mine.of(class) - theirs.of(class)).abs();
@@ -233,10 +232,10 @@ fn sentence(question: &Question, metric: Metric, best: &Found, runner: Option<&F
     format!(
         "{gives}, {lead}. With {} in flight a token takes {}, {} of it waiting for others; the runner-up's, with {}, \
          {} and {}{class}.",
-        count(requests(best), "request"),
+        format_args!("{} requests", requests(best.candidate.in_flight(question))),
         time(tpot * 1e3),
         time((tpot - own) * 1e3),
-        count(requests(runner), "request"),
+        format_args!("{} requests", requests(runner.candidate.in_flight(question))),
         time(slower * 1e3),
         time((slower - other) * 1e3),
     )

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::{Census, Found};
-use super::packing::{Item, pack};
+use super::packing::Item;
 use super::pareto::ParetoFront;
-use super::point::{Point, before, ideal, place};
+use super::point::{Point, ideal, place};
 use super::question::{Question, Traffic};
 use super::shape::{Laid, Shape, largest, least};
 use crate::plan::infeasible::Infeasible;
@@ -111,7 +111,7 @@ fn keep<K: Ord>(
 
 /// Better under the aims; of equals the smaller key.
 fn ahead(question: &Question, a: &(Point, Key), b: &(Point, Key)) -> bool {
-    before(&a.0, &b.0, &question.aims) || (!before(&b.0, &a.0, &question.aims) && a.1 < b.1)
+    question.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)).is_lt()
 }
 
 /// Whether instances of different shapes may stand side by side: where more in all is what counts.
@@ -122,8 +122,7 @@ pub fn mixes(question: &Question) -> bool {
 
 /// Most instances of `devices` that the system has room for.
 pub fn room(question: &Question, devices: u64) -> u64 {
-    let (domain, all) = (question.cluster.domain(), question.cluster.devices());
-    if devices <= domain { (domain / devices) * (all / domain) } else { all / devices }
+    question.room().most(devices)
 }
 
 /// Looks at one shape at every load.
@@ -249,7 +248,7 @@ fn free(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
             bound[place(Metric::OutputTokS)] *= *replicas.end() as f64;
         }
         let beaten = survey.best.get(&(shape.formats, shape.plan.devices()));
-        let cannot_win = beaten.is_some_and(|(best, _)| !before(&bound, best, &question.aims));
+        let cannot_win = beaten.is_some_and(|(best, _)| !question.ahead(&bound, best));
         if cannot_win && survey.front.covers(&bound) {
             survey.census.prune("dominated", high - low - 1);
             continue;
@@ -269,7 +268,8 @@ fn shown_replicas(question: &Question, shape: &Shape) -> RangeInclusive<u64> {
         return RangeInclusive::new(1, 0);
     }
     let most = room(question, shape.plan.devices());
-    let fewer_count = [Metric::Devices, Metric::Watts].iter().any(|axis| question.axes.contains(axis));
+    let fewer_count =
+        question.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| question.axes.contains(axis));
     if fewer_count { 2..=most } else { most.max(2)..=most }
 }
 
@@ -290,7 +290,6 @@ pub fn finish(question: &Question, shapes: &[Shape], survey: &Survey) -> Vec<Fou
         };
         return survey.best.values().flat_map(|(_, key)| replicate(key)).collect();
     }
-    let (domain, all) = (question.cluster.domain(), question.cluster.devices());
     let mut deployments = Vec::new();
     for formats in 0..question.formats.len() {
         let rows: Vec<_> = survey.best.iter().filter(|((f, _), _)| *f == formats).collect();
@@ -299,7 +298,7 @@ pub fn finish(question: &Question, shapes: &[Shape], survey: &Survey) -> Vec<Fou
             .iter()
             .map(|((_, devices), (point, _))| Item { devices: *devices, value: value(point) })
             .collect();
-        let counts = pack(&items, domain, all / domain);
+        let counts = question.room().pack(&items);
         let pools = rows
             .iter()
             .zip(&counts)

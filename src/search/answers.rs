@@ -152,12 +152,6 @@ pub struct Answers {
     pub census: Census,
 }
 
-/// Sizes that fill domains without gaps.
-pub fn even(question: &Question, shape: &Shape) -> bool {
-    let (devices, domain) = (shape.plan.devices(), question.cluster.domain());
-    domain % devices == 0 || devices % domain == 0
-}
-
 /// What each device of a shape receives of a prompt's cache, and how many prompts a second an instance's links take.
 pub fn receipt(question: &Question, laid: &Laid) -> (Qty<f64>, f64) {
     let machine = question.formats[laid.shape.formats].plain();
@@ -252,7 +246,8 @@ impl Answers {
     pub fn survey(&mut self, question: &Question, laid: &Laid, index: usize, depth: Depth) {
         let shape = laid.shape;
         let usable = shape.fits > 0 && !shape.plan.sp && shape.offload == Offload::Nothing;
-        if !usable || !even(question, shape) {
+        let most = question.room().most(shape.plan.devices());
+        if !usable || most == 0 {
             return;
         }
         let (received, taken) = receipt(question, laid);
@@ -262,24 +257,20 @@ impl Answers {
             instances,
             ..at(question, laid, (index, concurrency), taken, looks)
         };
-        let most = question.cluster.devices() / shape.plan.devices();
         let mut offer = |answer: Answer| {
             List::of(&mut self.lists, kind(answer.instances)).offer(answer, looks);
         };
         match question.traffic {
-            Traffic::Free => {
+            Traffic::Free | Traffic::InFlight(_) => {
                 let at = |requests| at(laid.concurrency(requests), 0);
+                // No more slots than there are requests.
+                let slots = match question.traffic {
+                    Traffic::InFlight(requests) => shape.fits.min(requests.div_ceil(shape.plan.dp)),
+                    _ => shape.fits,
+                };
                 match depth {
-                    Depth::Loads => self.free(question, laid, kind(0), &at),
-                    Depth::Outline => self.outline(question, laid, kind(0), &at),
-                }
-            }
-            Traffic::InFlight(requests) => {
-                for instances in 1..=most.min(requests) {
-                    let each = requests.div_ceil(instances);
-                    if each <= laid.concurrency(shape.fits) {
-                        offer(at(each, instances));
-                    }
+                    Depth::Loads => self.free(question, (laid, slots), kind(0), &at),
+                    Depth::Outline => self.outline((question, slots), laid, kind(0), &at),
                 }
             }
             Traffic::Rate(rate) => {
@@ -295,26 +286,38 @@ impl Answers {
     }
 
     /// One request, and what more could be at best.
-    fn outline(&mut self, question: &Question, laid: &Laid, kind: Kind, at: &dyn Fn(u64) -> Answer) {
+    fn outline(
+        &mut self,
+        (question, slots): (&Question, u64),
+        laid: &Laid,
+        kind: Kind,
+        at: &dyn Fn(u64) -> Answer,
+    ) {
         let floor = at(1);
         if question.limits.tpot.is_some_and(|limit| floor.tpot > limit) {
             return;
         }
         let list = List::of(&mut self.lists, kind);
         list.offer(floor, self.looks);
-        if laid.shape.fits > 1 {
-            let loads = (laid.concurrency(2), laid.concurrency(laid.shape.fits));
+        if slots > 1 {
+            let loads = (laid.concurrency(2), laid.concurrency(slots));
             list.gaps.push(Gap { floor, loads, step: laid.shape.plan.dp });
         }
     }
 
-    /// Every load from one request to the largest that fits and keeps the TPOT limit.
-    fn free(&mut self, question: &Question, laid: &Laid, kind: Kind, at: &dyn Fn(u64) -> Answer) {
+    /// Every load from one request to the most `slots` that keep the TPOT limit.
+    fn free(
+        &mut self,
+        question: &Question,
+        (laid, slots): (&Laid, u64),
+        kind: Kind,
+        at: &dyn Fn(u64) -> Answer,
+    ) {
         let (looks, dp) = (self.looks, laid.shape.plan.dp);
         let idle = question.idle(laid.shape.plan.devices()).watts;
         let limit = question.limits.tpot.unwrap_or(f64::INFINITY);
-        let within = largest(laid.shape.fits, |requests| at(requests).tpot <= limit);
-        self.census.discard("latency_limit", laid.shape.fits - within);
+        let within = largest(slots, |requests| at(requests).tpot <= limit);
+        self.census.discard("latency_limit", slots - within);
         if within == 0 {
             return;
         }

@@ -3,12 +3,13 @@
 use std::sync::OnceLock;
 
 use super::answers::Answer;
-use super::point::{Point, point};
+use super::point::{Point, place, point};
 use super::prompts::Front;
-use super::question::Question;
+use super::question::{Question, Traffic};
 use super::shape::{Laid, Shape};
 use crate::quantity::read::Plain;
 use crate::serving::disaggregated::split;
+use crate::spec::objective::Metric;
 
 /// All shapes of a search; each is laid out when it is first needed.
 pub struct Bench<'q> {
@@ -30,9 +31,28 @@ impl<'q> Bench<'q> {
         self.laid[shape].get_or_init(|| Laid::new(self.question, &self.shapes[shape]))
     }
 
+    /// Time to first token of a prompt that nobody waits with, in seconds: its way through prefill and to a decode
+    /// instance; where only so many are in flight without any queue.
+    pub fn first_token(&self, front: &Front, answer: &Answer) -> f64 {
+        let traffic = match self.question.traffic {
+            Traffic::InFlight(_) => Traffic::InFlight(1),
+            traffic => traffic,
+        };
+        self.under(traffic, (front, 1), (answer, 1))[place(Metric::Ttft)]
+    }
+
     /// `fronts` prompt instances and `backs` answering ones, through the one door.
     pub fn at(&self, front: &Front, fronts: u64, answer: &Answer, backs: u64) -> Point {
-        let demand = self.question.traffic.demand(&Plain);
+        self.under(self.question.traffic, (front, fronts), (answer, backs))
+    }
+
+    fn under(
+        &self,
+        traffic: Traffic,
+        (front, fronts): (&Front, u64),
+        (answer, backs): (&Answer, u64),
+    ) -> Point {
+        let demand = traffic.demand(&Plain);
         let machine = self.question.formats[answer.formats].plain();
         let prompts = front.laid.pool(fronts, front.laid.shape.plan.dp);
         let answers = self.get(answer.shape).pool(backs, answer.concurrency);

@@ -1,10 +1,11 @@
 //! A deployment under study: pools of instances, their loads, their formats.
 
 use super::question::{Question, Traffic};
+use super::shape::largest;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
-use crate::quantity::read::Read;
+use crate::quantity::read::{Plain, Read};
 use crate::serving::disaggregated::split;
 use crate::serving::evaluate::{Evaluation, Pool, aggregated};
 use crate::serving::instance::Instance;
@@ -72,6 +73,12 @@ impl Candidate {
         }
     }
 
+    /// Requests in flight over the whole deployment, on average: those in prefill, on the way, waiting and in decode.
+    pub fn in_flight(&self, question: &Question) -> f64 {
+        let known = || whole(self.evaluate(&Plain, question, &mut ()).metrics.in_flight.value());
+        if let Traffic::InFlight(requests) = question.traffic { requests as f64 } else { known() }
+    }
+
     /// Instances of each pool, in order.
     pub fn instances(&self, question: &Question) -> Vec<Instance> {
         let lay = |pool: &PoolPlan| {
@@ -93,6 +100,39 @@ impl Candidate {
         let instances = self.instances(question);
         evaluate(read, &self.pools, &instances, self.offload, (&machine, &terms, &demand), watch)
     }
+}
+
+/// A number without the rounding of a sum, where it is whole but for that.
+pub fn whole(number: f64) -> f64 {
+    if (number - number.round()).abs() <= SLOT * number { number.round() } else { number }
+}
+
+/// Part of a decode pool's slots by which those in use may differ: rounding.
+const SLOT: f64 = 1e-9;
+
+/// Pools that prefill for one that decodes, this with the fewest slots that no request waits for, up to those that it
+/// has; other deployments as they are. `at` evaluates pools under a stated number of requests in flight.
+pub fn with_slots(
+    pools: &[PoolPlan],
+    osl: u64,
+    mut at: impl FnMut(&[PoolPlan]) -> Evaluation<Qty<f64>>,
+) -> Vec<PoolPlan> {
+    let mut tried = pools.to_vec();
+    let decodes: Vec<usize> = (0..pools.len()).filter(|at| pools[*at].duty == Duty::Decode).collect();
+    let [decode] = decodes[..] else { return tried };
+    let (replicas, dp) = (pools[decode].replicas as f64, pools[decode].plan.dp);
+    let most = pools[decode].concurrency;
+    let mut full = |slots: u64| {
+        tried[decode].concurrency = slots;
+        let metrics = at(&tried).metrics;
+        let rate = metrics.output_tok_s.value() / osl as f64;
+        let decoding = rate * (osl - 1) as f64 * metrics.tpot.value();
+        decoding >= slots as f64 * replicas * (1.0 - SLOT)
+    };
+    let short = largest(most.div_ceil(dp), |ranks| full((ranks * dp).min(most)));
+    let mut pools = pools.to_vec();
+    pools[decode].concurrency = ((short + 1) * dp).min(most);
+    pools
 }
 
 /// Evaluates pools whose `instances` are laid out already.

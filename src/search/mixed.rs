@@ -1,22 +1,25 @@
 //! Unlike workers side by side: prompts and answers apart in several shapes each, and what is left doing both.
 //!
 //! The space: any numbers of prompt shapes worth pairing, of answering shapes at any load and of instances that do
-//! both, all in the same formats, every pair of them within the limits; over several domains their sizes divide one
-//! another. The optimum is proved in the first aim, of equals the fewer devices are told. Aims that are latencies are
-//! left to pairs of like pools: a mix is as slow as its slowest part, so that it never beats the part alone.
+//! both, all in the same formats, every pair of them within the limits; over several units of the innermost tier their
+//! sizes divide one another, or every unit holds the same mix. The optimum is proved in the first aim, of equals the
+//! fewer devices come first. Aims that are latencies are left to pairs of like pools: the mean over a mix is never less
+//! than that of its quickest part, which may stand alone.
 
 use std::collections::BTreeMap;
 
-use super::aggregated::{self, measure};
+use super::aggregated;
 use super::answers::{Answer, Answers, Gap, List, receipt, reload};
 use super::bench::Bench;
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::Found;
-use super::point::{Point, place};
+use super::point::{Point, place, point};
 use super::prompts::{Front, Fronts};
 use super::question::{Question, Traffic};
 use super::ratio::{self, Goal, Mix, Roles, Worker, chains, check, one_each};
+use super::room::{Part, Room};
 use super::shape::Shape;
+use crate::quantity::read::Plain;
 use crate::serving::economy::Bill;
 use crate::serving::terms::Offload;
 use crate::spec::objective::Metric;
@@ -35,10 +38,9 @@ pub struct Ratio {
     pub rows_checked: u64,
 }
 
-/// What mixing may make larger, if anything: as many requests as there may be, and no limit on a whole request, which
-/// would tie each prompt pool to each load.
+/// What mixing may make larger, if anything, where there may be as many requests as pass.
 pub fn goal(question: &Question) -> Option<Goal> {
-    if question.traffic != Traffic::Free || question.limits.e2e.is_some() || !question.split {
+    if question.traffic != Traffic::Free || !question.split {
         return None;
     }
     match question.aims.first()?.metric {
@@ -93,17 +95,18 @@ pub fn mixed<'q>(
 ) -> Option<Ratio> {
     let question = bench.question;
     let goal = goal(question)?;
-    let (all, domain) = (question.cluster.devices(), question.cluster.domain());
+    let all = question.cluster.devices();
     let mut best: [Option<(Mix, Roles, Candidate)>; 2] = [None, None];
     let mut one_shape: f64 = 0.0;
     for formats in 0..question.formats.len() {
         for choice in choices(bench, formats, (fronts, answers), together) {
-            for chain in chains(&choice.sizes(), domain, all / domain) {
-                let roles = choice.of_sizes(&chain);
+            for Fill { sizes, devices, times } in fills(question.room(), &choice.sizes()) {
+                let roles = choice.of_sizes(&sizes);
                 one_shape = one_shape.max(one_each(&roles, all));
                 let alone = Roles { both: vec![], ..roles.clone() };
                 for (slot, roles) in best.iter_mut().zip([roles, alone]) {
-                    let Some(mix) = ratio::best(&roles, all, goal) else { continue };
+                    let Some(mix) = ratio::best(&roles, devices, goal) else { continue };
+                    let mix = mix.times(times);
                     let ahead = slot.as_ref().is_none_or(|(known, ..)| mix.before(known, goal));
                     if ahead {
                         let candidate = deployed(bench, &choice, &mix, formats);
@@ -117,16 +120,23 @@ pub fn mixed<'q>(
     let [best, apart] = best.map(|found| {
         let (mix, roles, candidate) = found.filter(|(mix, ..)| mix.apart > 0.0)?;
         rows_checked += check(&roles, all, &mix).ok()?;
-        let point = measure(question, &candidate);
-        question.missed(&point).is_none().then_some(Found { candidate, point })
+        measured(question, candidate)
     });
     let osl = question.stated.lengths.osl as f64;
     let one_shape_each = (goal == Goal::Total && one_shape > 0.0).then_some(one_shape * osl);
     Some(Ratio { best, apart, one_shape_each, rows_checked })
 }
 
+/// A deployment with its metrics; nothing where a pool of it misses a limit.
+pub fn measured(question: &Question, candidate: Candidate) -> Option<Found> {
+    let evaluation = candidate.evaluate(&Plain, question, &mut ());
+    let point = point(&evaluation.metrics);
+    question.missed_in_pools(&evaluation).next().is_none().then_some(Found { candidate, point })
+}
+
 /// The workers of one format pair, one choice for each set of prompt shapes that can send in time: a larger cache on a
-/// device arrives later, so that what may answer and what may prefill hang together.
+/// device arrives later, so that what may answer and what may prefill hang together. Where a whole request is limited,
+/// the slowest prompt shape says how slow answers may be.
 fn choices<'a, 'q>(
     bench: &Bench<'q>,
     formats: usize,
@@ -141,51 +151,89 @@ fn choices<'a, 'q>(
         .collect();
     lists.sort_by(|a, b| f64::from_bits(a.received).total_cmp(&f64::from_bits(b.received)));
     let limit = question.limits.ttft.unwrap_or(f64::INFINITY);
-    let in_time = |list: &List| -> Vec<usize> {
-        let ttft = |front: &Front| bench.at(front, 1, &list.answers[0], 1)[place(Metric::Ttft)];
-        (0..fronts.len()).filter(|at| ttft(fronts[*at]) <= limit).collect()
+    let in_time = |list: &List| -> Vec<(usize, f64)> {
+        let ttft = |at: usize| bench.at(fronts[at], 1, &list.answers[0], 1)[place(Metric::Ttft)];
+        (0..fronts.len()).map(|at| (at, ttft(at))).filter(|(_, ttft)| *ttft <= limit).collect()
     };
     let both = beside(bench, formats, together);
     let mut choices: Vec<Choice> = Vec::new();
-    let mut known: Option<(u64, Vec<usize>)> = None;
-    let mut answering: BTreeMap<u64, Answer> = BTreeMap::new();
-    for list in lists {
-        let senders = match &known {
-            Some((received, senders)) if *received == list.received => senders.clone(),
-            _ => in_time(list),
-        };
-        let richest = richest(bench, list);
-        let better =
-            |one: &Answer| richest.rate > one.rate || (richest.rate == one.rate && richest.tpot < one.tpot);
-        if answering.get(&richest.devices).is_none_or(better) {
-            answering.insert(richest.devices, richest);
-        }
+    let mut from = 0;
+    while from < lists.len() {
+        let received = lists[from].received;
+        let upto = from + lists[from..].iter().take_while(|list| list.received == received).count();
+        let senders = in_time(lists[from]);
+        from = upto;
         // Where the same prompt shapes may send to more, that is the better choice.
-        if known.as_ref().is_some_and(|(_, before)| *before == senders) {
-            choices.pop();
+        let more = lists.get(upto).is_some_and(|list| in_time(list).len() == senders.len());
+        if senders.is_empty() || (more && question.limits.e2e.is_none()) {
+            continue;
         }
-        known = Some((list.received, senders.clone()));
-        let mut sending: BTreeMap<u64, &'a Front<'q>> = BTreeMap::new();
-        for at in senders {
-            let front = fronts[at];
-            let slot = sending.entry(front.laid.shape.plan.devices()).or_insert(front);
-            if (front.rate, slot.index) > (slot.rate, front.index) {
-                *slot = front;
+        for (slowest, pace) in paces(question, &senders) {
+            let mut answering: BTreeMap<u64, Answer> = BTreeMap::new();
+            for richest in lists[..upto].iter().filter_map(|list| richest(bench, list, pace)) {
+                let better = |one: &Answer| {
+                    richest.rate > one.rate || (richest.rate == one.rate && richest.tpot < one.tpot)
+                };
+                if answering.get(&richest.devices).is_none_or(better) {
+                    answering.insert(richest.devices, richest);
+                }
             }
+            let mut sending: BTreeMap<u64, &'a Front<'q>> = BTreeMap::new();
+            for (at, _) in senders.iter().filter(|(_, ttft)| *ttft <= slowest) {
+                let front = fronts[*at];
+                let slot = sending.entry(front.laid.shape.plan.devices()).or_insert(front);
+                if (front.rate, slot.index) > (slot.rate, front.index) {
+                    *slot = front;
+                }
+            }
+            let roles = Roles {
+                prompts: sending.values().map(|front| sender(front)).collect(),
+                answers: answering.values().map(|answer| receiver(bench, answer)).collect(),
+                both: both.iter().map(|(worker, _)| *worker).collect(),
+            };
+            choices.push(Choice {
+                fronts: sending.into_values().collect(),
+                answers: answering.into_values().collect(),
+                both: both.iter().map(|(.., key)| *key).collect(),
+                roles,
+            });
         }
-        let roles = Roles {
-            prompts: sending.values().map(|front| sender(front)).collect(),
-            answers: answering.values().map(|answer| receiver(bench, answer)).collect(),
-            both: both.iter().map(|(worker, _)| *worker).collect(),
-        };
-        choices.push(Choice {
-            fronts: sending.into_values().collect(),
-            answers: answering.values().copied().collect(),
-            both: both.iter().map(|(.., key)| *key).collect(),
-            roles,
-        });
     }
     choices
+}
+
+/// How slow prefill may be, and what that leaves for a token: without a limit on a whole request, anything; else one of
+/// each for every time to first token that there is.
+fn paces(question: &Question, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
+    let Some(limit) = question.limits.e2e else { return vec![(f64::INFINITY, f64::INFINITY)] };
+    let tokens = (question.stated.lengths.osl - 1) as f64;
+    let mut times: Vec<f64> = senders.iter().map(|(_, ttft)| *ttft).filter(|ttft| *ttft < limit).collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    times.into_iter().map(|ttft| (ttft, (limit - ttft) / tokens * (1.0 - HAIR))).collect()
+}
+
+/// Room for rounding.
+const HAIR: f64 = 1e-12;
+
+/// Sizes that may stand in so many devices, and how often such a part of the system is there.
+pub struct Fill {
+    /// Sizes of instances.
+    pub sizes: Vec<u64>,
+    /// Devices of the part.
+    pub devices: u64,
+    /// How often it is there.
+    pub times: u64,
+}
+
+/// The ways to fill a system with unlike instances.
+pub fn fills(room: &Room, sizes: &[u64]) -> Vec<Fill> {
+    let inside = |part: Part| {
+        let sizes: Vec<u64> = sizes.iter().copied().filter(|size| *size <= part.devices).collect();
+        let chains = chains(&sizes, part.unit, part.devices.div_ceil(part.unit));
+        chains.into_iter().map(move |sizes| Fill { sizes, devices: part.devices, times: part.times })
+    };
+    room.parts().into_iter().flat_map(inside).filter(|fill| !fill.sizes.is_empty()).collect()
 }
 
 fn sender(front: &Front) -> Worker {
@@ -210,18 +258,22 @@ fn beside(bench: &Bench, formats: usize, together: &aggregated::Survey) -> Vec<(
     of_formats.map(|((_, devices), (point, key))| (worker(*devices, point), *key)).collect()
 }
 
-/// The load of a list, listed or not, that makes way for the most requests.
-fn richest(bench: &Bench, list: &List) -> Answer {
+/// The load of a list, listed or not, that makes way for the most requests at no more than `pace` seconds a token.
+fn richest(bench: &Bench, list: &List, pace: f64) -> Option<Answer> {
     let more = |a: Answer, b: Answer| if b.rate > a.rate { b } else { a };
-    let mut best = list.answers.iter().copied().reduce(more).expect("a list of answers has one");
+    let mut best = list.answers.iter().copied().filter(|one| one.tpot <= pace).reduce(more);
     let at = |answer: &Answer, load| reload(bench.question, bench.get(answer.shape), answer, load);
     let mut open: Vec<Gap> = list.gaps.clone();
     while let Some(gap) = open.pop() {
-        if gap.ideal(0.0).rate <= best.rate {
+        let beaten = best.is_some_and(|best| gap.ideal(0.0).rate <= best.rate);
+        if beaten || gap.floor.tpot > pace {
             continue;
         }
         if gap.count() == 1 {
-            best = more(best, at(&gap.floor, gap.loads.0));
+            let there = at(&gap.floor, gap.loads.0);
+            if there.tpot <= pace {
+                best = Some(best.map_or(there, |best| more(best, there)));
+            }
         } else {
             open.extend(gap.halves(at));
         }

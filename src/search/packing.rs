@@ -1,4 +1,4 @@
-//! How many instances of which shapes use the devices best: an exact knapsack, domain by domain.
+//! What instances yield at most on so many devices: an exact knapsack.
 
 /// A shape that may be placed: its devices and what it yields.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -7,24 +7,6 @@ pub struct Item {
     pub devices: u64,
     /// Yield of an instance.
     pub value: f64,
-}
-
-/// Picks how many of each item to place on `domains` domains of `domain` devices, for the most value
-/// in all; fewer devices decide between equals. Small instances lie inside one domain, larger ones
-/// take whole domains.
-pub fn pack(items: &[Item], domain: u64, domains: u64) -> Vec<u64> {
-    // What may not lie there takes more room than there is.
-    let sized = |capacity: u64, size: &dyn Fn(&Item) -> Option<u64>| {
-        let sized = |item: &Item| Item { devices: size(item).unwrap_or(capacity + 1), ..*item };
-        items.iter().map(sized).collect::<Vec<_>>()
-    };
-    let one = Table::new(&sized(domain, &|item| (item.devices <= domain).then_some(item.devices)), domain);
-    let mut whole = sized(domains, &|item| (item.devices > domain).then_some(item.devices.div_ceil(domain)));
-    whole.push(Item { devices: 1, value: one.value(domain) });
-    let mut counts = Table::new(&whole, domains).counts(domains);
-    let filled = counts.pop().unwrap_or(0);
-    one.counts(domain).iter().zip(&mut counts).for_each(|(inside, slot)| *slot += inside * filled);
-    counts
 }
 
 /// What every capacity up to one yields at most: an unbounded knapsack by dynamic programming.
@@ -77,6 +59,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::room::Room;
     use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
     use proptest::prelude::*;
 
@@ -99,9 +82,9 @@ mod tests {
     #[test]
     fn mixed_shapes_fill_what_equal_ones_leave() {
         let items = [Item { devices: 3, value: 10.0 }, Item { devices: 2, value: 6.0 }];
-        assert_eq!(pack(&items, 8, 1), [2, 1]);
-        assert_eq!(pack(&items, 8, 2), [4, 2]);
-        assert_eq!(pack(&[Item { devices: 16, value: 1.0 }], 8, 5), [2]);
+        assert_eq!(Room::new(8, 1, 0, 1).pack(&items), [2, 1]);
+        assert_eq!(Room::new(8, 1, 0, 2).pack(&items), [4, 2]);
+        assert_eq!(Room::new(8, 1, 0, 5).pack(&[Item { devices: 16, value: 1.0 }]), [2]);
     }
 
     proptest! {
@@ -111,7 +94,7 @@ mod tests {
             raw in prop::collection::vec((1u64..9, 1u32..50), 1..5), capacity in 1u64..17,
         ) {
             let items: Vec<_> = raw.iter().map(|&(devices, value)| Item { devices, value: value.into() }).collect();
-            let counts = pack(&items, capacity, 1);
+            let counts = Room::new(capacity, 1, 0, 1).pack(&items);
             let used: u64 = items.iter().zip(&counts).map(|(item, n)| item.devices * n).sum();
             prop_assert!(used <= capacity);
             prop_assert_eq!(value(&items, &counts), programme(&items, capacity));

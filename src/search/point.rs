@@ -1,5 +1,7 @@
 //! A candidate's metrics as plain numbers, and which of two is better.
 
+use std::cmp::Ordering;
+
 use crate::quantity::num::Qty;
 use crate::serving::metrics::Metrics;
 use crate::spec::objective::{Aim, Direction, METRICS, Metric};
@@ -57,13 +59,19 @@ fn eleven_digits(value: f64) -> f64 {
 /// Whether `a` is before `b` under `aims`, the first that differs deciding.
 #[inline(always)]
 pub fn before(a: &Point, b: &Point, aims: &[Aim]) -> bool {
+    compare(a, b, aims).is_lt()
+}
+
+/// The better of two points is less, the first of `aims` that differs deciding.
+#[inline(always)]
+pub fn compare(a: &Point, b: &Point, aims: &[Aim]) -> Ordering {
     for aim in aims {
         let (x, y) = (cost(a, aim.metric, aim.direction), cost(b, aim.metric, aim.direction));
         if x != y {
-            return x < y;
+            return x.total_cmp(&y);
         }
     }
-    false
+    Ordering::Equal
 }
 
 /// What devices cost however little they do.

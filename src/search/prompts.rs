@@ -1,6 +1,6 @@
 //! Prompt shapes worth pairing with answering ones: none is beaten by another in every respect.
 
-use super::answers::{Answer, List, even};
+use super::answers::{Answer, List};
 use super::looks::Looks;
 use super::question::Question;
 use super::shape::Laid;
@@ -74,7 +74,7 @@ impl<'q> Fronts<'q> {
 
     /// Looks at one shape.
     pub fn survey(&mut self, question: &'q Question, laid: Laid<'q>, index: usize) {
-        if laid.shape.prefills && even(question, laid.shape) {
+        if laid.shape.prefills && question.room().most(laid.shape.plan.devices()) > 0 {
             self.offer(front(question, laid, index));
         }
     }

@@ -1,6 +1,10 @@
 //! What is asked, put together once: the model, the machine in every format pair, the terms, the aims.
 
+use std::cmp::Ordering;
+
 use super::family::Family;
+use super::point::{Idle, Point, compare, place};
+use super::room::Room;
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
@@ -13,6 +17,7 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Read};
 use crate::serving::economy::Bill;
+use crate::serving::evaluate::Evaluation;
 use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
@@ -164,8 +169,12 @@ pub struct Question {
     pub limits: Limits,
     /// What to optimise, most important first.
     pub aims: Vec<Aim>,
-    /// Axes of the front.
+    /// Axes of the front: those that were named, and what is optimised.
     pub axes: Vec<Metric>,
+    /// Of equals in every aim the better on these comes first, so that nothing on the front dominates the answer.
+    ties: Vec<Aim>,
+    /// Every number of replicas is shown on the front: output in all was named as an axis.
+    pub counts: bool,
     /// When host memory may be used.
     pub offload: OffloadPolicy,
     /// Host memory of a node, in bytes, where known.
@@ -177,6 +186,7 @@ pub struct Question {
     /// How far the front of split deployments reaches.
     pub reach: Reach,
     shapes: Vec<TierShape>,
+    room: Room,
     terms: Terms<Qty<f64>>,
 }
 
@@ -202,14 +212,28 @@ impl Question {
             Metric::Watts | Metric::TokPerJoule => stated.draw.is_some(),
             _ => true,
         };
+        let mut axes: Vec<Metric> = axes.into_iter().filter(known).collect();
+        let counts = axes.contains(&Metric::OutputTokS);
+        if !axes.is_empty() {
+            let aimed: Vec<Metric> = aims.iter().map(|aim| aim.metric).filter(known).collect();
+            aimed.into_iter().for_each(|aim| {
+                if !axes.contains(&aim) {
+                    axes.push(aim)
+                }
+            });
+        }
+        let ties = axes.iter().map(|&metric| Aim { metric, direction: metric.entry().direction });
         Question {
-            axes: axes.into_iter().filter(known).collect(),
+            ties: ties.collect(),
+            counts,
+            axes,
             host_memory: cluster
                 .host
                 .as_ref()
                 .and_then(|host| host.memory.as_ref())
                 .map(|memory| memory.value),
             shapes: tiers(&cluster),
+            room: Room::of(&cluster),
             runtime: (runtime.id.clone(), runtime.parallelism.clone()),
             offload: OffloadPolicy::Auto,
             graph,
@@ -249,7 +273,8 @@ impl Question {
     /// The same question on other devices of the same kind.
     pub fn on(&self, cluster: Cluster) -> Question {
         let shapes = tiers(&cluster);
-        let mut question = Question { cluster, shapes: shapes.clone(), ..self.clone() };
+        let room = Room::of(&cluster);
+        let mut question = Question { cluster, room, shapes: shapes.clone(), ..self.clone() };
         question.formats.iter_mut().for_each(|pair| {
             pair.machine.shapes.clone_from(&shapes);
             pair.reread();
@@ -269,6 +294,12 @@ impl Question {
         &self.shapes
     }
 
+    /// How many instances there is room for.
+    #[inline(always)]
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
     /// What a plan with these weights must respect.
     pub fn legal_limits(&self, formats: &Formats) -> LegalLimits<'_> {
         let roles: [bool; ROLES] = formats.machine.quantised;
@@ -276,7 +307,8 @@ impl Question {
         LegalLimits {
             devices: self.cluster.devices(),
             domain: self.cluster.domain(),
-            block: formats.block.map(|block| (block, roles)),
+            block: self.cluster.block(),
+            scales: formats.block.map(|block| (block, roles)),
             runtime: Some((&self.runtime.0, &self.runtime.1)),
         }
     }
@@ -293,12 +325,30 @@ impl Question {
         }
     }
 
-    /// The axes without those that order candidates as another does: rented devices cost the same an
-    /// hour whatever they do, so dollars per token and tokens per device are one axis.
+    /// The axes without those that order candidates as others do: rented devices cost the same an
+    /// hour whatever they do, so dollars per token and tokens per device are one axis; E2E follows from TTFT and TPOT.
     pub fn distinct_axes(&self) -> Vec<Metric> {
         let rented = matches!(self.stated.bill, Some(Bill::Rented(_)));
-        let twin = rented && self.axes.contains(&Metric::OutputTokSPerDevice);
-        self.axes.iter().copied().filter(|axis| !(twin && *axis == Metric::UsdPerMtok)).collect()
+        let has = |metric| self.axes.contains(&metric);
+        let follows = |axis: &Metric| match axis {
+            Metric::UsdPerMtok => rented && has(Metric::OutputTokSPerDevice),
+            Metric::E2e => has(Metric::Ttft) && has(Metric::Tpot),
+            Metric::OutputTokSPerUser => has(Metric::Tpot),
+            _ => false,
+        };
+        self.axes.iter().copied().filter(|axis| !follows(axis)).collect()
+    }
+
+    /// Which of two points is the better answer: by the aims, then by the axes of the front.
+    #[inline(always)]
+    pub fn compare(&self, a: &Point, b: &Point) -> Ordering {
+        compare(a, b, &self.aims).then_with(|| compare(a, b, &self.ties))
+    }
+
+    /// Whether `a` is the better answer.
+    #[inline(always)]
+    pub fn ahead(&self, a: &Point, b: &Point) -> bool {
+        self.compare(a, b).is_lt()
     }
 
     /// The limit that `metric` has, in seconds.
@@ -312,25 +362,35 @@ impl Question {
     }
 
     /// The first latency limit that a point misses.
-    pub fn missed(&self, point: &super::point::Point) -> Option<Infeasible> {
+    pub fn missed(&self, point: &Point) -> Option<Infeasible> {
         [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().find_map(|metric| {
-            let value = point[super::point::place(metric)];
+            let value = point[place(metric)];
             let limit = self.limit(metric)?;
             (value > limit).then_some(Infeasible::LimitMissed { metric, value, limit })
         })
     }
 
+    /// The latency limits that a pool of a deployment misses.
+    pub fn missed_in_pools(&self, evaluation: &Evaluation<Qty<f64>>) -> impl Iterator<Item = Infeasible> {
+        let slowest = &evaluation.slowest;
+        let values = [(Metric::Ttft, slowest.ttft), (Metric::Tpot, slowest.tpot), (Metric::E2e, slowest.e2e)];
+        values.into_iter().filter_map(|(metric, value)| {
+            let (value, limit) = (value.value(), self.limit(metric)?);
+            (value > limit).then_some(Infeasible::LimitMissed { metric, value, limit })
+        })
+    }
+
     /// The largest share of a latency limit that a point uses; above 1 it misses one.
-    pub fn filled(&self, point: &super::point::Point) -> f64 {
-        let share = |metric| Some(point[super::point::place(metric)] / self.limit(metric)?);
+    pub fn filled(&self, point: &Point) -> f64 {
+        let share = |metric| Some(point[place(metric)] / self.limit(metric)?);
         [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().filter_map(share).fold(0.0, f64::max)
     }
 
     /// Power that `devices` draw at least, and whether energy is paid for apart.
-    pub fn idle(&self, devices: u64) -> super::point::Idle {
+    pub fn idle(&self, devices: u64) -> Idle {
         let watts = self.stated.draw.as_ref().map_or(f64::NAN, |draw| draw.tdp.value * draw.idle.value);
         let owned = matches!(self.stated.bill, Some(Bill::Owned(_)));
-        super::point::Idle { watts: watts * devices as f64, owned }
+        Idle { watts: watts * devices as f64, owned }
     }
 
     /// What host memory may take, tried when the devices are too small.

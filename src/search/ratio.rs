@@ -79,6 +79,14 @@ impl Mix {
         }
     }
 
+    /// The same mix so many times over.
+    pub fn times(mut self, times: u64) -> Mix {
+        let counts = self.prompts.iter_mut().chain(&mut self.answers).chain(&mut self.both);
+        counts.for_each(|count| *count *= times);
+        let factor = times as f64;
+        Mix { apart: self.apart * factor, rate: self.rate * factor, devices: self.devices * times, ..self }
+    }
+
     /// Whether it comes before another: by more than rounding, or with fewer devices.
     pub fn before(&self, other: &Mix, goal: Goal) -> bool {
         let (own, known) = (self.worth(goal), other.worth(goal));

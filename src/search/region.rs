@@ -5,6 +5,7 @@
 
 use super::answers::{Answer, Gap};
 use super::question::Question;
+use super::room::Room;
 
 /// Loads of answering instances.
 #[derive(Clone, Copy, Debug)]
@@ -68,26 +69,34 @@ impl Span {
 }
 
 impl Region {
-    /// Without the ends that more than `all` devices would be needed for, instances of the pools
-    /// taking `front` and `back`; `None` where nothing is left.
-    pub fn within(mut self, all: u64, (front, back): (u64, u64)) -> Option<Region> {
-        let room = |taken: u64, size: u64| all.checked_sub(taken).map(|left| left / size);
-        self.fronts.1 = self.fronts.1.min(room(self.backs.0 * back, front)?);
-        self.backs.1 = self.backs.1.min(room(self.fronts.0 * front, back)?);
+    /// Without the ends that there is no room for, instances of the pools taking `front` and `back` devices; `None`
+    /// where nothing is left.
+    pub fn within(mut self, room: &Room, (front, back): (u64, u64)) -> Option<Region> {
+        self.fronts.1 = self.fronts.1.min(room.beside(back, self.backs.0, front)?);
+        self.backs.1 = self.backs.1.min(room.beside(front, self.fronts.0, back)?);
         (self.fronts.0 <= self.fronts.1 && self.backs.0 <= self.backs.1).then_some(self)
     }
 
-    /// Deployments in it that have room on `all` devices.
-    pub fn count(&self, all: u64, sizes: (u64, u64)) -> u64 {
+    /// Deployments in it that have room.
+    pub fn count(&self, room: &Room, sizes: (u64, u64)) -> u64 {
         let loads = match self.loads {
             Loads::Listed(from, to) => (to - from) as u64 + 1,
             Loads::Between(gap) => gap.count(),
         };
-        loads * self.pools(all, sizes)
+        loads * self.pools(room, sizes)
     }
 
-    /// Pairs of numbers of instances in it that have room on `all` devices.
-    pub fn pools(&self, all: u64, (front, back): (u64, u64)) -> u64 {
+    /// Pairs of numbers of instances in it that have room.
+    pub fn pools(&self, room: &Room, (front, back): (u64, u64)) -> u64 {
+        if room.is_plain(front, back) {
+            return self.pairs(room.devices(), (front, back));
+        }
+        let of = |fronts: u64| room.beside(front, fronts, back).unwrap_or(0).min(self.backs.1);
+        (self.fronts.0..=self.fronts.1).map(|fronts| (of(fronts) + 1).saturating_sub(self.backs.0)).sum()
+    }
+
+    /// The same where all that counts is how many devices there are.
+    fn pairs(&self, all: u64, (front, back): (u64, u64)) -> u64 {
         let Some(room) = all.checked_sub(self.fronts.0 * front) else { return 0 };
         let last = self.backs.1.min(room / back);
         if last < self.backs.0 {
@@ -173,7 +182,7 @@ mod tests {
             let region = Region { fronts: (f0, f0 + f1), backs: (b0, b0 + b1), loads: Loads::Listed(3, 3) };
             let pairs = (f0..=f0 + f1).flat_map(|f| (b0..=b0 + b1).map(move |b| (f, b)));
             let fits = pairs.filter(|(f, b)| f * front + b * back <= all).count();
-            prop_assert_eq!(region.count(all, (front, back)), fits as u64);
+            prop_assert_eq!(region.count(&Room::new(all, 1, 0, 1), (front, back)), fits as u64);
         }
     }
 
@@ -190,7 +199,7 @@ mod tests {
     };
 
     /// Every deployment of a region, by halving it until nothing is left to halve.
-    fn members(region: Region, all: u64, sizes: (u64, u64)) -> Vec<(u64, u64, u64)> {
+    fn members(region: Region, all: &Room, sizes: (u64, u64)) -> Vec<(u64, u64, u64)> {
         let Some(region) = region.within(all, sizes) else { return vec![] };
         if region.is_single() {
             let load = match region.loads {
@@ -211,14 +220,15 @@ mod tests {
             [(Loads::Listed(2, 6), vec![2, 3, 4, 5, 6]), (Loads::Between(gap), vec![34, 36, 38, 40, 42])]
         {
             let region = Region { fronts: (1, 9), backs: (2, 7), loads };
-            let mut found = members(region, 24, (2, 3));
+            let room = Room::new(24, 1, 0, 1);
+            let mut found = members(region, &room, (2, 3));
             found.sort_unstable();
             let all = (1..=9).flat_map(|f| (2..=7).map(move |b| (f, b))).filter(|(f, b)| 2 * f + 3 * b <= 24);
             let mut wanted: Vec<_> =
                 all.flat_map(|(f, b)| expected.iter().map(move |load| (f, b, *load))).collect();
             wanted.sort_unstable();
             assert_eq!(found, wanted);
-            assert_eq!(region.count(24, (2, 3)), wanted.len() as u64);
+            assert_eq!(region.count(&room, (2, 3)), wanted.len() as u64);
         }
     }
 }

@@ -12,14 +12,13 @@ use super::family::Family;
 use super::layouts;
 use super::mixed::{Ratio, goal, mixed};
 use super::outcome::{Census, Found, Outcome, Status};
-use super::point::{before, place};
 use super::promise::Promise;
 use super::prompts::Fronts;
-use super::question::{OffloadPolicy, Question};
+use super::question::{OffloadPolicy, Question, Traffic};
 use super::shape::{Laid, Refused, Shape, refuse, shape};
 use super::split;
+use super::unlike::unlike;
 use crate::serving::terms::Offload;
-use crate::spec::objective::Metric;
 
 /// How the outside looks on and may interrupt.
 pub struct Control<'a> {
@@ -95,7 +94,12 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
     let interrupted = watch.stopped.into_inner();
-    let found = answer(question, &shapes, (together, apart, &ratio), census, interrupted.then_some(promise));
+    let stated = question.traffic != Traffic::Free;
+    let mixes = stated && !interrupted && !matches!(question.family, Family::Split | Family::Offload);
+    let found = !together.best.is_empty() || apart.best.is_some();
+    let mix = if mixes { unlike(question, &shapes, found) } else { None };
+    let parts = (together, apart, &ratio, mix);
+    let found = answer(question, &shapes, parts, census, interrupted.then_some(promise));
     Outcome { ratio, ..found }
 }
 
@@ -170,7 +174,7 @@ fn pair_up<'q>(
     let (question, shapes) = (bench.question, bench.shapes);
     let alone = finish(question, shapes, together);
     let points = alone.iter().map(|found| &found.point);
-    let leader = points.reduce(|a, b| if before(b, a, &question.aims) { b } else { a });
+    let leader = points.reduce(|a, b| if question.ahead(b, a) { b } else { a });
     let (by_pace, rivals) = (answers.by_pace(), &together.front);
     let fronts: Vec<_> = fronts.iter().collect();
     let open = fronts.par_iter().map(|front| {
@@ -179,7 +183,7 @@ fn pair_up<'q>(
         let mut open = Vec::new();
         for list in answers.lists().filter(|list| front.suits(&list.answers)) {
             // It takes the prompt instance and the way of the cache, whatever answers at the end of it.
-            let first = || bench.at(front, 1, &list.answers[0], 1)[place(Metric::Ttft)];
+            let first = || bench.first_token(front, &list.answers[0]);
             let ttft = *first_tokens.entry(list.received).or_insert_with(first);
             let pair = split::Pair { question, front, list, ttft, bench, by_pace, rivals, leader };
             if pair.may_matter(&mut survey) {
@@ -235,7 +239,7 @@ fn prepare(question: &Question, offloads: &[Offload], census: &mut Census) -> Ve
 fn answer(
     question: &Question,
     shapes: &[Shape],
-    (together, apart, ratio): (aggregated::Survey, split::Survey, &Option<Ratio>),
+    (together, apart, ratio, mix): (aggregated::Survey, split::Survey, &Option<Ratio>, Option<Found>),
     census: Census,
     left: Option<Promise>,
 ) -> Outcome {
@@ -245,6 +249,7 @@ fn answer(
         Found { candidate, point }
     };
     deployments.extend(apart.best.map(|(_, key)| whole(key.candidate(shapes))));
+    deployments.extend(mix);
     // Like pools were looked at in every respect already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.apart]).flatten();
     deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
@@ -298,13 +303,8 @@ enum FrontKey {
 
 /// By the aims; equals by their plans, so that the order is always the same.
 fn order(question: &Question, a: &Found, b: &Found) -> std::cmp::Ordering {
-    if before(&a.point, &b.point, &question.aims) {
-        std::cmp::Ordering::Less
-    } else if before(&b.point, &a.point, &question.aims) {
-        std::cmp::Ordering::Greater
-    } else {
-        (a.candidate.formats, &a.candidate.pools).cmp(&(b.candidate.formats, &b.candidate.pools))
-    }
+    let plan = |found: &Found| (found.candidate.formats, found.candidate.pools.clone());
+    question.compare(&a.point, &b.point).then_with(|| plan(a).cmp(&plan(b)))
 }
 
 /// What makes one deployment different in kind from another.

@@ -3,7 +3,6 @@
 //! Draws by a seed of its own, so that the same sample can be drawn again. Knows no bound and no pruning rule.
 
 use super::aggregated::room;
-use super::answers::even;
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::layouts::each;
 use super::outcome::{Census, Found};
@@ -109,11 +108,12 @@ fn split(question: &Question, shapes: &[Shape], random: &mut fastrand::Rng) -> O
     let size = |plan: &ParallelPlan| plan.devices();
     let (a, b, all) = (size(&front.plan), size(&back.plan), question.cluster.devices());
     let fit = front.formats == back.formats && front.prefills && back.fits > 0 && !back.plan.sp;
-    if !fit || !even(question, front) || !even(question, back) || a + b > all {
+    if !fit || a + b > all {
         return None;
     }
     let fronts = random.u64(1..=(all - b) / a);
-    let backs = random.u64(1..=(all - fronts * a) / b);
+    let backs = question.room().beside(a, fronts, b).filter(|backs| *backs > 0)?;
+    let backs = random.u64(1..=backs);
     if matches!(question.traffic, Traffic::InFlight(requests) if requests < backs) {
         return None;
     }

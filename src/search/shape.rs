@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::point::{Point, point};
-use super::question::{Formats, Question};
+use super::point::{Point, place, point};
+use super::question::{Formats, Question, Traffic};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
@@ -15,7 +15,8 @@ use crate::serving::evaluate::{Pool, aggregated, residency};
 use crate::serving::instance::Instance;
 use crate::serving::round::prefill;
 use crate::serving::step::StepTime;
-use crate::serving::terms::{Demand, Load, Offload};
+use crate::serving::terms::{Load, Offload};
+use crate::spec::objective::Metric;
 
 /// One instance in one pair of formats. Small: what it is laid out as is made again when needed.
 #[derive(Clone, Debug)]
@@ -73,25 +74,27 @@ impl<'q> Laid<'q> {
     /// `replicas` of it with `concurrency` requests each, through the one door.
     #[inline(always)]
     pub fn at(&self, replicas: u64, concurrency: u64) -> Point {
+        self.under(&self.question.traffic, replicas, concurrency)
+    }
+
+    /// The same where every slot is filled again at once.
+    pub fn free(&self, replicas: u64, concurrency: u64) -> Point {
+        self.under(&Traffic::Free, replicas, concurrency)
+    }
+
+    /// The same under other traffic.
+    #[inline(always)]
+    pub fn under(&self, traffic: &Traffic, replicas: u64, concurrency: u64) -> Point {
         let machine = self.question.formats[self.shape.formats].plain();
-        let demand = self.question.traffic.demand(&Plain);
-        let pool = self.pool(replicas, concurrency);
-        point(&aggregated(&Plain, &[pool], machine, self.question.terms(), &demand, &mut ()).metrics)
+        let (pool, terms) = (self.pool(replicas, concurrency), self.question.terms());
+        let demand = traffic.demand(&Plain);
+        point(&aggregated(&Plain, &[pool], machine, terms, &demand, &mut ()).metrics)
     }
 
     /// Seconds that each request takes of an instance where every slot is filled again at once.
     #[inline(always)]
     pub fn filled(&self, concurrency: u64) -> f64 {
-        let machine = self.question.formats[self.shape.formats].plain();
-        let (pool, terms) = (self.pool(1, concurrency), self.question.terms());
-        aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ()).metrics.e2e.value()
-    }
-
-    /// The same where every slot is filled again at once.
-    pub fn free(&self, replicas: u64, concurrency: u64) -> Point {
-        let machine = self.question.formats[self.shape.formats].plain();
-        let (pool, terms) = (self.pool(replicas, concurrency), self.question.terms());
-        point(&aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ()).metrics)
+        self.free(1, concurrency)[place(Metric::E2e)]
     }
 
     /// Requests in flight when each attention rank has `requests`.

@@ -1,8 +1,8 @@
 //! Deployments of two pools, one for prompts and one for answers: which shapes, how many of each, and
 //! how heavily the answering ones are loaded.
 //!
-//! The space: sizes that divide a domain or fill whole ones, both pools in the same formats, any
-//! number of instances of each, every load that lies evenly on the attention ranks. Regions of it are halved until even the best that one
+//! The space: instances of any sizes, both pools in the same formats, any number of instances of each that there is
+//! room for, every load that lies evenly on the attention ranks. Regions of it are halved until even the best that one
 //! could hold is beaten. The front shows as much of it as [`super::question::Reach`] says; the optimum
 //! considers all.
 
@@ -11,14 +11,14 @@ use super::bench::Bench;
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::Census;
 use super::pareto::ParetoFront;
-use super::point::{Point, before, place, point};
+use super::point::{Point, place, point};
 use super::prompts::Front;
 use super::question::{Question, Traffic};
 use super::region::{Loads, Region, Span};
 use super::shape::Shape;
 use crate::quantity::num::Qty;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
-use crate::serving::evaluate::{Share, judge};
+use crate::serving::evaluate::{Share, Slowest, judge};
 use crate::serving::metrics::{e2e, open_flow};
 use crate::serving::terms::Offload;
 use crate::spec::objective::Metric;
@@ -82,8 +82,7 @@ impl Survey {
 
     fn offer(&mut self, question: &Question, found: (Point, Key)) {
         let ahead = self.best.as_ref().is_none_or(|known| {
-            before(&found.0, &known.0, &question.aims)
-                || (!before(&known.0, &found.0, &question.aims) && found.1 < known.1)
+            question.compare(&found.0, &known.0).then_with(|| found.1.cmp(&known.1)).is_lt()
         });
         if ahead {
             self.best = Some(found);
@@ -99,7 +98,7 @@ pub struct Pair<'a, 'q> {
     pub front: &'a Front<'q>,
     /// The answers.
     pub list: &'a List,
-    /// Time to first token of any of the deployments.
+    /// Time to first token of any of the deployments, at least: nobody waits.
     pub ttft: f64,
     /// All shapes, laid out as far as they were needed.
     pub bench: &'a Bench<'q>,
@@ -125,15 +124,17 @@ impl Pair<'_, '_> {
     /// Every deployment of the pair that there is room for, at the listed loads; or why there is none.
     fn whole(&self) -> Result<Region, (&'static str, &'static str)> {
         let (front, back) = self.sizes();
+        let room = self.question.room();
         let all = self.question.cluster.devices();
         let answers = &self.list.answers;
         let instances = answers[0].instances;
         let (fronts, backs) = match self.question.traffic {
             Traffic::Free => ((1, all), (1, all)),
-            Traffic::InFlight(_) => ((1, all), (instances, instances)),
+            Traffic::InFlight(requests) => ((1, all), (1, all.min(requests))),
             Traffic::Rate(rate) => {
-                let enough = (rate / self.front.rate).ceil() as u64;
-                if front + back <= all && enough * front + instances * back > all {
+                let enough = (rate / self.front.rate).ceil().max(1.0) as u64;
+                let one_each = room.beside(front, 1, back).is_some_and(|backs| backs > 0);
+                if one_each && room.beside(front, enough, back).is_none_or(|backs| backs < instances) {
                     return Err(("too_much_traffic", "the prompt pool cannot carry the rate"));
                 }
                 ((enough, enough), (instances, instances))
@@ -141,7 +142,7 @@ impl Pair<'_, '_> {
         };
         let whole = Region { fronts, backs, loads: Loads::Listed(0, answers.len() - 1) };
         whole
-            .within(all, self.sizes())
+            .within(room, self.sizes())
             .ok_or(("too_many_devices", "two pools need more devices than there are"))
     }
 
@@ -158,7 +159,7 @@ impl Pair<'_, '_> {
         let span = self.list.span.expect("the answers have settled");
         let beaten = self.beaten(survey, &self.ideal(&span, &whole), &whole);
         if let Some(reason) = beaten {
-            let pools = whole.pools(self.question.cluster.devices(), self.sizes());
+            let pools = whole.pools(self.question.room(), self.sizes());
             survey.census.discard(reason, pools * self.list.loads);
         }
         beaten.is_none()
@@ -188,7 +189,7 @@ impl Pair<'_, '_> {
 
     /// Halves a region until nothing in it could matter.
     fn explore(&self, survey: &mut Survey, region: Region) {
-        let all = self.question.cluster.devices();
+        let room = self.question.room();
         let mut open: Vec<Open> = Vec::new();
         self.consider(survey, region, &mut open);
         while let Some(Open { bound, region, evaluated }) = open.pop() {
@@ -196,7 +197,7 @@ impl Pair<'_, '_> {
             let news = survey.census.evaluated > evaluated;
             let beaten = if news { self.beaten(survey, &bound, &region) } else { None };
             if let Some(reason) = beaten {
-                survey.census.discard(reason, region.count(all, self.sizes()));
+                survey.census.discard(reason, region.count(room, self.sizes()));
                 continue;
             }
             if region.is_single() {
@@ -210,8 +211,7 @@ impl Pair<'_, '_> {
                 self.consider(survey, half, &mut open);
             }
             // The more promising half is looked into first.
-            if open.len() == from + 2 && before(&open[from].bound, &open[from + 1].bound, &self.question.aims)
-            {
+            if open.len() == from + 2 && self.question.ahead(&open[from].bound, &open[from + 1].bound) {
                 open.swap(from, from + 1);
             }
         }
@@ -219,8 +219,8 @@ impl Pair<'_, '_> {
 
     /// Opens a region that may matter.
     fn consider(&self, survey: &mut Survey, region: Region, open: &mut Vec<Open>) {
-        let all = self.question.cluster.devices();
-        let Some(region) = region.within(all, self.sizes()) else { return };
+        let room = self.question.room();
+        let Some(region) = region.within(room, self.sizes()) else { return };
         let span = self.span(&region);
         let bound = self.ideal(&span, &region);
         let reason = if self.lopsided(&span, &region) {
@@ -229,7 +229,7 @@ impl Pair<'_, '_> {
             self.beaten(survey, &bound, &region)
         };
         match reason {
-            Some(reason) => survey.census.discard(reason, region.count(all, self.sizes())),
+            Some(reason) => survey.census.discard(reason, region.count(room, self.sizes())),
             None => open.push(Open { bound, region, evaluated: survey.census.evaluated }),
         }
     }
@@ -239,9 +239,8 @@ impl Pair<'_, '_> {
         if self.question.missed(ideal).is_some() {
             return Some("latency_limit");
         }
-        let aims = &self.question.aims;
         let known = survey.best.as_ref().map(|(best, _)| best);
-        let wins = known.into_iter().chain(self.leader).all(|best| before(ideal, best, aims));
+        let wins = known.into_iter().chain(self.leader).all(|best| self.question.ahead(ideal, best));
         let shows = || self.shows(region) && !survey.front.covers(ideal) && !self.rivals.covers(ideal);
         (!wins && !shows()).then_some("dominated")
     }
@@ -261,10 +260,22 @@ impl Pair<'_, '_> {
     fn lopsided(&self, span: &Span, region: &Region) -> bool {
         let (fronts, backs) = (region.fronts, region.backs);
         let carried = |fronts: u64| fronts as f64 * self.front.rate;
-        let idle_fronts = carried(fronts.0 - 1) >= backs.1 as f64 * span.best.rate * (1.0 + HAIR);
+        let flow = self.moving(span).min(backs.1 as f64 * span.best.rate);
+        // Fewer prefill instances may leave more prompts ahead of one another, where only so many are in flight.
+        let alone = matches!(self.question.traffic, Traffic::InFlight(_));
+        let idle_fronts = !alone && carried(fronts.0 - 1) >= flow * (1.0 + HAIR);
         match self.question.traffic {
             Traffic::Rate(_) => false,
-            Traffic::InFlight(_) => idle_fronts,
+            Traffic::InFlight(_) => {
+                let most = carried(fronts.1).min(self.moving(span)) * (1.0 + HAIR);
+                let lighter = match region.loads {
+                    Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
+                    Loads::Between(gap) => Some(gap.floor.rate),
+                };
+                let room_for_all = self.moving(span) * (1.0 + HAIR);
+                most <= (backs.0 - 1) as f64 * span.least_rate
+                    || lighter.is_some_and(|rate| self.by_pace && room_for_all <= backs.0 as f64 * rate)
+            }
             Traffic::Free => {
                 let most = carried(fronts.1) * (1.0 + HAIR);
                 let lighter = match region.loads {
@@ -297,6 +308,17 @@ impl Pair<'_, '_> {
         }
     }
 
+    /// Requests per second that pass where so many are in flight and none of them waits, at most.
+    fn moving(&self, span: &Span) -> f64 {
+        match self.question.traffic {
+            Traffic::InFlight(requests) => {
+                let decoding = (self.question.stated.lengths.osl - 1) as f64 * span.best.tpot;
+                requests as f64 / (self.ttft + decoding)
+            }
+            _ => f64::INFINITY,
+        }
+    }
+
     fn sizes(&self) -> (u64, u64) {
         (self.front.laid.shape.plan.devices(), self.list.answers[0].devices)
     }
@@ -309,7 +331,7 @@ impl Pair<'_, '_> {
         let (fronts, backs) = (region.fronts, region.backs);
         let flow = match self.question.traffic {
             Traffic::Rate(rate) => rate,
-            _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.front.rate),
+            _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.front.rate).min(self.moving(span)),
         };
         // Instances of each pool that a request per second takes, at least.
         let least = |count: u64, rate: f64, flow: f64| (count as f64 / flow).max(1.0 / rate);
@@ -325,10 +347,19 @@ impl Pair<'_, '_> {
             Qty::literal(energy * flow * (1.0 - HAIR) * WATT)
         });
         let (ttft, tpot) = (Qty::literal(self.ttft * SECOND), Qty::literal(best.tpot * SECOND));
+        let whole = e2e(ttft, tpot, terms.osl);
+        let whole = match self.question.traffic {
+            // What is in flight takes its time at the rate at which it can leave.
+            Traffic::InFlight(requests) => {
+                whole.max(Qty::literal(requests as f64 / flow * (1.0 - HAIR) * SECOND))
+            }
+            _ => whole,
+        };
         let share = Share {
             ttft,
             tpot,
-            e2e: e2e(ttft, tpot, terms.osl),
+            e2e: whole,
+            slowest: Slowest { ttft, tpot, e2e: whole },
             output: open_flow(Qty::from(flow) / Qty::literal(1.0 * SECOND), terms.osl),
             devices: Qty::from(per_flow(front as f64, back as f64) * flow * (1.0 - HAIR)),
             drawn: watts,

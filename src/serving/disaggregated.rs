@@ -3,7 +3,9 @@
 //! Knows how they keep pace, not which ones should be paired.
 
 use super::economy::{PowerDraw, busy, watts};
-use super::evaluate::{Evaluation, Pool, Share, judge, residency, share};
+use super::evaluate::{
+    Evaluation, Pool, Share, Slowest, aggregated, carried, judge, portion, residency, shares,
+};
 use super::instance::Instance;
 use super::metrics::{e2e, open_flow};
 use super::residency::{cache_per_sequence, max_context};
@@ -17,7 +19,7 @@ use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
-use crate::quantity::unit::{COUNT, SECOND, TOKEN};
+use crate::quantity::unit::{COUNT, SECOND};
 use crate::spec::percentile::Percentile;
 
 /// Instances that answer prompts prefilled elsewhere, under a load.
@@ -98,11 +100,10 @@ pub fn prefill_rate<R: Read>(
     (machine.chip.prefill_utilization * ranks / prompt.slowest).is(&PREFILL_RATE)
 }
 
-/// Time to first token of `requests` in flight where `output` tokens a second come out, each request's `tpot` apart:
-/// `ttft` at least.
-pub fn crowded<N: Num>(requests: Qty<N>, output: Qty<N>, osl: Qty<N>, tpot: Qty<N>, ttft: Qty<N>) -> Qty<N> {
-    let whole = requests * osl * Qty::literal(1.0 * TOKEN) / output;
-    ttft.max((whole - (osl - 1.0) * tpot).is(&LEFT)).is(&TTFT_CLOSED)
+/// Time to first token of `requests` in flight that leave at `rate` a second, `osl` tokens `tpot` apart: what is neither
+/// in decode nor on its way there waits. `ttft` at least.
+fn crowded<N: Num>(requests: Qty<N>, rate: Qty<N>, osl: Qty<N>, tpot: Qty<N>, ttft: Qty<N>) -> Qty<N> {
+    ttft.max((requests / rate - (osl - 1.0) * tpot).is(&LEFT)).is(&TTFT_CLOSED)
 }
 
 /// Power of `devices` of prefill instances that carry this share of what they are planned to.
@@ -135,8 +136,8 @@ fn between<T>(machine: &Machine<T>) -> &Link<T> {
     machine.links.last().expect("two pools are joined by a link")
 }
 
-/// Pools that prefill, pools that decode, and pools beside them that do both: any prompt pool may send to any answering
-/// one, so that the slowest counts. Memory and step times are the first pool's of each kind.
+/// Pools that prefill, pools that decode, and pools that do both: any prefill pool may send to any decode pool.
+/// Memory and step times are the first pool's of each kind.
 pub fn split<R: Read>(
     read: &R,
     (fronts, backs, both): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
@@ -145,24 +146,35 @@ pub fn split<R: Read>(
     demand: &Demand<Qty<R::N>>,
     watch: &mut impl Watch<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let (mut sum, mut evaluation) = apart(read, (fronts, backs), machine, terms, demand, watch);
-    if !both.is_empty() {
-        for pool in both {
-            sum = sum.beside(&share(read, pool, machine, terms, demand, watch).0);
-        }
-        evaluation.metrics = judge(terms, &sum.mixed());
+    let pools = (fronts, backs);
+    if both.is_empty() {
+        return apart(read, pools, machine, terms, demand, watch).1;
     }
-    evaluation
+    let parts = match demand {
+        Demand::Free => [Demand::Free; 2],
+        _ => {
+            let one = carried(terms, &apart(read, pools, machine, terms, &Demand::Free, &mut ()).0);
+            let beside = aggregated(read, both, machine, terms, &Demand::Free, &mut ()).metrics;
+            let other = (beside.output_tok_s, beside.in_flight);
+            [one, other].map(|part| portion(demand, part, (one.0 + other.0, one.1 + other.1)))
+        }
+    };
+    let (sum, evaluation) = apart(read, pools, machine, terms, &parts[0], watch);
+    let rest = shares(read, both, machine, terms, &parts[1], watch);
+    let sum = rest.iter().fold(sum, |sum, (share, _)| sum.beside(share)).mixed();
+    Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..evaluation }
 }
 
-/// What the prompt pools can do, of one after another.
+/// What the prefill pools can do together.
 struct Prompts<T> {
     /// Prompts per second, as planned and as far as their caches get away.
     able: T,
     /// What the links hold back: prompts per second that get away, of those that are planned.
     away: Vec<T>,
-    /// Time to first token, of the slowest.
+    /// Time to first token, on average over prompts.
     ttft: T,
+    /// The same of the slowest.
+    slowest: T,
 }
 
 fn prompts<R: Read>(
@@ -171,15 +183,17 @@ fn prompts<R: Read>(
     received: Qty<R::N>,
     machine: &Machine<Qty<R::N>>,
     terms: &Terms<Qty<R::N>>,
+    demand: &Demand<Qty<R::N>>,
 ) -> Prompts<Qty<R::N>> {
     let mut away = Vec::with_capacity(fronts.len());
-    let mut known: Option<(Qty<R::N>, Qty<R::N>)> = None;
+    let mut known: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
     for front in fronts {
         let prompt = front.prompt;
         let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
         let planned = prefill_rate(read, front.instance, machine, &prompt);
         let each = planned.min(link_rate(read, front.instance, machine, sent));
-        let able = read.count(Count::plan("prefill_replicas", front.replicas)) * each;
+        let replicas = read.count(Count::plan("prefill_replicas", front.replicas));
+        let able = replicas * each;
         let way =
             transfer(sent.max(received), between(machine), &machine.chip).at(format_args!("kv_transfer"));
         let load = machine.chip.prefill_utilization;
@@ -187,17 +201,27 @@ fn prompts<R: Read>(
             Some(tail) => wait(prompt.slowest, load, tail.part),
             None => queue(prompt.slowest, load),
         };
+        let queue = match demand {
+            Demand::InFlight(requests) => {
+                let ranks = replicas * read.count(Count::plan("dp", front.instance.plan.dp));
+                queue.min(((*requests - 1.0) * prompt.slowest / ranks).is(&OTHERS))
+            }
+            _ => queue,
+        };
         let waiting = machine.chip.request_overhead + queue;
         let ttft = (waiting + prompt.total + way).is(&TTFT_SPLIT);
         let ttft = machine.ttft_at_risk(ttft, true);
         away.push(each / planned);
         known = Some(match known {
-            Some((sum, slowest)) => (sum + able, slowest.max(ttft)),
-            None => (able, ttft),
+            Some((sum, mean, slowest)) => {
+                let both = sum + able;
+                (both, ((mean * sum + ttft * able) / both).is(&TTFT_POOLS), slowest.max(ttft))
+            }
+            None => (able, ttft, ttft),
         });
     }
-    let (able, ttft) = known.expect("a pool that prefills");
-    Prompts { able, away, ttft: ttft.at(format_args!("ttft")) }
+    let (able, ttft, slowest) = known.expect("a pool that prefills");
+    Prompts { able, away, ttft, slowest }
 }
 
 fn apart<R: Read>(
@@ -212,33 +236,47 @@ fn apart<R: Read>(
     let memory = residency(read, back.instance, Phase::Decode, machine, terms, back.load.concurrency);
     let mut context = max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context);
     let first = answering(read, back.instance, machine, terms, &back.load, watch);
-    let (step, mut tpot, mut pace) = (first.round.step, first.tpot, first.pace);
+    let step = first.round.step;
     let mut answers = vec![first];
     for back in &backs[1..] {
-        let one = answering(read, back.instance, machine, terms, &back.load, watch);
-        (tpot, pace) = (tpot.max(one.tpot), pace.max(one.pace));
+        answers.push(answering(read, back.instance, machine, terms, &back.load, watch));
         context = context.min(self::context(read, back.instance, machine, terms, &back.load));
-        answers.push(one);
     }
     let mut widest: Option<Qty<R::N>> = None;
-    let (mut made, mut taken): (Option<Qty<R::N>>, Option<Qty<R::N>>) = (None, None);
+    // Requests per second that find slots, time per output token on average, and at the slowest.
+    let mut decoding: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
     let add = |sum: Option<Qty<R::N>>, more: Qty<R::N>| Some(sum.map_or(more, |sum| sum + more));
     for (back, one) in backs.iter().zip(&answers) {
         let received = cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine);
         let links = link_rate(read, back.instance, machine, received);
         let count = read.count(Count::plan("decode_replicas", back.replicas));
         widest = Some(widest.map_or(received, |widest| widest.max(received)));
-        made = add(made, count * one.rate.min(links));
-        taken = add(taken, count * links);
+        let makes = count * one.rate.min(links);
+        decoding = Some(match decoding {
+            Some((sum, mean, slowest)) => {
+                let both = sum + makes;
+                (both, ((mean * sum + one.tpot * makes) / both).is(&TPOT_POOLS), slowest.max(one.tpot))
+            }
+            None => (makes, one.tpot, one.tpot),
+        });
     }
     let pool = "a pool that decodes";
-    let (received, made, taken) = (widest.expect(pool), made.expect(pool), taken.expect(pool));
-    let Prompts { able, away, ttft } = prompts(read, fronts, received, machine, terms);
+    let (received, (made, tpot, slowest_tpot)) = (widest.expect(pool), decoding.expect(pool));
+    let Prompts { able, away, ttft: prompt, slowest: slowest_ttft } =
+        prompts(read, fronts, received, machine, terms, demand);
     let rate = match demand {
         Demand::Rate(rate) => *rate,
-        Demand::InFlight(requests) => decode_rate(*requests, terms.osl, pace).min(taken).min(able).is(&FLOW),
+        Demand::InFlight(requests) => {
+            let moving = (*requests / e2e(prompt, tpot, terms.osl)).is(&MOVING_RATE);
+            moving.min(made).min(able).is(&FLOW)
+        }
         Demand::Free => made.min(able).is(&FLOW),
     };
+    let ttft = match demand {
+        Demand::InFlight(requests) => crowded(*requests, rate, terms.osl, tpot, prompt),
+        _ => prompt,
+    };
+    let (ttft, slowest_ttft) = (ttft.at(format_args!("ttft")), slowest_ttft + (ttft - prompt));
     let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
     let size = |pool: &Pool<Qty<R::N>>, count| {
         read.count(Count::plan(count, pool.replicas))
@@ -263,9 +301,11 @@ fn apart<R: Read>(
     }
     let devices = devices.expect("two pools have devices");
     let whole = e2e(ttft, tpot, terms.osl);
-    let share = Share { ttft, tpot, e2e: whole, output, devices, drawn, context };
+    let last = e2e(slowest_ttft, slowest_tpot, terms.osl);
+    let slowest = Slowest { ttft: slowest_ttft, tpot: slowest_tpot, e2e: last };
+    let share = Share { ttft, tpot, e2e: whole, output, devices, drawn, context, slowest };
     let metrics = judge(terms, &share);
-    (share, Evaluation { metrics, memory, decode: step, prefill: front.prompt, spilled: None })
+    (share, Evaluation { metrics, memory, decode: step, prefill: front.prompt, spilled: None, slowest })
 }
 
 crate::formulas! {
@@ -299,6 +339,30 @@ crate::formulas! {
         why: "the slower pool sets the pace",
         cite: "Zhong et al. 2024 (DistServe)",
     }
+    MOVING_RATE {
+        symbol: "request_rate_in_flight",
+        unit: COUNT.per(SECOND),
+        why: "each request in flight takes its time in prefill, on the way and in decode, and is then replaced",
+        cite: "Little 1961",
+    }
+    OTHERS {
+        symbol: "prompts_of_others",
+        unit: SECOND,
+        why: "no more prompts can be waited for than there are other requests in flight",
+        cite: "asymptotic bounds of closed networks: Denning and Buzen 1978",
+    }
+    TTFT_POOLS {
+        symbol: "ttft_split",
+        unit: SECOND,
+        why: "mean over prompts, each prefill pool taking as many as it is able to",
+        cite: "definition",
+    }
+    TPOT_POOLS {
+        symbol: "tpot_decode_pools",
+        unit: SECOND,
+        why: "mean over requests, each decode pool taking as many as it makes way for",
+        cite: "definition",
+    }
     UTILISED {
         symbol: "prefill_utilisation",
         unit: COUNT,
@@ -330,13 +394,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_both_pools_cannot_hold_moving_waits() {
+    fn requests_that_find_no_room_wait_for_their_first_token() {
         let seconds = |value: f64| Qty::<f64>::literal(value * SECOND);
         let first = |requests: f64| {
-            let output = Qty::literal(1_000.0 * TOKEN.per(SECOND));
-            crowded(Qty::from(requests), output, Qty::from(100.0), seconds(0.02), seconds(0.5)).value()
+            let rate = Qty::literal(10.0 * COUNT.per(SECOND));
+            crowded(Qty::from(requests), rate, Qty::from(100.0), seconds(0.02), seconds(0.5)).value()
         };
-        // Ten requests a second, each answered in 1.98 s: what is in flight beyond 19.8 waits, in vain only below 0.5 s.
+        // Ten requests a second, each in decode for 1.98 s: what is in flight beyond 19.8 waits, in vain only below 0.5 s.
         assert!((first(20.0) - 0.5).abs() < 1e-12 && (first(100.0) - 8.02).abs() < 1e-9, "{}", first(100.0));
     }
 }

@@ -5,7 +5,7 @@
 
 use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
 use super::instance::Instance;
-use super::metrics::{Metrics, closed_loop, e2e, open_flow, per_device, per_user};
+use super::metrics::{Metrics, closed_loop, e2e, in_flight, open_flow, per_device, per_user};
 use super::residency::{fullest, max_context};
 use super::round::{Decode, decode, offloaded, spill};
 use super::step::{StepTime, Watch};
@@ -33,6 +33,29 @@ pub struct Evaluation<T> {
     pub prefill: StepTime<T>,
     /// Bytes in host memory, per device.
     pub spilled: Option<T>,
+    /// Latencies of the slowest pool, in seconds: a limit holds in every pool.
+    pub slowest: Slowest<T>,
+}
+
+/// The longest latencies of any pool of a deployment, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Slowest<T> {
+    /// Time to first token.
+    pub ttft: T,
+    /// Time per output token.
+    pub tpot: T,
+    /// Time of a whole request.
+    pub e2e: T,
+}
+
+impl<N: Num> Slowest<Qty<N>> {
+    fn max(&self, other: &Slowest<Qty<N>>) -> Slowest<Qty<N>> {
+        Slowest {
+            ttft: self.ttft.max(other.ttft),
+            tpot: self.tpot.max(other.tpot),
+            e2e: self.e2e.max(other.e2e),
+        }
+    }
 }
 
 /// Like instances of a deployment.
@@ -72,16 +95,21 @@ pub struct Share<T> {
     pub drawn: Option<T>,
     /// Longest context that fits.
     pub context: T,
+    /// Latencies of its slowest part.
+    pub slowest: Slowest<T>,
 }
 
 impl<N: Num> Share<Qty<N>> {
-    /// Both side by side: any of them may get a request, so that the slowest counts.
+    /// Both as one deployment: latencies are means over all requests, so that Little's law holds for the whole.
     pub fn beside(&self, one: &Share<Qty<N>>) -> Share<Qty<N>> {
+        let output = self.output + one.output;
+        let mean = |a: Qty<N>, b: Qty<N>| (a * self.output + b * one.output) / output;
         Share {
-            ttft: self.ttft.max(one.ttft).is(&SLOWEST_TTFT),
-            tpot: self.tpot.max(one.tpot).is(&SLOWEST_TPOT),
-            e2e: self.e2e.max(one.e2e).is(&SLOWEST_E2E),
-            output: self.output + one.output,
+            ttft: mean(self.ttft, one.ttft).is(&MEAN_TTFT),
+            tpot: mean(self.tpot, one.tpot).is(&MEAN_TPOT),
+            e2e: mean(self.e2e, one.e2e).is(&MEAN_E2E),
+            slowest: self.slowest.max(&one.slowest),
+            output,
             devices: self.devices + one.devices,
             drawn: self.drawn.zip(one.drawn).map(|(a, b)| a + b),
             context: self.context.min(one.context),
@@ -122,7 +150,10 @@ pub fn share<R: Read>(
     let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));
     let replicas = read.count(Count::plan("replicas", replicas));
     let ranks = read.count(Count::plan("dp", instance.plan.dp));
-    let waiting = chip.request_overhead + chip.step_wait * round.cycle + flying * chip.request_work;
+    // A request that is alone finds no step running and no prompt ahead.
+    let others = (round.slots - 1.0).is(&OTHERS);
+    let steps = chip.step_wait * (others / round.slots) * round.cycle;
+    let waiting = chip.request_overhead + steps + (flying - 1.0) * chip.request_work;
     let (tpot, queued) = match (demand, &terms.tail) {
         (Demand::Rate(rate), Some(tail)) => {
             let tpot = match tail.percentile {
@@ -136,7 +167,7 @@ pub fn share<R: Read>(
             (tpot, wait(prompt.slowest, busy, tail.part))
         }
         _ => {
-            let ahead = chip.prompt_queue * round.slots.pow(Qty::from(0.5)) + chip.prompt_burst * round.slots;
+            let ahead = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
             (pace(&round), ahead.is(&AHEAD) * prompt.slowest)
         }
     };
@@ -160,14 +191,58 @@ pub fn share<R: Read>(
     let moving = work(round.step.moving, prompt.moving);
     let drawn = terms.draw.as_ref().map(|draw| watts(devices, computing, moving, draw));
     let context = max_context(read, &memory, terms.isl + terms.osl, instance.max_context);
-    let share = Share { ttft, tpot, e2e: whole, output, devices, drawn, context };
+    let slowest = Slowest { ttft, tpot, e2e: whole };
+    let share = Share { ttft, tpot, e2e: whole, output, devices, drawn, context, slowest };
     let metrics = judge(terms, &share);
-    (share, Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled })
+    (share, Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled, slowest })
 }
 
-/// Pools of instances that both prefill and decode, side by side.
+/// What one part of a deployment takes of the demand, in proportion to what it carries when every slot is full: a
+/// rate by its flow, requests in flight by its slots.
 ///
-/// Latencies are the slowest pool's, memory and step times the first's.
+/// `part` and `whole` are (output tokens per second, requests in flight) at full slots.
+pub(super) fn portion<N: Num>(
+    demand: &Demand<Qty<N>>,
+    part: (Qty<N>, Qty<N>),
+    whole: (Qty<N>, Qty<N>),
+) -> Demand<Qty<N>> {
+    match *demand {
+        Demand::Free => Demand::Free,
+        Demand::Rate(rate) => Demand::Rate((rate * part.0 / whole.0).is(&RATE_OF_POOL)),
+        Demand::InFlight(requests) => Demand::InFlight((requests * part.1 / whole.1).is(&REQUESTS_OF_POOL)),
+    }
+}
+
+/// Output tokens per second and requests in flight of a share, as [`portion`] weighs them.
+pub(super) fn carried<N: Num>(terms: &Terms<Qty<N>>, share: &Share<Qty<N>>) -> (Qty<N>, Qty<N>) {
+    (share.output, in_flight(share.output, share.e2e, terms.osl))
+}
+
+/// Shares of pools that prefill and decode, each under its part of the demand.
+pub(super) fn shares<R: Read>(
+    read: &R,
+    pools: &[Pool<Qty<R::N>>],
+    machine: &Machine<Qty<R::N>>,
+    terms: &Terms<Qty<R::N>>,
+    demand: &Demand<Qty<R::N>>,
+    watch: &mut impl Watch<R::N>,
+) -> Vec<(Share<Qty<R::N>>, Evaluation<Qty<R::N>>)> {
+    if matches!(demand, Demand::Free) {
+        return pools.iter().map(|pool| share(read, pool, machine, terms, demand, watch)).collect();
+    }
+    let free = |pool| carried(terms, &share(read, pool, machine, terms, &Demand::Free, &mut ()).0);
+    let parts: Vec<_> = pools.iter().map(free).collect();
+    let whole = parts.iter().copied().reduce(|a, b| (a.0 + b.0, a.1 + b.1));
+    let whole = whole.expect("a deployment has a pool");
+    let of = |(pool, part): (&Pool<Qty<R::N>>, &(Qty<R::N>, Qty<R::N>))| {
+        share(read, pool, machine, terms, &portion(demand, *part, whole), watch)
+    };
+    pools.iter().zip(&parts).map(of).collect()
+}
+
+/// Pools of instances that both prefill and decode.
+///
+/// Latencies are means over the requests of all pools, memory and step times the first pool's.
 pub fn aggregated<R: Read>(
     read: &R,
     pools: &[Pool<Qty<R::N>>],
@@ -176,17 +251,13 @@ pub fn aggregated<R: Read>(
     demand: &Demand<Qty<R::N>>,
     watch: &mut impl Watch<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let (first, others) = pools.split_first().expect("a deployment has a pool");
-    let (mut sum, mut evaluation) = share(read, first, machine, terms, demand, watch);
-    if others.is_empty() {
-        return evaluation;
+    if let [only] = pools {
+        return share(read, only, machine, terms, demand, watch).1;
     }
-    for pool in others {
-        let (one, _) = share(read, pool, machine, terms, demand, watch);
-        sum = sum.beside(&one);
-    }
-    evaluation.metrics = judge(terms, &sum.mixed());
-    evaluation
+    let shares = shares(read, pools, machine, terms, demand, watch);
+    let sum = shares.iter().map(|(share, _)| *share).reduce(|a, b| a.beside(&b));
+    let sum = sum.expect("a deployment has a pool").mixed();
+    Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..shares[0].1 }
 }
 
 /// What the fullest device holds when `concurrency` requests of full length are in flight.
@@ -213,7 +284,7 @@ pub fn residency<R: Read>(
 
 /// What a deployment is judged by.
 pub fn judge<N: Num>(terms: &Terms<Qty<N>>, share: &Share<Qty<N>>) -> Metrics<Qty<N>> {
-    let Share { ttft, tpot, e2e, output, devices, drawn, context } = *share;
+    let Share { ttft, tpot, e2e, output, devices, drawn, context, .. } = *share;
     let bill = terms.bill.as_ref().map(|bill| usd_per_second(devices, drawn, bill));
     let usd = bill.map(|bill| usd_per_token(bill, output).at(format_args!("usd_per_mtok")));
     Metrics {
@@ -229,26 +300,39 @@ pub fn judge<N: Num>(terms: &Terms<Qty<N>>, share: &Share<Qty<N>>) -> Metrics<Qt
         tok_per_joule: drawn.map(|watts| tok_per_joule(output, watts).at(format_args!("tok_per_joule"))),
         max_context: context.at(format_args!("max_context")),
         devices,
+        in_flight: in_flight(output, e2e, terms.osl).at(format_args!("concurrency")),
     }
 }
 
 crate::formulas! {
-    SLOWEST_TTFT {
+    MEAN_TTFT {
         symbol: "ttft",
         unit: SECOND,
-        why: "of pools side by side the slowest counts: any of them may get the request",
+        why: "mean over the requests of unlike pools, each weighted by its output; limits hold in every pool",
         cite: "definition",
     }
-    SLOWEST_TPOT {
+    MEAN_TPOT {
         symbol: "tpot",
         unit: SECOND,
-        why: "of pools side by side the slowest counts: any of them may get the request",
+        why: "mean over the requests of unlike pools, each weighted by its output; limits hold in every pool",
         cite: "definition",
     }
-    SLOWEST_E2E {
+    MEAN_E2E {
         symbol: "e2e",
         unit: SECOND,
-        why: "a request stays with one pool; of pools side by side the slowest counts",
+        why: "mean over the requests of unlike pools, so that output times E2E is what is in flight",
+        cite: "Little 1961",
+    }
+    RATE_OF_POOL {
+        symbol: "request_rate",
+        unit: COUNT.per(SECOND),
+        why: "a router sends each pool requests in proportion to what it carries",
+        cite: "definition",
+    }
+    REQUESTS_OF_POOL {
+        symbol: "concurrency",
+        unit: COUNT,
+        why: "a router keeps the slots of all pools equally full",
         cite: "definition",
     }
     MIXED {
@@ -275,10 +359,16 @@ crate::formulas! {
         why: "part of the time that an attention rank works on prompts which come at this rate",
         cite: "utilisation law",
     }
+    OTHERS {
+        symbol: "others_in_flight",
+        unit: COUNT,
+        why: "a request of a closed loop finds what would be in flight without it: alone it finds nothing and waits for nobody",
+        cite: "arrival theorem: Reiser, Lavenberg 1980 (mean-value analysis)",
+    }
     AHEAD {
         symbol: "prompts_ahead",
         unit: COUNT,
-        why: "of prompts found waiting some grow with the square root of the requests in flight, as their arrivals scatter, and some with their number, as answers end in the same step",
+        why: "of prompts found waiting some grow with the square root of the others in flight, as their arrivals scatter, and some with their number, as answers end in the same step",
         cite: "fitted on published serving measurements, per runtime",
     }
     TTFT {

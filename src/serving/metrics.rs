@@ -1,7 +1,7 @@
 //! What a candidate is judged by, and the closed forms of a request's life.
 
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::unit::{SECOND, TOKEN};
+use crate::quantity::unit::{COUNT, SECOND, TOKEN};
 use crate::spec::objective::Metric;
 
 /// Everything a candidate is judged by.
@@ -31,6 +31,8 @@ pub struct Metrics<T> {
     pub max_context: T,
     /// Devices in use.
     pub devices: T,
+    /// Requests in flight over the whole deployment, on average: waiting, in prefill and in decode.
+    pub in_flight: T,
 }
 
 impl<T: Copy> Metrics<T> {
@@ -70,6 +72,12 @@ pub fn open_flow<N: Num>(rate: Qty<N>, osl: Qty<N>) -> Qty<N> {
     (rate * osl * Qty::literal(1.0 * TOKEN)).is(&OUTPUT_TOK_S)
 }
 
+/// Requests in flight of a deployment that yields `output_tok_s` tokens a second, `osl` a request, each in `e2e`.
+#[inline(always)]
+pub fn in_flight<N: Num>(output_tok_s: Qty<N>, e2e: Qty<N>, osl: Qty<N>) -> Qty<N> {
+    (output_tok_s * e2e / (osl * Qty::literal(1.0 * TOKEN))).is(&IN_FLIGHT)
+}
+
 /// The same per device.
 #[inline(always)]
 pub fn per_device<N: Num>(output_tok_s: Qty<N>, devices: Qty<N>) -> Qty<N> {
@@ -93,6 +101,12 @@ crate::formulas! {
         symbol: "output_tok_s",
         unit: TOKEN.per(SECOND),
         why: "each request in flight yields osl tokens in its end-to-end time",
+        cite: "Little 1961",
+    }
+    IN_FLIGHT {
+        symbol: "concurrency",
+        unit: COUNT,
+        why: "requests in flight are those that come in the time that one stays",
         cite: "Little 1961",
     }
     PER_DEVICE {

@@ -125,7 +125,7 @@ pub struct Cluster {
     pub devices_per_node: u64,
     /// Nodes.
     pub nodes: u64,
-    /// Interconnect, innermost first; each tier's `devices` is a multiple of the one before.
+    /// Interconnect, innermost first; each tier's `devices` is a multiple of the one before, but in part of a node.
     pub tiers: Vec<Tier>,
     /// The host of a node.
     pub host: Option<Host>,
@@ -147,6 +147,12 @@ impl Cluster {
     /// Devices of the innermost tier: an instance either lies inside one, or takes whole ones.
     pub fn domain(&self) -> u64 {
         self.tiers.first().map_or(1, |tier| tier.devices.max(1))
+    }
+
+    /// Devices of a node where it holds several units of the innermost tier, else of that tier. Inside it an instance
+    /// may be of any size; larger ones take whole ones.
+    pub fn block(&self) -> u64 {
+        self.domain().max(self.devices_per_node)
     }
 
     /// The system as stated, with `nodes` nodes of `per_node` devices.
@@ -195,10 +201,8 @@ impl Cluster {
             })?;
             tiers.push(Tier { devices: whole, ..network.clone() });
         }
-        if partial {
-            keep_divisors(&mut tiers);
-        }
-        let uneven = tiers.windows(2).find(|pair| pair[1].devices % pair[0].devices != 0);
+        // Part of a node may end in a unit that is not whole: the tiers keep what they join.
+        let uneven = tiers.windows(2).find(|pair| !partial && pair[1].devices % pair[0].devices != 0);
         if let Some([inner, outer]) = uneven {
             let found = format!(
                 "`{}` joins {}, `{}` inside it {}",
@@ -275,24 +279,4 @@ fn share<D: Dimension + Clone>(figure: &Figure<D>, part: u64, whole: u64, of: &s
     let mut shared = Figure::new(figure.value * part as f64 / whole as f64, source);
     shared.date = figure.date.clone();
     shared
-}
-
-/// Leaves out tiers that part of a node does not fill evenly: what they join then talks at the rate of the
-/// tier around them, which is never faster.
-fn keep_divisors(tiers: &mut Vec<Tier>) {
-    let mut outer: Option<u64> = None;
-    let mut keep: Vec<bool> = tiers
-        .iter()
-        .rev()
-        .map(|tier| {
-            let even = outer.is_none_or(|outer| outer.is_multiple_of(tier.devices));
-            if even {
-                outer = Some(tier.devices);
-            }
-            even
-        })
-        .collect();
-    keep.reverse();
-    let mut keep = keep.into_iter();
-    tiers.retain(|_| keep.next().unwrap_or(true));
 }

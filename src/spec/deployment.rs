@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
+use super::limits::{DEGREE, whole};
 use super::notation::{Offloaded, PlanText, PoolText, Work};
-use super::scenario::whole;
 
 /// Declares the flags of one pool of instances; they differ in their prefix alone.
 macro_rules! degrees {
@@ -15,27 +15,27 @@ macro_rules! degrees {
         #[serde(deny_unknown_fields, default)]
         pub struct $Name {
             /// Tensor parallel: heads and dense widths
-            #[arg(id = concat!($prefix, "tp"), long = concat!($prefix, "tp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "tp"), long = concat!($prefix, "tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub tp: Option<u64>,
             /// Pipeline parallel: layers
-            #[arg(id = concat!($prefix, "pp"), long = concat!($prefix, "pp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "pp"), long = concat!($prefix, "pp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub pp: Option<u64>,
             /// Attention data parallel: sequences
-            #[arg(id = concat!($prefix, "dp"), long = concat!($prefix, "dp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "dp"), long = concat!($prefix, "dp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub dp: Option<u64>,
             /// Context parallel: tokens of the prompt and of the cache
-            #[arg(id = concat!($prefix, "cp"), long = concat!($prefix, "cp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "cp"), long = concat!($prefix, "cp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub cp: Option<u64>,
             /// Expert parallel: experts
-            #[arg(id = concat!($prefix, "ep"), long = concat!($prefix, "ep"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "ep"), long = concat!($prefix, "ep"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub ep: Option<u64>,
             /// Tensor parallel inside experts [default: tp x cp x dp / ep]
-            #[arg(id = concat!($prefix, "moe-tp"), long = concat!($prefix, "moe-tp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "moe-tp"), long = concat!($prefix, "moe-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub moe_tp: Option<u64>,
             /// Sequence parallel: norms and residuals split by token between the tp ranks
@@ -47,7 +47,7 @@ macro_rules! degrees {
             #[serde(skip_serializing_if = "Option::is_none")]
             pub stages: Option<Vec<u32>>,
             /// Instances of that shape
-            #[arg(id = concat!($prefix, "replicas"), long = concat!($prefix, "replicas"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "replicas"), long = concat!($prefix, "replicas"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub replicas: Option<u64>,
         }
@@ -215,14 +215,7 @@ fn positive(degrees: Degrees, prefix: &str) -> Result<Degrees, Error> {
         ("replicas", replicas),
     ];
     for (name, value) in all {
-        if let Some(value) = value.filter(|value| !(1..=MOST).contains(value)) {
-            return Err(Error::new(
-                format!("{prefix}{name}"),
-                value.to_string(),
-                format!("1 to {MOST}"),
-                "state a number in that range, or leave it out for 1",
-            ));
-        }
+        value.map_or(Ok(()), |value| DEGREE.check_whole(&format!("{prefix}{name}"), value))?;
     }
     Ok(degrees)
 }

@@ -199,7 +199,8 @@ fn shared(problem: &Problem, weights: &Choice, degree: u64) -> Option<ParallelPl
     let limits = Limits {
         devices: degree,
         domain: degree,
-        block: weights.format.block.map(|block| (block, roles)),
+        block: u64::MAX,
+        scales: weights.format.block.map(|block| (block, roles)),
         runtime: Some((runtime.id.as_str(), &runtime.parallelism)),
     };
     let plan = |moe_tp, ep| ParallelPlan { tp: degree, moe_tp, ep, ..ParallelPlan::SINGLE };

@@ -199,8 +199,10 @@ fn reason(error: &Error) -> String {
 
 /// Devices of the whole deployment: as stated, else what the degrees multiply to.
 fn devices(row: &Measured) -> u64 {
-    let least: u64 =
-        row.pools.iter().map(|pool| pool.workers.unwrap_or(1) * pool.tp * pool.pp * pool.dp).sum();
+    let pools = row.pools.iter().map(|pool| {
+        [pool.tp, pool.pp, pool.dp].iter().fold(pool.workers.unwrap_or(1), |all, n| all.saturating_mul(*n))
+    });
+    let least = pools.fold(0, u64::saturating_add);
     row.devices.unwrap_or(0).max(least).max(1)
 }
 
@@ -299,8 +301,13 @@ fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, S
 
 fn lay(question: &Question, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
     // What was measured did run: only what cannot be laid out at all is refused.
-    let limits =
-        crate::plan::legal::Limits { devices: u64::MAX, domain: u64::MAX, block: None, runtime: None };
+    let limits = crate::plan::legal::Limits {
+        devices: u64::MAX,
+        domain: u64::MAX,
+        block: u64::MAX,
+        scales: None,
+        runtime: None,
+    };
     check(&question.graph, &plan, &limits).map_err(|why| format!("plan: {why}"))?;
     let stages = cuts(question, plan).swap_remove(0);
     let instance = Instance::new(&question.graph, plan, stages.clone(), question.tiers());

@@ -1,7 +1,7 @@
 //! The next-best strategies, and what each gives up and gains against the best.
 
 use super::page::{WIDTH, heading, indent, shorten, wrap};
-use crate::report::number::{change, digits, word};
+use crate::report::number::{change, digits, requests, word};
 use crate::report::result::{Answer, Reported};
 use crate::report::table::{grouped, table};
 use crate::spec::objective::{Direction, Metric};
@@ -83,7 +83,7 @@ pub fn alternatives(answer: &Answer, best: &Reported) -> String {
         vec![
             shorten(&other.plan.label, PLAN),
             other.weight_format.clone(),
-            grouped(other.concurrency),
+            requests(other.concurrency),
             grouped(other.devices),
             figure(other, Metric::OutputTokS),
             figure(other, Metric::Ttft),

@@ -2,7 +2,7 @@
 
 use super::head;
 use super::page::{BAD, WIDTH, bullet, heading, styled, wrap};
-use crate::report::number::{count as times, gib, told};
+use crate::report::number::{count as times, gib, requests, told};
 use crate::report::result::{Answer, Feasibility, Reported};
 use crate::report::table::grouped;
 use crate::search::outcome::{Census, Refusal, Status};
@@ -55,7 +55,7 @@ pub fn nearest(answer: &Answer) -> String {
     let candidate = &near.candidate;
     let Reported { weight_format, concurrency, violations, .. } = candidate;
     let mut text = heading("Nearest miss", "");
-    let requests = times(*concurrency, "request");
+    let requests = format!("{} requests", requests(*concurrency));
     let plan =
         format!("{}, {weight_format}, {requests} in flight: {}", head::plan(candidate), figures(candidate));
     text.push_str(&wrap(&plan, WIDTH, 2, 4));

@@ -2,7 +2,7 @@
 
 use super::page::heading;
 use crate::report::asked::Asked;
-use crate::report::number::{digits, limit as spell, percent, time};
+use crate::report::number::{digits, limit as spell, percent, requests, time};
 use crate::report::result::{Intervals, Quantiles, Reported};
 use crate::report::table::grouped;
 use crate::search::candidate::Duty;
@@ -66,7 +66,7 @@ pub fn metrics(best: &Reported, asked: &Asked) -> String {
         ("power", power, power_note),
         (
             "concurrency",
-            grouped(best.concurrency),
+            requests(best.concurrency),
             format!("requests in flight, {} per {answering}", grouped(each)),
         ),
         (

@@ -1,7 +1,7 @@
 //! Why the best is the best: families, crossovers, what more would be worth.
 
 use super::page::{bullet, heading, indent, paragraph, shorten};
-use crate::report::number::digits;
+use crate::report::number::{digits, requests};
 use crate::report::result::Answer;
 use crate::report::table::{grouped, table};
 use crate::report::why::{Crossing, Gain, Strategy, Why, moved};
@@ -57,7 +57,7 @@ fn strategies(why: &Why) -> String {
             one.family.name().to_string(),
             shorten(one.plan.as_deref().unwrap_or_default(), PLAN),
             one.weight_format.clone().unwrap_or_default(),
-            one.concurrency.map_or_else(String::new, grouped),
+            one.concurrency.map_or_else(String::new, requests),
             figure(one.value),
             figure(one.ttft_ms),
             figure(one.tpot_ms),
