@@ -14,6 +14,7 @@ pub mod progress;
 pub mod question;
 pub mod recommend;
 pub mod reference;
+pub mod remedy;
 pub mod summary;
 pub mod validate;
 pub mod verify;
