@@ -4,6 +4,7 @@ pub mod ask;
 pub mod calibrate;
 pub mod catalog;
 pub mod estimate;
+mod exit;
 pub mod explain;
 pub mod fleet;
 pub mod inspect;
@@ -15,7 +16,9 @@ pub mod question;
 pub mod recommend;
 pub mod reference;
 pub mod remedy;
+pub mod stated;
 pub mod summary;
+pub mod threads;
 pub mod validate;
 pub mod verify;
 pub mod watch;
@@ -23,12 +26,17 @@ pub mod watch;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::spec::error::Error;
+use crate::spec::limits::of_flag;
 use crate::store::catalog::Catalog;
+use exit::{BAD_INPUT, exit_codes};
 
-const AFTER: &str = "\
+pub use exit::Verdict;
+
+const AFTER: &str = concat!(
+    "\
 Without a command, `optimize` is meant; without anything, Llama-3.3-70B on one HGX H100 node.
 
 Examples:
@@ -43,7 +51,9 @@ Examples:
 Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME).
 Own catalogue files: $MANTILE_HOME, else ~/.config/mantile, with the repository's folders.
 
-Exit codes: 0 found, 2 bad input, 3 infeasible, 4 stopped before anything was found.";
+",
+    exit_codes!()
+);
 
 /// Finds the best way to serve a language model on given accelerators: how fast, at what cost, and why
 #[derive(Debug, Parser)]
@@ -93,19 +103,6 @@ pub enum Command {
     Man,
 }
 
-/// How a command ended that had an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Here it is.
-    Found,
-    /// There is none, and here is why.
-    Infeasible,
-    /// It was stopped before it had any.
-    Stopped,
-    /// What was to be looked at is faulty, and the answer says how.
-    Faulty,
-}
-
 /// Why a command ended without an answer.
 #[derive(Debug)]
 pub enum Fault {
@@ -127,19 +124,26 @@ impl From<std::io::Error> for Fault {
     }
 }
 
-const BAD_INPUT: u8 = 2;
-const INFEASIBLE: u8 = 3;
-const STOPPED: u8 = 4;
+/// The command line with what each number may be in its help.
+pub fn command() -> clap::Command {
+    fn told(command: clap::Command) -> clap::Command {
+        let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+        let command = command.mut_args(|arg| {
+            let Some(limit) = arg.get_long().and_then(of_flag) else { return arg };
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            arg.help(format!("{help} [{}]", limit.range()))
+        });
+        names.into_iter().fold(command, |command, name| command.mut_subcommand(name, told))
+    }
+    told(Cli::command())
+}
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|fault| fault.exit());
     let bare = std::env::args_os().len() <= 1;
-    match run(cli, bare) {
-        Ok(Verdict::Found) => ExitCode::SUCCESS,
-        Ok(Verdict::Infeasible) => ExitCode::from(INFEASIBLE),
-        Ok(Verdict::Stopped) => ExitCode::from(STOPPED),
-        Ok(Verdict::Faulty) => ExitCode::from(BAD_INPUT),
+    match threads::on_workers(|| run(cli, bare)) {
+        Ok(verdict) => verdict.into(),
         // Whoever closed the pipe has read enough.
         Err(Fault::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(fault) => {

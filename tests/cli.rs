@@ -128,6 +128,26 @@ fn nothing_asked_gives_an_answer_and_a_hint_beside_it() {
 }
 
 #[test]
+fn exit_codes_say_how_far_an_answer_is_proved() {
+    let one = ["--model", "Llama-3.1-8B", "--hardware", "1xl40s"];
+    for (rest, code) in [
+        (["--isl", "512"].as_slice(), 0),
+        (&["--isl", "0"], 2),
+        (&["--tpot", "1ms"], 3),
+        (&["--time-limit", "0"], 5),
+    ] {
+        let output = run(&[&one[..], rest].concat());
+        assert_eq!(output.status.code(), Some(code), "{rest:?}: {}", text(&output.stderr));
+    }
+    for command in
+        [["--help"].as_slice(), &["place", "--help"], &["fleet", "--help"], &["recommend", "--help"]]
+    {
+        let help = run(command);
+        assert!(text(&help.stdout).contains("4 feasible"), "{command:?}");
+    }
+}
+
+#[test]
 fn colours_are_for_terminals_that_want_them() {
     let plain = run(&["--isl", "0"]);
     assert!(!text(&plain.stderr).contains('\u{1b}'));

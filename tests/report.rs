@@ -43,8 +43,8 @@ fn optimize(scenario: &Scenario) -> Answer {
 /// A stated deployment, as `estimate` gives it.
 fn estimate(scenario: &Scenario) -> Estimated {
     let (problem, question) = pose(scenario);
-    let stated = mantile::cli::estimate::deployment(&problem).unwrap();
-    let candidate = ask::candidate(&question, &stated.pools());
+    let stated = problem.deployment.clone().unwrap_or_default().text().unwrap();
+    let candidate = mantile::cli::stated::candidate(&question, &stated).unwrap();
     estimated(&question, ask::asked(&problem, &question), &candidate)
 }
 

@@ -5,11 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use mantile::cli::ask::candidate;
-use mantile::plan::parallel::ParallelPlan;
+use mantile::cli::stated::candidate;
 use mantile::quantity::read::Plain;
 use mantile::report::answer::forbidden;
-use mantile::search::candidate::{Candidate, Duty};
+use mantile::search::candidate::Candidate;
 use mantile::search::outcome::Status;
 use mantile::search::question::Question;
 use mantile::search::run::{UNWATCHED, run};
@@ -37,8 +36,8 @@ struct Tally {
 fn smoke(question: &Question, devices: u64) -> Option<Candidate> {
     let widths = (0..7).rev().map(|power| 1 << power).filter(|width| *width <= devices);
     widths.into_iter().find_map(|width| {
-        let plan = ParallelPlan { tp: width, moe_tp: width, ..ParallelPlan::SINGLE };
-        let candidate = candidate(question, &[(Duty::Both, plan, 1)]);
+        let plan = format!("1 x tp{width}").parse().unwrap();
+        let candidate = candidate(question, &plan).unwrap();
         if !forbidden(question, &candidate).is_empty() {
             return None;
         }

@@ -1,20 +1,14 @@
-//! From a resolved problem to what is told of it: the question as asked, stated deployments, lower formats.
+//! From a resolved problem to what is told of it: the question as asked, lower formats, why.
 
-use crate::plan::parallel::ParallelPlan;
-use crate::quantity::read::Plain;
-use crate::report::answer::{carried, forbidden, unbound};
 use crate::report::asked::{Asked, AskedImages, Speculation};
 use crate::report::result::LowerFormat;
 use crate::report::why::{Why, why as told};
-use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::family::Family;
 use crate::search::outcome::{Found, Outcome, Status};
 use crate::search::point::{before, place};
-use crate::search::question::{Question, Traffic};
+use crate::search::question::Question;
 use crate::search::run::{UNWATCHED, run};
-use crate::search::shape::{MOST_REQUESTS_PER_RANK, cuts, largest};
 use crate::search::why::{duel, families, stands, worths};
-use crate::serving::terms::Offload;
 use crate::spec::error::Error;
 use crate::spec::precision::Choice;
 use crate::store::problem::Problem;
@@ -102,60 +96,4 @@ pub fn why(question: &Question, best: &Found) -> Option<Why> {
         None => vec![],
     };
     told(question, best, tried.clone(), &duels, &worths(question))
-}
-
-/// A stated deployment as a candidate: the pipeline cut where stages hold alike, the concurrency as
-/// stated, the least that carries the stated rate, or the largest that fits.
-pub fn candidate(question: &Question, pools: &[(Duty, ParallelPlan, u64)]) -> Candidate {
-    let pool = |&(duty, plan, replicas): &(Duty, ParallelPlan, u64)| PoolPlan {
-        duty,
-        plan,
-        stages: vec![],
-        replicas,
-        concurrency: plan.dp,
-    };
-    let mut candidate =
-        Candidate { formats: 0, pools: pools.iter().map(pool).collect(), offload: Offload::Nothing };
-    if let Traffic::InFlight(requests) = question.traffic {
-        let answering = candidate.pools.iter_mut().filter(|p| p.duty != Duty::Prefill);
-        answering.for_each(|p| p.concurrency = requests.div_ceil(p.replicas.max(1)));
-    }
-    // What no rule allows cannot be laid out.
-    if !forbidden(question, &candidate).is_empty() {
-        return candidate;
-    }
-    candidate.pools.iter_mut().for_each(|pool| pool.stages = cuts(question, pool.plan).swap_remove(0));
-    let load = |candidate: &mut Candidate, concurrency: u64| {
-        candidate
-            .pools
-            .iter_mut()
-            .filter(|p| p.duty != Duty::Prefill)
-            .for_each(|p| p.concurrency = concurrency);
-    };
-    let fits = |candidate: &Candidate| {
-        let held = candidate.evaluate(&Plain, question, &mut ()).memory;
-        held.total.value() <= held.usable.value()
-    };
-    if !matches!(question.traffic, Traffic::InFlight(_)) {
-        let dp = candidate.pools.last().map_or(1, |pool| pool.plan.dp);
-        let mut probe = candidate.clone();
-        let most = largest(MOST_REQUESTS_PER_RANK, |requests| {
-            load(&mut probe, requests * dp);
-            fits(&probe)
-        });
-        // Of a stated rate the least load that carries it.
-        let enough = match question.traffic {
-            Traffic::Rate(rate) => {
-                let unbound = unbound(question);
-                let too_few = largest(most, |requests| {
-                    load(&mut probe, requests * dp);
-                    carried(&unbound, &probe) < rate
-                });
-                (too_few + 1).min(most)
-            }
-            _ => most,
-        };
-        load(&mut candidate, enough.max(1) * dp);
-    }
-    candidate
 }

@@ -1,22 +1,41 @@
 //! `estimate`: one stated deployment, the same metrics.
 
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
 use super::output::{Format, Output, json};
 use super::question::Question;
+use super::stated::candidate;
 use super::{Fault, Verdict, ask};
-use crate::graph::model::ModelGraph;
-use crate::plan::legal::has_experts;
-use crate::plan::parallel::ParallelPlan;
 use crate::report::answer::estimated;
 use crate::report::rows::csv;
 use crate::report::text::estimate;
-use crate::search::candidate::Duty;
-use crate::spec::deployment::{Degrees, Deployment, Pools};
+use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::notation::PlanText;
+use crate::spec::scenario::Scenario;
+use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
+use crate::store::file;
 use crate::store::problem::Problem;
+
+const AFTER: &str = "\
+A plan in one line has everything that determines the metrics: pools that prefill, decode or do both; of each how many \
+instances, how one is split, where its pipeline is cut, and how many requests are in flight on it (@). `optimize` \
+writes it as `notation`.
+
+Examples:
+  mantile-opt estimate --model Llama-3.1-8B --hardware 1xh100 --tp 1 --concurrency 64
+  mantile-opt estimate --model Qwen3-32B --hardware 4xl40s --pp 4 --stages 15,17,17,15
+  mantile-opt estimate --hardware 4xh100 --plan 'prefill 2 x tp1 @1, decode 1 x tp2 @24, weights fp8'
+  mantile-opt estimate --model Qwen3-32B --hardware 8xl40s --plan '1 x tp4 @40 + 2 x tp2 pp2[30,34] sp @25'
+  mantile-opt --model Qwen3-32B --hardware 4xl40s --format json --out answer.json
+  mantile-opt estimate --plan-from answer.json --pick front/7";
 
 /// The flags of `estimate`.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = AFTER)]
 pub struct Estimate {
     /// The question.
     #[command(flatten)]
@@ -24,32 +43,23 @@ pub struct Estimate {
     /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
+    /// Where else the deployment comes from.
+    #[command(flatten)]
+    pub saved: SavedPlan,
     /// Where the answer goes.
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Equal instances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pool {
-    /// The degrees of one.
-    pub plan: ParallelPlan,
-    /// How many.
-    pub replicas: u64,
-}
-
-/// A stated deployment with its degrees worked out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stated {
-    /// The same instances prefill and decode.
-    Aggregated(Pool),
-    /// Pools of their own.
-    Disaggregated {
-        /// Those that prefill.
-        prefill: Pool,
-        /// Those that decode.
-        decode: Pool,
-    },
+/// A plan in a file.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SavedPlan {
+    /// Take the plan from a saved answer, with its question (flags come before it), or from a deployment file
+    #[arg(long, value_name = "FILE.json", help_heading = "The deployment")]
+    pub plan_from: Option<PathBuf>,
+    /// Which row of the answer: best, nearest, alternatives/N or front/N [default: best]
+    #[arg(long, value_name = "ROW", requires = "plan_from", help_heading = "The deployment")]
+    pub pick: Option<String>,
 }
 
 impl Estimate {
@@ -58,15 +68,14 @@ impl Estimate {
     /// # Errors
     /// The question is faulty, or the answer cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
-        let problem = self.question.resolve(catalog, &self.deployment)?;
-        let deployment = deployment(&problem)?;
-        self.answer(&problem, &deployment)
+        let (question, deployment) = self.saved.filled(&self.question, &self.deployment)?;
+        let (problem, plan) = stated(catalog, &question, &deployment)?;
+        self.answer(&problem, &plan)
     }
 
-    fn answer(&self, problem: &Problem, deployment: &Stated) -> Result<Verdict, Fault> {
+    fn answer(&self, problem: &Problem, plan: &PlanText) -> Result<Verdict, Fault> {
         let question = problem.question()?;
-        let candidate = ask::candidate(&question, &deployment.pools());
-        let estimated = estimated(&question, ask::asked(problem, &question), &candidate);
+        let estimated = estimated(&question, ask::asked(problem, &question), &candidate(&question, plan)?);
         let text = match self.output.format {
             Format::Table => estimate(&estimated),
             Format::Json => json(&estimated),
@@ -77,130 +86,102 @@ impl Estimate {
     }
 }
 
-impl Stated {
-    /// Its pools: what they do, how one is split, how many there are.
-    pub fn pools(&self) -> Vec<(Duty, ParallelPlan, u64)> {
-        let of = |duty, pool: &Pool| (duty, pool.plan, pool.replicas);
-        match self {
-            Stated::Aggregated(both) => vec![of(Duty::Both, both)],
-            Stated::Disaggregated { prefill, decode } => {
-                vec![of(Duty::Prefill, prefill), of(Duty::Decode, decode)]
-            }
-        }
-    }
-}
-
-/// The deployment that the problem states; nothing stated is one instance on one device.
+/// The problem, and the plan that it states: nothing stated is one instance on one device. Formats that the plan names
+/// come into question.
 ///
 /// # Errors
-/// Its degrees contradict each other or the number of devices.
-pub fn deployment(problem: &Problem) -> Result<Stated, Error> {
-    let stated = problem.deployment.clone().unwrap_or_default();
-    let there = problem.cluster.devices();
-    let pool = |degrees: &Degrees, prefix: &str| pool(degrees, &problem.graph, prefix);
-    let fits = |used: u64| {
-        let found = format!("{used} devices");
-        let fix = "lower a degree or the replicas, or state more hardware";
-        let fault =
-            Error::new("deployment", found, format!("at most {there}: {}", problem.cluster.name), fix);
-        if used <= there { Ok(()) } else { Err(fault) }
+/// The question or the plan is faulty.
+pub fn stated(
+    catalog: &Catalog,
+    question: &Question,
+    deployment: &Deployment,
+) -> Result<(Problem, PlanText), Error> {
+    let problem = question.resolve(catalog, deployment)?;
+    let plan = problem.deployment.clone().unwrap_or_default().text()?;
+    let of = |id: &Option<String>, known: &[crate::spec::precision::Choice]| {
+        id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
     };
-    let devices = |pool: &Pool| pool.plan.devices().saturating_mul(pool.replicas);
-    match stated.pools()? {
-        Pools::Aggregated(degrees) => {
-            let both = pool(&degrees, "")?;
-            fits(devices(&both))?;
-            Ok(Stated::Aggregated(both))
-        }
-        Pools::Disaggregated { prefill, decode } => {
-            let (prefill, decode) = (pool(&prefill, "prefill-")?, pool(&decode, "decode-")?);
-            fits(devices(&prefill).saturating_add(devices(&decode)))?;
-            Ok(Stated::Disaggregated { prefill, decode })
-        }
+    if of(&plan.weights, &problem.weight_formats) && of(&plan.kv, &problem.kv_formats) {
+        return Ok((problem, plan));
     }
+    let scenario = question.scenario(deployment)?;
+    let named = |key: &str, stated: &Option<String>, named: &Option<String>| match (stated, named) {
+        (Some(stated), Some(named)) if stated != named && stated != "any" => {
+            let found = format!("`{named}` in the plan, `{stated}` beside it");
+            Err(Error::new(key, found, "one of them", format!("leave out --{key}")))
+        }
+        _ => Ok(named.clone().or(stated.clone())),
+    };
+    let scenario = Scenario {
+        weight_format: named("weight-format", &scenario.weight_format, &plan.weights)?,
+        kv_format: named("kv-format", &scenario.kv_format, &plan.kv)?,
+        ..scenario
+    };
+    let problem = Problem::resolve(catalog, &scenario)?;
+    // A format may go by several names.
+    let id = |named: &Option<String>, known: &[crate::spec::precision::Choice]| {
+        named.as_ref().and(known.first()).map(|choice| choice.format.id.clone())
+    };
+    let (weights, kv) = (id(&plan.weights, &problem.weight_formats), id(&plan.kv, &problem.kv_formats));
+    Ok((problem, PlanText { weights, kv, ..plan }))
 }
 
-/// Works out what the degrees leave open: expert layers take the devices that attention takes.
-fn pool(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<Pool, Error> {
-    let one = |degree: Option<u64>| degree.unwrap_or(1);
-    let (tp, pp, dp, cp) = (one(degrees.tp), one(degrees.pp), one(degrees.dp), one(degrees.cp));
-    let product = [tp, cp, dp, pp, one(degrees.replicas)].iter().try_fold(1u64, |all, n| all.checked_mul(*n));
-    if product.is_none_or(|devices| devices > 1 << 20) {
-        let found = format!("tp {tp} x cp {cp} x dp {dp} x pp {pp} x replicas {}", one(degrees.replicas));
-        return Err(Error::new("deployment", found, "at most 1048576 devices", "lower the degrees"));
+impl SavedPlan {
+    /// The question and the deployment with what the file adds: flags come before it.
+    ///
+    /// # Errors
+    /// The file is neither a saved answer nor a deployment.
+    pub fn filled(&self, question: &Question, flags: &Deployment) -> Result<(Question, Deployment), Error> {
+        let Some(path) = &self.plan_from else { return Ok((question.clone(), flags.clone())) };
+        let name = path.display().to_string();
+        self.read(path, question, flags)
+            .map_err(|fault| if fault.file.is_empty() { fault.in_file(name) } else { fault })
     }
-    let stage = tp * cp * dp;
-    let (ep, moe_tp) = if has_experts(graph) {
-        match (degrees.ep, degrees.moe_tp) {
-            (None, None) => (1, stage),
-            (Some(ep), None) if stage.is_multiple_of(ep) => (ep, stage / ep),
-            (None, Some(moe_tp)) if stage.is_multiple_of(moe_tp) => (stage / moe_tp, moe_tp),
-            (Some(ep), Some(moe_tp)) if ep.checked_mul(moe_tp) == Some(stage) => (ep, moe_tp),
-            (ep, moe_tp) => {
-                let spell = |degree: Option<u64>| degree.map_or("unset".to_owned(), |n| n.to_string());
-                let found = format!("ep {}, moe-tp {}", spell(ep), spell(moe_tp));
-                let expected = format!("ep x moe-tp = tp x cp x dp = {stage}");
-                return Err(Error::new(
-                    format!("{prefix}ep"),
-                    found,
-                    expected,
-                    "state one of them, and one that divides",
-                ));
-            }
+
+    fn read(
+        &self,
+        path: &Path,
+        question: &Question,
+        flags: &Deployment,
+    ) -> Result<(Question, Deployment), Error> {
+        let text = file::read(path)?;
+        let saved: Value = from_json(&text, "a saved answer or a deployment")?;
+        if saved.get("question").is_none() && saved.get("best").is_none() {
+            let filed: Deployment = from_json(&text, "a deployment")?;
+            return Ok((question.clone(), flags.clone().or(filed)));
         }
-    } else {
-        let experts = [("ep", degrees.ep), ("moe-tp", degrees.moe_tp)];
-        if let Some((name, degree)) = experts.iter().find(|(_, degree)| degree.is_some_and(|n| n > 1)) {
-            let found = format!("{} for a model without experts", one(*degree));
-            return Err(Error::new(format!("{prefix}{name}"), found, "1, or nothing", "leave it out"));
-        }
-        (1, tp)
-    };
-    let sp = degrees.sp.unwrap_or(false);
-    Ok(Pool { plan: ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp }, replicas: one(degrees.replicas) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::spec::scenario::Scenario;
-
-    fn of(model: &str, hardware: &str, both: Degrees) -> Result<Stated, Error> {
-        let deployment = Some(Deployment { both, ..Deployment::default() });
-        let scenario = Scenario {
-            model: Some(model.into()),
-            hardware: Some(hardware.into()),
-            deployment,
-            ..Scenario::default()
+        let row = self.row(&saved)?;
+        let plan = row.get("notation").and_then(Value::as_str).ok_or_else(|| {
+            let fix = "save the answer again with `mantile-opt ... --format json --out answer.json`";
+            Error::new("notation", "no plan in one line", "the plan of that row", fix)
+        })?;
+        let filed = match saved.get("scenario") {
+            Some(scenario) if scenario.is_object() => from_json(&scenario.to_string(), "scenario")?,
+            _ => Scenario::default(),
         };
-        deployment_of(&Problem::resolve(&Catalog::default(), &scenario).unwrap())
+        let plan = flags.plan.clone().unwrap_or_else(|| plan.to_string());
+        let deployment = Deployment { plan: Some(plan), ..flags.clone() };
+        let stated = question.stated.clone().or(filed);
+        Ok((Question { stated, ..question.clone() }, deployment))
     }
 
-    use super::deployment as deployment_of;
-
-    #[test]
-    fn expert_degrees_follow_from_the_others() {
-        let degrees = |tp, dp, ep, moe_tp| Degrees { tp, dp, ep, moe_tp, ..Degrees::default() };
-        let split = |stated: Result<Stated, Error>| match stated.unwrap() {
-            Stated::Aggregated(pool) => (pool.plan.ep, pool.plan.moe_tp),
-            other => panic!("{other:?}"),
-        };
-        let moe = |d| of("DeepSeek-V3", "8xh200", d);
-        assert_eq!(split(moe(degrees(Some(8), None, None, None))), (1, 8));
-        assert_eq!(split(moe(degrees(Some(1), Some(8), Some(8), None))), (8, 1));
-        assert_eq!(split(moe(degrees(Some(4), Some(2), None, Some(2)))), (4, 2));
-        assert_eq!(moe(degrees(Some(4), Some(2), Some(3), None)).unwrap_err().key, "ep");
-        assert_eq!(split(of("Llama-3.1-8B", "8xh100", degrees(Some(4), None, None, None))), (1, 4));
-        assert!(of("Llama-3.1-8B", "8xh100", degrees(None, None, Some(8), None)).is_err());
-    }
-
-    #[test]
-    fn a_deployment_takes_no_more_devices_than_there_are() {
-        let degrees = Degrees { tp: Some(4), replicas: Some(3), ..Degrees::default() };
-        let error = of("Llama-3.1-8B", "8xh100", degrees).unwrap_err();
-        assert_eq!(error.found, "12 devices");
-        let degrees =
-            Degrees { tp: Some(1 << 20), dp: Some(1 << 20), pp: Some(1 << 20), ..Degrees::default() };
-        assert!(of("DeepSeek-V3", "8xh100", degrees).is_err());
+    /// The row that is picked.
+    fn row<'a>(&self, saved: &'a Value) -> Result<&'a Value, Error> {
+        let picked = self.pick.as_deref().unwrap_or("best");
+        // What `estimate` saved is a row itself.
+        let whole = (self.pick.is_none() && saved.get("best").is_none()).then_some(saved);
+        let row = whole.or_else(|| match picked.split_once('/') {
+            Some((list, at)) => saved.get(list)?.get(at.parse::<usize>().ok()?),
+            None => saved.get(picked).map(|row| row.get("candidate").unwrap_or(row)),
+        });
+        row.filter(|row| row.is_object()).ok_or_else(|| {
+            let fix = "state --pick best, nearest, alternatives/0 … or front/0 …";
+            Error::new(
+                "pick",
+                format!("`{picked}`, which the answer does not have"),
+                "a row of the answer",
+                fix,
+            )
+        })
     }
 }

@@ -1,8 +1,9 @@
 //! `explain`: one number, down to the data it comes from.
 
-use super::estimate::deployment;
+use super::estimate::{SavedPlan, stated};
 use super::output::{Format, Output, json};
 use super::question::Question;
+use super::stated::candidate;
 use super::{Fault, Verdict, ask};
 use crate::quantity::ledger::Ledger;
 use crate::report::answer::{estimated, forbidden};
@@ -10,6 +11,8 @@ use crate::report::explain::{explained, leaves};
 use crate::search::run::{UNWATCHED, run};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
+use crate::spec::limits::{DEPTH, whole};
+use crate::spec::notation::PlanText;
 use crate::spec::text::suggest;
 use crate::store::catalog::Catalog;
 use crate::store::problem::Problem;
@@ -48,14 +51,17 @@ pub struct Explain {
     #[arg(long, value_name = "PATH", help_heading = "What to explain")]
     pub path: Option<String>,
     /// How many levels deep
-    #[arg(long, value_name = "N", help_heading = "What to explain")]
-    pub depth: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = whole(&DEPTH), help_heading = "What to explain")]
+    pub depth: Option<u64>,
     /// The question.
     #[command(flatten)]
     pub question: Question,
     /// The deployment; the best one where none is stated.
     #[command(flatten)]
     pub deployment: Deployment,
+    /// Where else the deployment comes from.
+    #[command(flatten)]
+    pub saved: SavedPlan,
     /// Where the answer goes.
     #[command(flatten)]
     pub output: Output,
@@ -67,15 +73,15 @@ impl Explain {
     /// # Errors
     /// The question is faulty, or the answer cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
-        let problem = self.question.resolve(catalog, &self.deployment)?;
-        self.answer(&problem)
+        let (question, deployment) = self.saved.filled(&self.question, &self.deployment)?;
+        let (problem, plan) = stated(catalog, &question, &deployment)?;
+        self.answer(&problem, problem.deployment.is_some().then_some(&plan))
     }
 
-    fn answer(&self, problem: &Problem) -> Result<Verdict, Fault> {
+    fn answer(&self, problem: &Problem, plan: Option<&PlanText>) -> Result<Verdict, Fault> {
         let question = problem.question()?;
-        let stated = problem.deployment.is_some();
-        let candidate = if stated {
-            Some(ask::candidate(&question, &deployment(problem)?.pools()))
+        let candidate = if let Some(plan) = plan {
+            Some(candidate(&question, plan)?)
         } else {
             run(&question, &UNWATCHED).best.map(|found| found.candidate)
         };
@@ -121,7 +127,7 @@ impl Explain {
         };
         let violations =
             estimated(&question, ask::asked(problem, &question), &candidate).candidate.violations;
-        let depth = self.depth.unwrap_or(DEPTH) as usize;
+        let depth = self.depth.unwrap_or(LEVELS) as usize;
         let explanation = ledger.explain(number, depth);
         let text = match self.output.format {
             Format::Table => explained(&candidate, &question, &explanation, depth, &violations),
@@ -133,4 +139,4 @@ impl Explain {
 }
 
 /// Levels that are told when nobody says how many.
-const DEPTH: u32 = 3;
+const LEVELS: u64 = 3;

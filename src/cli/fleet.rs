@@ -5,6 +5,7 @@ pub mod tried;
 
 use std::path::{Path, PathBuf};
 
+use super::exit::exit_codes;
 use super::output::{Format, Output, csv, json};
 use super::{Fault, Verdict};
 use crate::report::fleet::{Asked, FleetAnswer};
@@ -12,15 +13,17 @@ use crate::report::text::fleet::table;
 use crate::search::fleet::Aim;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricedOffer, TracedRequest, TrafficBucket, buckets};
+use crate::spec::limits::{BUDGET_HOUR, ELECTRICITY, MAX_DEVICES, number, whole};
 use crate::spec::objective::Workload;
-use crate::spec::scenario::{Scenario, number, whole};
+use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::problem::DEFAULT_MODEL;
 use pose::{answered, pose};
 
-const AFTER: &str = "\
+const AFTER: &str = concat!(
+    "\
 Every offer is tried in every plan for every bucket: what a system carries within the limits is a coefficient of a \
 programme whose numbers of systems are whole and whose shares of traffic are not. The answer is checked row by row.
 
@@ -35,7 +38,9 @@ A fleet file (mantile-opt schema fleet):
    \"offers\": [{\"hardware\": \"1xl40s\", \"available\": 8}, {\"hardware\": \"1xh100\", \"terms\": \"spot\", \"usd_per_hour\": 1.4}]}
 A trace is a CSV file with the columns arrival (seconds), isl, osl.
 
-Exit codes: 0 found, 2 bad input, 3 infeasible.";
+",
+    exit_codes!()
+);
 
 /// The flags of `fleet`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -64,7 +69,7 @@ pub struct FleetOf {
     #[arg(long, value_name = "USD", help_heading = "The fleet")]
     pub budget_hour: Option<String>,
     /// Most devices
-    #[arg(long, value_name = "N", value_parser = whole, help_heading = "The fleet")]
+    #[arg(long, value_name = "N", value_parser = whole(&MAX_DEVICES), help_heading = "The fleet")]
     pub max_devices: Option<u64>,
     /// One system more of every kind in use than its load takes (N+1)
     #[arg(long, help_heading = "The fleet")]
@@ -82,7 +87,7 @@ pub struct FleetOf {
     #[arg(long, value_name = "F", help_heading = "The fleet")]
     pub weight_format: Option<String>,
     /// Price of energy, US dollars per kWh
-    #[arg(long, value_name = "USD", value_parser = number, help_heading = "The fleet")]
+    #[arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), help_heading = "The fleet")]
     pub electricity_usd_per_kwh: Option<f64>,
     /// Where the answer goes.
     #[command(flatten)]
@@ -108,7 +113,7 @@ impl FleetOf {
             Format::Csv => rows(&answer)?,
         };
         self.output.write(&text)?;
-        Ok(if answer.usd_per_hour.is_some() { Verdict::Found } else { Verdict::Infeasible })
+        Ok(answer.certificate.status.into())
     }
 
     fn answer(&self, catalog: &Catalog) -> Result<FleetAnswer, Error> {
@@ -148,6 +153,7 @@ impl FleetOf {
             filed.offers = OFFERS.iter().map(|name| offered(name)).collect();
             assumed.push(format!("offers: any number of {}", OFFERS.join(", ")));
         }
+        filed.check()?;
         let model = self.model.clone().or(filed.model.clone());
         if model.is_none() && filed.buckets.iter().any(|bucket| bucket.model.is_none()) {
             assumed.push(format!("model: {DEFAULT_MODEL}"));
@@ -173,7 +179,7 @@ impl FleetOf {
             ..scenario
         };
         let budget = self.budget_hour.as_deref();
-        let budget = budget.map(|text| super::recommend::sought::dollars("budget-hour", text)).transpose()?;
+        let budget = budget.map(|text| super::recommend::sought::dollars(&BUDGET_HOUR, text)).transpose()?;
         if self.aim == Aim::Throughput
             && budget.is_none()
             && self.max_devices.is_none()

@@ -17,7 +17,8 @@ use crate::report::text::table;
 use crate::search::outcome::Status;
 use crate::search::run::{Control, run};
 use crate::spec::deployment::Deployment;
-use crate::spec::scenario::{Scenario, number};
+use crate::spec::limits::{TIME_LIMIT, number};
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::problem::Problem;
@@ -32,7 +33,7 @@ pub struct Optimize {
     #[arg(long, help_heading = "Output")]
     pub why: bool,
     /// Seconds after which the best so far is told [default: as long as it takes; Ctrl-C ends it too]
-    #[arg(long, value_name = "S", value_parser = number, help_heading = "What may be chosen")]
+    #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = "What may be chosen")]
     pub time_limit: Option<f64>,
     /// Where the answer goes.
     #[command(flatten)]
@@ -88,11 +89,7 @@ impl Optimize {
             Format::Csv => csv(&answer.front),
         };
         self.output.write(&text)?;
-        Ok(match answer.status {
-            Status::Unknown => Verdict::Stopped,
-            _ if answer.best.is_some() => Verdict::Found,
-            _ => Verdict::Infeasible,
-        })
+        Ok(answer.status.into())
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod found;
 mod relax;
 
+use super::exit::exit_codes;
 use super::output::{Format, Output, csv, json};
 use super::watch::watched;
 use super::{Fault, Verdict};
@@ -12,13 +13,15 @@ use crate::report::proof::StoppedBy;
 use crate::report::text::place::table_of;
 use crate::search::placement::solve::Aim;
 use crate::spec::error::Error;
+use crate::spec::limits::{TIME_LIMIT, number};
 use crate::spec::objective::{Metric, Objective as Stated};
 use crate::spec::placing::{CHOICES, Objective, Placing};
-use crate::spec::scenario::{Scenario, number};
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use found::found;
 
-const AFTER: &str = "\
+const AFTER: &str = concat!(
+    "\
 Members are used in any order, each at most once, and may be left out. What is told as best is proved: \
 an exact dynamic programme over members and layers, with its bound.
 
@@ -31,7 +34,9 @@ Examples:
   mantile-opt place --hardware pcie-four-cards --objective largest-model
   mantile-opt catalog rigs
 
-Exit codes: 0 found, 2 bad input, 3 infeasible, 4 stopped before anything was found.";
+",
+    exit_codes!()
+);
 
 /// The flags of `place`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -41,7 +46,7 @@ pub struct Place {
     #[command(flatten)]
     pub stated: Placing,
     /// Seconds after which the best so far is told [default: as long as it takes; Ctrl-C ends it too]
-    #[arg(long, value_name = "S", value_parser = number, help_heading = CHOICES)]
+    #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = CHOICES)]
     pub time_limit: Option<f64>,
     /// Where the answer goes.
     #[command(flatten)]
@@ -95,9 +100,10 @@ impl Place {
             Format::Csv => csv(&COLUMNS, rows(&answer))?,
         })?;
         Ok(match answer.status {
+            Proved::Optimal => Verdict::Found,
+            Proved::Feasible | Proved::TimeLimit | Proved::Interrupted => Verdict::Feasible,
             Proved::Infeasible => Verdict::Infeasible,
-            Proved::Unknown => Verdict::Stopped,
-            _ => Verdict::Found,
+            Proved::Unknown => Verdict::Unknown,
         })
     }
 }

@@ -4,20 +4,24 @@ pub mod again;
 pub mod look;
 pub mod sought;
 
+use super::exit::exit_codes;
 use super::output::{Format, Output, json};
 use super::{Fault, Verdict};
 use crate::report::recommend::Way;
 use crate::report::rows::builds as csv;
 use crate::report::text::models::table as served_table;
 use crate::report::text::recommend::table;
-use crate::spec::scenario::{Scenario, number, whole};
+use crate::spec::limits::{MAX_WATTS, TARGET, USERS, number, whole};
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use look::{for_hardware, for_model};
 
-const AFTER: &str = "\
+const AFTER: &str = concat!(
+    "\
 Every system of the catalogue is looked at, with parts of its node, more nodes of it, and copies of it side by \
-side; so are devices that no system lists. Every plan is looked at that `optimize` would, as like instances \
-that take prompts and answers.
+side; so are devices that no system lists. Like instances that take prompts and answers are looked at first; where \
+they take several copies or miss a limit, everything else that `optimize` searches is: split pools and unlike \
+instances too. The pace of a build is that of the quickest plan found for the fewest copies.
 
 Examples:
   mantile-opt recommend
@@ -26,17 +30,19 @@ Examples:
   mantile-opt recommend --model Qwen3-32B --users 100 --budget-hour 20usd --format csv
   mantile-opt recommend --hardware rtx-4090-x2 --target-tok-s 30
 
-Exit codes: 0 found, 2 bad input, 3 nothing serves.";
+",
+    exit_codes!()
+);
 
 /// The flags of `recommend`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = AFTER)]
 pub struct Recommend {
     /// Output tokens a second that every user must see [default: what the workload's TPOT limit gives]
-    #[arg(long, value_name = "X", value_parser = number, help_heading = "What is sought")]
+    #[arg(long, value_name = "X", value_parser = number(&TARGET), help_heading = "What is sought")]
     pub target_tok_s: Option<f64>,
     /// Users, each with one request in flight
-    #[arg(long, value_name = "N", value_parser = whole, default_value = "1", help_heading = "What is sought")]
+    #[arg(long, value_name = "N", value_parser = whole(&USERS), default_value = "1", help_heading = "What is sought")]
     pub users: u64,
     /// Prompt and answer, earlier turns included, e.g. 32k; what is beyond the workload's prompt is cached
     #[arg(long, value_name = "TOKENS", help_heading = "What is sought")]
@@ -57,7 +63,7 @@ pub struct Recommend {
     )]
     pub prefer: Option<Way>,
     /// Most power of the devices
-    #[arg(long, value_name = "W", value_parser = number, help_heading = "What is sought")]
+    #[arg(long, value_name = "W", value_parser = number(&MAX_WATTS), help_heading = "What is sought")]
     pub max_watts: Option<f64>,
     /// Makers, classes, generations, devices or systems to look at, separated by commas
     #[arg(long, value_name = "WORDS", value_delimiter = ',', help_heading = "What is sought")]

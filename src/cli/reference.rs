@@ -1,10 +1,9 @@
 //! What the program says of itself: schemas, glossary, completions, manual page.
 
-use clap::CommandFactory;
 use clap::builder::PossibleValuesParser;
 
 use super::output::{Format, Output, csv, json};
-use super::{Cli, Fault, Verdict};
+use super::{Fault, Verdict, command};
 use crate::report::help::{glossary as words, glossary_text};
 use crate::report::schema::{SCHEMAS, schema};
 use crate::spec::error::Error;
@@ -52,7 +51,7 @@ impl Completions {
     /// It cannot be written.
     pub fn run(&self) -> Result<Verdict, Fault> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "mantile-opt", &mut script);
+        clap_complete::generate(self.shell, &mut command(), "mantile-opt", &mut script);
         standard().found(&String::from_utf8_lossy(&script))
     }
 }
@@ -63,7 +62,7 @@ impl Completions {
 /// It cannot be written.
 pub fn man() -> Result<Verdict, Fault> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+    clap_mangen::Man::new(command()).render(&mut page)?;
     standard().found(&String::from_utf8_lossy(&page))
 }
 

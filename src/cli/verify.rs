@@ -11,7 +11,7 @@ use super::{Fault, Verdict};
 use crate::report::text::verify::table;
 use crate::report::verify::Verified;
 use crate::spec::error::Error;
-use crate::spec::scenario::whole;
+use crate::spec::limits::{SAMPLE, SEED, whole};
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file;
@@ -29,7 +29,7 @@ Examples:
   mantile-opt verify answer.json --sample 20000 --seed 7 --format json
   mantile-opt fleet --format json --out fleet.json && mantile-opt verify fleet.json
 
-Exit codes: 0 everything holds, 2 something does not, or bad input.";
+Exit codes: 0 every check holds; 2 one does not, or bad input.";
 
 /// The flags of `verify`.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,10 +39,10 @@ pub struct Verify {
     #[arg(value_name = "RESULT.json")]
     pub file: PathBuf,
     /// Deployments drawn at random
-    #[arg(long, value_name = "N", value_parser = whole, default_value = "2000")]
+    #[arg(long, value_name = "N", value_parser = whole(&SAMPLE), default_value = "2000")]
     pub sample: u64,
     /// Seed that they are drawn by
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", value_parser = whole(&SEED), default_value = "1")]
     pub seed: u64,
     /// Where the checks go.
     #[command(flatten)]

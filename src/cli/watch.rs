@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::progress::shown;
+use super::threads::can_start;
 use crate::report::proof::StoppedBy;
 use crate::search::run::Control;
 
@@ -21,8 +22,10 @@ fn interrupted() -> &'static AtomicBool {
                 std::process::exit(INTERRUPTED);
             }
         };
-        // Where no handler can be had, Ctrl-C ends the process as ever.
-        let _ = ctrlc::set_handler(pressed);
+        // Where no handler can be had, or no thread to run it, Ctrl-C ends the process as ever.
+        if can_start() {
+            let _ = ctrlc::set_handler(pressed);
+        }
         &FLAG
     })
 }

@@ -6,6 +6,7 @@ use super::asked::Asked;
 use super::bounds::price_bounds;
 use super::breakdown::Breakdown;
 use super::detail::detail;
+use super::notation::notation;
 use super::number::{gib, limit as spell, time, word};
 use super::proof::proof;
 use super::ratio::split_ratio;
@@ -25,9 +26,10 @@ use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, Duty, PoolPlan, whole};
 use crate::search::outcome::{Found, Outcome};
 use crate::search::question::{Question, Traffic};
-use crate::search::shape::largest_part;
+use crate::search::shape::{largest_part, shape};
 use crate::serving::evaluate::{Evaluation, residency};
 use crate::serving::instance::Instance;
+use crate::serving::terms::Offload;
 
 /// The whole result.
 /// Of a front of more than `most` points every so many-eth is told.
@@ -133,6 +135,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
     let devices = candidate.devices();
     let bare = Reported {
         plan: plan(candidate),
+        notation: notation(question, candidate).to_string(),
         weight_format: formats.weights.clone(),
         kv_format: formats.kv.clone(),
         concurrency: candidate.concurrency(&question.traffic) as f64,
@@ -154,7 +157,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         Traffic::InFlight(requests) => requests as f64,
         _ => whole(evaluation.metrics.in_flight.value()),
     };
-    let short = shortages(question, candidate, &evaluation);
+    let short = shortages(question, candidate);
     let feasibility = match evaluation.spilled {
         _ if !short.is_empty() => Feasibility::InsufficientMemory,
         Some(_) => Feasibility::WithOffload,
@@ -195,10 +198,16 @@ pub fn fits(held: &Footprint<Qty<f64>>) -> bool {
     held.total.value() <= held.usable.value()
 }
 
-fn shortages(question: &Question, candidate: &Candidate, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
-    if evaluation.spilled.is_some() {
-        return vec![];
-    }
+/// Whether host memory takes what the devices of a pool cannot hold.
+fn spills(question: &Question, candidate: &Candidate, pool: &PoolPlan) -> bool {
+    let lay = || Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers());
+    let held = || shape(question, candidate.formats, &lay(), candidate.offload);
+    let requests = pool.concurrency.div_ceil(pool.plan.dp);
+    candidate.offload != Offload::Nothing && held().is_ok_and(|shape| requests <= shape.fits)
+}
+
+/// What every pool lacks that does not fit.
+fn shortages(question: &Question, candidate: &Candidate) -> Vec<String> {
     let pools = candidate.pools.iter().zip(holdings(question, candidate));
     let told = |(pool, held): (&PoolPlan, Footprint<Qty<f64>>)| {
         let whose = match pool.duty {
@@ -207,9 +216,10 @@ fn shortages(question: &Question, candidate: &Candidate, evaluation: &Evaluation
             Duty::Decode => "decode pool: ",
         };
         let (needed, usable) = (held.total.value(), held.usable.value());
-        (!fits(&held)).then(|| {
+        let beyond = if candidate.offload == Offload::Nothing { "" } else { ", more than the host can take" };
+        (!fits(&held) && !spills(question, candidate, pool)).then(|| {
             format!(
-                "{whose}{} needed on the fullest device, {} usable: {} short (mostly {})",
+                "{whose}{} needed on the fullest device, {} usable: {} short (mostly {}){beyond}",
                 gib(needed),
                 gib(usable),
                 gib(needed - usable),

@@ -41,6 +41,8 @@ pub fn proof(question: &Question, outcome: &Outcome) -> Proof {
         let far = (found - bound).abs();
         if far == 0.0 { 0.0 } else { far / found.abs() }
     });
+    // Of nothing no part can be told: what is free has no gap in per cent.
+    let gap = gap.filter(|gap| gap.is_finite());
     let proved_by = match (outcome.status, outcome.bound) {
         (Status::Optimal, _) => "every shape and pair was looked at, or beaten by a bound",
         (Status::Infeasible, _) => "every shape and pair was looked at, or misses a limit at best",

@@ -86,6 +86,8 @@ pub fn whole<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok,
 pub struct Reported {
     /// How the model lies on the devices.
     pub plan: Plan,
+    /// The plan in one line with everything that determines its metrics: what `estimate --plan` reads.
+    pub notation: String,
     /// Format of the weights.
     pub weight_format: String,
     /// Format of keys and values.

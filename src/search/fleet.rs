@@ -2,6 +2,7 @@
 //!
 //! Knows rates and prices, not where they come from. Shares are continuous, numbers of systems whole.
 
+pub mod carried;
 pub mod rates;
 
 use super::programme::reasons::{Reasons, reasons};

@@ -1,13 +1,15 @@
 //! How many copies of a system serve so many users, at which load, and what the whole draws and costs.
 //!
-//! Knows one system at a time, and like instances that take prompts and answers; which of several systems to take
-//! is for [`super::offers`].
+//! Like instances that take prompts and answers are looked at first, all of them; where they take several copies or
+//! miss a limit, the search says whether anything else takes fewer. Knows one system at a time; which of several to
+//! take is for [`super::offers`].
 
 pub mod bench;
 
 use super::outcome::{Census, Found};
 use super::point::place;
 use super::question::{Question, Traffic};
+use super::run::{UNWATCHED, run};
 use super::shape::largest;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
@@ -19,7 +21,7 @@ use crate::serving::evaluate::residency;
 use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
 use crate::serving::terms::Lengths;
-use crate::spec::objective::Metric;
+use crate::spec::objective::{Aim, Direction, Metric};
 use bench::{Bench, Most, Nearest, layouts, shapes};
 
 /// Users who each keep one request in flight, served by copies of one system.
@@ -33,7 +35,8 @@ pub struct Sized {
     pub at_share: Found,
     /// What one copy runs when it carries all it can: the most output within the limits.
     pub full: Found,
-    /// Most requests in flight that one copy carries within the limits, in any deployment.
+    /// Most requests in flight that one copy is known to carry within the limits: of like instances no more, of
+    /// others at least as many.
     pub full_users: u64,
     /// What became of every candidate of all searches.
     pub census: Census,
@@ -110,8 +113,37 @@ fn asked(question: &Question, traffic: Traffic) -> Question {
     asked
 }
 
-/// The fewest copies of the question's system that serve `users` within its limits, of like instances that take
-/// prompts and answers.
+/// The best of everything that the search knows, under `aim`: split pools and unlike instances too.
+fn searched(question: &Question, traffic: Traffic, aim: Aim, census: &mut Census) -> Option<Found> {
+    let mut asked = asked(question, traffic);
+    asked.axes.clear();
+    asked.aims = vec![aim];
+    let outcome = run(&asked, &UNWATCHED);
+    census.add(outcome.census);
+    outcome.best
+}
+
+/// Fewer copies than `most` that serve `users`, if any do, and what one of them runs.
+fn fewer(question: &Question, users: u64, most: u64, census: &mut Census) -> Option<(u64, Found)> {
+    let quickest = Aim { metric: Metric::E2e, direction: Direction::Minimize };
+    let mut found: Option<(u64, Found)> = None;
+    largest(most - 1, |saved| {
+        let copies = most - saved;
+        let share = Traffic::InFlight(users.div_ceil(copies));
+        let best = searched(question, share, quickest, census);
+        let serves = best.is_some();
+        if let Some(best) = best {
+            // Fewer are tried after more.
+            if found.as_ref().is_none_or(|(known, _)| copies < *known) {
+                found = Some((copies, best));
+            }
+        }
+        serves
+    });
+    found
+}
+
+/// The fewest copies of the question's system that serve `users` within its limits.
 ///
 /// # Errors
 /// One user alone is too much for it.
@@ -129,7 +161,19 @@ pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
     let layouts = layouts(free, &mut census);
     let shapes = shapes(free, &layouts, &mut census);
     let bench = Bench::new(free, &shapes);
-    let Some(Most { users: full_users, output: (_, full) }) = bench.most(&mut census) else {
+    let alike = bench.most(&mut census);
+    // A copy for each user, or so many as like instances take.
+    let most = alike.map_or(users.saturating_add(1), |alike| users.div_ceil(alike.users));
+    let more = question.cluster.devices() > 1 && (alike.is_some() || bench.paced());
+    let found = if more { fewer(question, users, most, &mut census) } else { None };
+    if let Some((copies, at_share)) = found {
+        let share = users.div_ceil(copies);
+        let output = Aim { metric: Metric::OutputTokS, direction: Direction::Maximize };
+        let full = searched(question, Traffic::Free, output, &mut census).unwrap_or_else(|| at_share.clone());
+        let full_users = alike.map_or(share, |alike| alike.users.max(share));
+        return Ok(Sized { copies, share, at_share, full, full_users, census });
+    }
+    let Some(Most { users: full_users, output: (_, full) }) = alike else {
         return Err(Box::new(unfit(bench.nearest(), census)));
     };
     let copies = users.div_ceil(full_users);

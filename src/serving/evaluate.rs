@@ -150,7 +150,10 @@ pub fn share<R: Read>(
     let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));
     let replicas = read.count(Count::plan("replicas", replicas));
     let ranks = read.count(Count::plan("dp", instance.plan.dp));
-    let waiting = chip.request_overhead + chip.step_wait * round.cycle + flying * chip.request_work;
+    // A request that is alone finds no step running and no prompt ahead.
+    let others = (round.slots - 1.0).is(&OTHERS);
+    let steps = chip.step_wait * (others / round.slots) * round.cycle;
+    let waiting = chip.request_overhead + steps + (flying - 1.0) * chip.request_work;
     let (tpot, queued) = match (demand, &terms.tail) {
         (Demand::Rate(rate), Some(tail)) => {
             let tpot = match tail.percentile {
@@ -164,7 +167,7 @@ pub fn share<R: Read>(
             (tpot, wait(prompt.slowest, busy, tail.part))
         }
         _ => {
-            let ahead = chip.prompt_queue * round.slots.pow(Qty::from(0.5)) + chip.prompt_burst * round.slots;
+            let ahead = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
             (pace(&round), ahead.is(&AHEAD) * prompt.slowest)
         }
     };
@@ -356,10 +359,16 @@ crate::formulas! {
         why: "part of the time that an attention rank works on prompts which come at this rate",
         cite: "utilisation law",
     }
+    OTHERS {
+        symbol: "others_in_flight",
+        unit: COUNT,
+        why: "a request of a closed loop finds what would be in flight without it: alone it finds nothing and waits for nobody",
+        cite: "arrival theorem: Reiser, Lavenberg 1980 (mean-value analysis)",
+    }
     AHEAD {
         symbol: "prompts_ahead",
         unit: COUNT,
-        why: "of prompts found waiting some grow with the square root of the requests in flight, as their arrivals scatter, and some with their number, as answers end in the same step",
+        why: "of prompts found waiting some grow with the square root of the others in flight, as their arrivals scatter, and some with their number, as answers end in the same step",
         cite: "fitted on published serving measurements, per runtime",
     }
     TTFT {

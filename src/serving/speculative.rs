@@ -13,9 +13,6 @@ use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
 use crate::quantity::unit::{COUNT, SECOND};
 
-/// Most tokens that are guessed ahead of one step.
-pub const MOST_GUESSES: u64 = 64;
-
 /// Tokens of a sequence that go through a decode step: the last one, and the guesses after it.
 pub(super) fn checked<R: Read>(read: &R, instance: &Instance) -> Qty<R::N> {
     match &instance.draft {

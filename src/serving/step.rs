@@ -124,8 +124,7 @@ pub fn step<R: Read>(
     watch: &mut impl Watch<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let pass = pass(read, instance, phase, batch, machine, watch);
-    let sequences = batch.sequences * read.count(Count::plan("dp", instance.plan.dp));
-    let host = (machine.chip.host_per_step + sequences * machine.chip.host_per_sequence).is(&HOST);
+    let host = (machine.chip.host_per_step + batch.sequences * machine.chip.host_per_sequence).is(&HOST);
     watch.wait(phase, "host", 1, host);
     let path = format_args!("{}", phase.name());
     let (total, slowest) = (host + pass.total, host + pass.slowest);
@@ -217,8 +216,8 @@ crate::formulas! {
     HOST {
         symbol: "host_time",
         unit: SECOND,
-        why: "the host schedules each step and handles each of its sequences",
-        cite: "fitted on published serving measurements, per runtime",
+        why: "a scheduler prepares each step and handles each of its sequences; every attention rank has one of its own",
+        cite: "vLLM data parallel deployment: a separate engine core process for each rank; fitted on published serving measurements, per runtime",
     }
     LAYER {
         symbol: "layer_time",

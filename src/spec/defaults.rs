@@ -7,6 +7,7 @@ use super::cluster::{Cluster, Tier};
 use super::device::{Bounds, Device};
 use super::error::Error;
 use super::figure::{Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
+use super::limits::{AMORTIZATION, ELECTRICITY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
 use super::scenario::Scenario;
 use crate::quantity::datum::{Grade, Source};
 
@@ -100,12 +101,13 @@ impl Economics {
             (&defaults.electricity, &defaults.pue)
         };
         let (device, power) = (&cluster.device, cluster.device.power.as_ref());
-        let rent = stated(scenario.usd_per_device_hour, "usd_per_device_hour", 1.0 / HOUR, 0.0..=1e6)?;
+        let rent =
+            stated(scenario.usd_per_device_hour, "usd_per_device_hour", 1.0 / HOUR, &USD_PER_DEVICE_HOUR)?;
         let electricity =
-            stated(scenario.electricity_usd_per_kwh, "electricity_usd_per_kwh", 1.0 / KWH, 0.0..=1e4)?;
-        let pue = stated(scenario.pue, "pue", 1.0, 1.0..=100.0)?;
-        let amortization = stated(scenario.amortization_months, "amortization_months", MONTH, 1e-3..=1200.0)?;
-        let utilization = stated(scenario.utilization, "utilization", 1.0, 1e-6..=1.0)?;
+            stated(scenario.electricity_usd_per_kwh, "electricity_usd_per_kwh", 1.0 / KWH, &ELECTRICITY)?;
+        let pue = stated(scenario.pue, "pue", 1.0, &PUE)?;
+        let amortization = stated(scenario.amortization_months, "amortization_months", MONTH, &AMORTIZATION)?;
+        let utilization = stated(scenario.utilization, "utilization", 1.0, &UTILIZATION)?;
         let fraction = |own: Option<&Figure<Ratio>>, general: &Figure<Ratio>| own.unwrap_or(general).clone();
         let idle = power.and_then(|power| {
             let idle = power.idle.as_ref()?;
@@ -168,13 +170,10 @@ fn stated<D: Dimension>(
     value: Option<f64>,
     key: &'static str,
     scale: f64,
-    range: std::ops::RangeInclusive<f64>,
+    limit: &Limit,
 ) -> Result<Option<Figure<D>>, Error> {
     let Some(value) = value else { return Ok(None) };
-    if !range.contains(&value) {
-        let expected = format!("a number from {} to {}", range.start(), range.end());
-        return Err(Error::new(key, value.to_string(), expected, "mend it, or leave it out for the default"));
-    }
+    limit.check(key, value)?;
     let source = Source { grade: Grade::Stated, text: format!("scenario: {key}").into() };
     Ok(Some(Figure::new(value * scale, source)))
 }

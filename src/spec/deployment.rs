@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use super::scenario::whole;
+use super::limits::{DEGREE, whole};
+use super::notation::{Offloaded, PlanText, PoolText, Work};
 
 /// Declares the flags of one pool of instances; they differ in their prefix alone.
 macro_rules! degrees {
@@ -14,35 +15,39 @@ macro_rules! degrees {
         #[serde(deny_unknown_fields, default)]
         pub struct $Name {
             /// Tensor parallel: heads and dense widths
-            #[arg(id = concat!($prefix, "tp"), long = concat!($prefix, "tp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "tp"), long = concat!($prefix, "tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub tp: Option<u64>,
             /// Pipeline parallel: layers
-            #[arg(id = concat!($prefix, "pp"), long = concat!($prefix, "pp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "pp"), long = concat!($prefix, "pp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub pp: Option<u64>,
             /// Attention data parallel: sequences
-            #[arg(id = concat!($prefix, "dp"), long = concat!($prefix, "dp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "dp"), long = concat!($prefix, "dp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub dp: Option<u64>,
             /// Context parallel: tokens of the prompt and of the cache
-            #[arg(id = concat!($prefix, "cp"), long = concat!($prefix, "cp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "cp"), long = concat!($prefix, "cp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub cp: Option<u64>,
             /// Expert parallel: experts
-            #[arg(id = concat!($prefix, "ep"), long = concat!($prefix, "ep"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "ep"), long = concat!($prefix, "ep"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub ep: Option<u64>,
             /// Tensor parallel inside experts [default: tp x cp x dp / ep]
-            #[arg(id = concat!($prefix, "moe-tp"), long = concat!($prefix, "moe-tp"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "moe-tp"), long = concat!($prefix, "moe-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub moe_tp: Option<u64>,
             /// Sequence parallel: norms and residuals split by token between the tp ranks
             #[arg(id = concat!($prefix, "sp"), long = concat!($prefix, "sp"), num_args = 0..=1, default_missing_value = "true", value_name = "true|false", help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub sp: Option<bool>,
+            /// Layers of each pipeline stage, first to last, e.g. 20,12 [default: even in what stages hold]
+            #[arg(id = concat!($prefix, "stages"), long = concat!($prefix, "stages"), value_name = "N,N,...", value_delimiter = ',', help_heading = $heading)]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub stages: Option<Vec<u32>>,
             /// Instances of that shape
-            #[arg(id = concat!($prefix, "replicas"), long = concat!($prefix, "replicas"), value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = $heading)]
+            #[arg(id = concat!($prefix, "replicas"), long = concat!($prefix, "replicas"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub replicas: Option<u64>,
         }
@@ -63,6 +68,7 @@ macro_rules! degrees {
                     ep: self.ep.or(other.ep),
                     moe_tp: self.moe_tp.or(other.moe_tp),
                     sp: self.sp.or(other.sp),
+                    stages: self.stages.or(other.stages),
                     replicas: self.replicas.or(other.replicas),
                 }
             }
@@ -85,15 +91,15 @@ degrees!(
 
 impl From<PrefillDegrees> for Degrees {
     fn from(pool: PrefillDegrees) -> Degrees {
-        let PrefillDegrees { tp, pp, dp, cp, ep, moe_tp, sp, replicas } = pool;
-        Degrees { tp, pp, dp, cp, ep, moe_tp, sp, replicas }
+        let PrefillDegrees { tp, pp, dp, cp, ep, moe_tp, sp, stages, replicas } = pool;
+        Degrees { tp, pp, dp, cp, ep, moe_tp, sp, stages, replicas }
     }
 }
 
 impl From<DecodeDegrees> for Degrees {
     fn from(pool: DecodeDegrees) -> Degrees {
-        let DecodeDegrees { tp, pp, dp, cp, ep, moe_tp, sp, replicas } = pool;
-        Degrees { tp, pp, dp, cp, ep, moe_tp, sp, replicas }
+        let DecodeDegrees { tp, pp, dp, cp, ep, moe_tp, sp, stages, replicas } = pool;
+        Degrees { tp, pp, dp, cp, ep, moe_tp, sp, stages, replicas }
     }
 }
 
@@ -113,24 +119,20 @@ pub struct Deployment {
     #[command(flatten)]
     #[serde(skip_serializing_if = "is_default")]
     pub decode: DecodeDegrees,
+    /// Whole plan in one line, as `plan.notation` of an answer has it
+    #[arg(long, value_name = "PLAN", help_heading = HEADING)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// What lies in host memory as far as the devices are too small: layers, experts or kv
+    #[arg(long, value_enum, value_name = "layers|experts|kv", hide_possible_values = true, help_heading = HEADING)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload_part: Option<Offloaded>,
 }
+
+const HEADING: &str = "The deployment";
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// How prefill and decode share the devices.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Pools {
-    /// The same instances do both.
-    Aggregated(Degrees),
-    /// Instances of their own.
-    Disaggregated {
-        /// Those that prefill.
-        prefill: Degrees,
-        /// Those that decode.
-        decode: Degrees,
-    },
 }
 
 impl Deployment {
@@ -145,15 +147,29 @@ impl Deployment {
             both: self.both.or(other.both),
             prefill: self.prefill.or(other.prefill),
             decode: self.decode.or(other.decode),
+            plan: self.plan.or(other.plan),
+            offload_part: self.offload_part.or(other.offload_part),
         }
     }
 
-    /// The pools that it amounts to.
+    /// The plan that it amounts to; nothing at all is one instance on one device.
     ///
     /// # Errors
-    /// Degrees of both kinds are stated, or of one pool only, or a degree is zero.
-    pub fn pools(&self) -> Result<Pools, Error> {
+    /// It says one thing in two ways, or one pool only, or a number is out of its range.
+    pub fn text(&self) -> Result<PlanText, Error> {
         let apart = self.prefill.is_stated() || self.decode.is_stated();
+        if let Some(plan) = &self.plan {
+            if apart || self.both.is_stated() {
+                let fix = "leave out --plan, or the degrees: the plan has them";
+                return Err(Error::new("plan", "a plan and degrees beside it", "one or the other", fix));
+            }
+            let plan: PlanText = plan.parse()?;
+            if self.offload_part.is_some() && plan.offload.is_some() && self.offload_part != plan.offload {
+                let found = "an offload in the plan, and another beside it";
+                return Err(Error::new("offload-part", found, "one of them", "leave out --offload-part"));
+            }
+            return Ok(PlanText { offload: plan.offload.or(self.offload_part), ..plan });
+        }
         if apart && self.both.is_stated() {
             return Err(Error::new(
                 "deployment",
@@ -172,17 +188,20 @@ impl Deployment {
                 format!("state --{missing}-tp and the like as well"),
             ));
         }
-        if apart {
+        let pool = |work, degrees| PoolText { work, degrees, concurrency: None };
+        let pools = if apart {
             let prefill = positive(self.prefill.clone().into(), "prefill-")?;
             let decode = positive(self.decode.clone().into(), "decode-")?;
-            return Ok(Pools::Disaggregated { prefill, decode });
-        }
-        Ok(Pools::Aggregated(positive(self.both.clone(), "")?))
+            vec![pool(Work::Prefill, prefill), pool(Work::Decode, decode)]
+        } else {
+            vec![pool(Work::Both, positive(self.both.clone(), "")?)]
+        };
+        Ok(PlanText { pools, offload: self.offload_part, ..PlanText::default() })
     }
 }
 
-/// Most devices, layers or instances that are taken seriously.
-const MOST: u64 = 1 << 20;
+/// Most devices, layers, instances or requests that are taken seriously.
+pub const MOST: u64 = 1 << 20;
 
 fn positive(degrees: Degrees, prefix: &str) -> Result<Degrees, Error> {
     let Degrees { tp, pp, dp, cp, ep, moe_tp, replicas, .. } = degrees;
@@ -196,14 +215,7 @@ fn positive(degrees: Degrees, prefix: &str) -> Result<Degrees, Error> {
         ("replicas", replicas),
     ];
     for (name, value) in all {
-        if let Some(value) = value.filter(|value| !(1..=MOST).contains(value)) {
-            return Err(Error::new(
-                format!("{prefix}{name}"),
-                value.to_string(),
-                format!("1 to {MOST}"),
-                "state a number in that range, or leave it out for 1",
-            ));
-        }
+        value.map_or(Ok(()), |value| DEGREE.check_whole(&format!("{prefix}{name}"), value))?;
     }
     Ok(degrees)
 }
@@ -222,14 +234,30 @@ mod tests {
         let prefill = PrefillDegrees { tp: tp(2), ..PrefillDegrees::default() };
         let decode = DecodeDegrees { tp: tp(8), ..DecodeDegrees::default() };
         let of = |both: &Degrees, prefill: &PrefillDegrees, decode: &DecodeDegrees| {
-            Deployment { both: both.clone(), prefill: prefill.clone(), decode: decode.clone() }.pools()
+            let (both, prefill, decode) = (both.clone(), prefill.clone(), decode.clone());
+            Deployment { both, prefill, decode, ..Deployment::default() }.text()
         };
         let (b, p, d) = (Degrees::default(), PrefillDegrees::default(), DecodeDegrees::default());
-        assert_eq!(of(&both, &p, &d), Ok(Pools::Aggregated(both.clone())));
-        assert!(matches!(of(&b, &prefill, &decode), Ok(Pools::Disaggregated { .. })));
+        let works = |plan: Result<PlanText, Error>| -> Vec<Work> {
+            plan.unwrap().pools.iter().map(|pool| pool.work).collect()
+        };
+        assert_eq!(works(of(&both, &p, &d)), [Work::Both]);
+        assert_eq!(works(of(&b, &prefill, &decode)), [Work::Prefill, Work::Decode]);
         assert!(of(&both, &prefill, &decode).unwrap_err().found.contains("both"));
         assert!(of(&b, &prefill, &d).unwrap_err().fix.contains("--decode-tp"));
         assert!(of(&b, &p, &decode).unwrap_err().fix.contains("--prefill-tp"));
+    }
+
+    #[test]
+    fn a_plan_is_in_one_line_or_in_degrees() {
+        let plan = Some("2 x tp4, offload kv".to_string());
+        let line = Deployment { plan, ..Deployment::default() };
+        let text = line.text().unwrap();
+        assert_eq!((text.pools[0].degrees.replicas, text.offload), (Some(2), Some(Offloaded::Kv)));
+        let both = Degrees { tp: tp(4), ..Degrees::default() };
+        assert_eq!(Deployment { both, ..line.clone() }.text().unwrap_err().key, "plan");
+        let other = Deployment { offload_part: Some(Offloaded::Layers), ..line };
+        assert_eq!(other.text().unwrap_err().key, "offload-part");
     }
 
     #[test]
@@ -237,7 +265,7 @@ mod tests {
         for wrong in [0, u64::MAX] {
             let decode = DecodeDegrees { pp: tp(wrong), ..DecodeDegrees::default() };
             let prefill = PrefillDegrees { pp: tp(1), ..PrefillDegrees::default() };
-            let error = Deployment { decode, prefill, ..Deployment::default() }.pools().unwrap_err();
+            let error = Deployment { decode, prefill, ..Deployment::default() }.text().unwrap_err();
             assert_eq!(error.key, "decode-pp");
         }
     }

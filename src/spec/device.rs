@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::figure::{ByteRate, Bytes, Dimension, DollarRate, Dollars, Figure, FlopRate, Ratio, Watts};
+use super::limits::{CAPACITY, DEVICES, EFFICIENCY, POWER};
 
 /// An arithmetic that a device may compute natively. Later ones are narrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -213,31 +214,22 @@ impl Device {
     /// Checks what the types cannot.
     ///
     /// # Errors
-    /// A figure that must be positive is zero.
+    /// A figure is outside its limits.
     pub fn check(&self) -> Result<(), Error> {
-        let positive = |key: &str, value: f64| {
-            let fault = Error::new(
-                key,
-                value.to_string(),
-                "a number above zero",
-                "state the figure of the data sheet",
-            );
-            if value > 0.0 { Ok(()) } else { Err(fault) }
-        };
         for (key, figure) in
             [("memory.marketed", &self.memory.marketed), ("memory.capacity", &self.memory.capacity)]
         {
-            figure.iter().try_for_each(|figure| positive(key, figure.value))?;
+            figure.iter().try_for_each(|figure| CAPACITY.check(key, figure.value))?;
         }
-        self.memory.bandwidth.iter().try_for_each(|figure| positive("memory.bandwidth", figure.value))?;
-        for (arithmetic, peak) in &self.peak {
-            positive(&format!("peak.{}", arithmetic.name()), peak.value)?;
-        }
+        self.scale_up.iter().try_for_each(|up| DEVICES.check_whole("scale_up.domain", up.domain.into()))?;
         self.price.check()?;
-        if let Some(power) = &self.power {
-            positive("power.tdp", power.tdp.value)?;
-        }
-        Ok(())
+        let Some(power) = &self.power else { return Ok(()) };
+        POWER.check("power.tdp", power.tdp.value)?;
+        let parts =
+            [("power.compute_bound", &power.compute_bound), ("power.memory_bound", &power.memory_bound)];
+        parts.into_iter().try_for_each(|(key, part)| {
+            part.as_ref().map_or(Ok(()), |part| EFFICIENCY.check(key, part.value))
+        })
     }
 
     /// Keys of the figures that a deployment needs and nobody published.

@@ -7,6 +7,9 @@ use std::marker::PhantomData;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
+use super::limits::{
+    BYTE_RATE, BYTES, DOLLAR_RATE, DOLLARS, DOLLARS_PER_ENERGY, FLOP_RATE, Limit, RATIO, SECONDS, WATTS,
+};
 use crate::quantity::datum::{Datum, Grade, Source};
 use crate::quantity::unit::{BYTE, COUNT, FLOP, JOULE, SECOND, USD, Unit, WATT, parse};
 
@@ -16,39 +19,42 @@ pub trait Dimension {
     const UNIT: Unit;
     /// How one is written.
     const EXAMPLE: &'static str;
+    /// Between which it lies.
+    const LIMIT: &'static Limit;
 }
 
 macro_rules! dimensions {
-    ($($(#[$doc:meta])* $Name:ident = $unit:expr, $example:literal;)*) => {$(
+    ($($(#[$doc:meta])* $Name:ident = $unit:expr, $example:literal, $Limit:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct $Name;
         impl Dimension for $Name {
             const UNIT: Unit = $unit;
             const EXAMPLE: &'static str = $example;
+            const LIMIT: &'static Limit = &$Limit;
         }
     )*};
 }
 
 dimensions! {
     /// A size in memory.
-    Bytes = BYTE, "80 GiB";
+    Bytes = BYTE, "80 GiB", BYTES;
     /// A rate of moving data.
-    ByteRate = BYTE.per(SECOND), "3.35 TB/s";
+    ByteRate = BYTE.per(SECOND), "3.35 TB/s", BYTE_RATE;
     /// A rate of computing.
-    FlopRate = FLOP.per(SECOND), "989.4 TFLOP/s";
+    FlopRate = FLOP.per(SECOND), "989.4 TFLOP/s", FLOP_RATE;
     /// A time.
-    Seconds = SECOND, "1.9 us";
+    Seconds = SECOND, "1.9 us", SECONDS;
     /// A power.
-    Watts = WATT, "700 W";
+    Watts = WATT, "700 W", WATTS;
     /// A price.
-    Dollars = USD, "30000 USD";
+    Dollars = USD, "30000 USD", DOLLARS;
     /// A price for a time.
-    DollarRate = USD.per(SECOND), "2.95 USD/h";
+    DollarRate = USD.per(SECOND), "2.95 USD/h", DOLLAR_RATE;
     /// A price of energy.
-    DollarsPerEnergy = USD.per(JOULE), "0.09 USD/kWh";
+    DollarsPerEnergy = USD.per(JOULE), "0.09 USD/kWh", DOLLARS_PER_ENERGY;
     /// A ratio or a number of things.
-    Ratio = COUNT, "0.85";
+    Ratio = COUNT, "0.85", RATIO;
 }
 
 /// A number with its source, in base units.
@@ -64,7 +70,7 @@ pub struct Figure<D> {
 }
 
 impl<D: Dimension> Figure<D> {
-    /// A figure that is stated rather than loaded.
+    /// A figure that is worked out or stated rather than loaded.
     pub fn new(value: f64, source: Source) -> Figure<D> {
         Figure { value, source, date: None, dimension: PhantomData }
     }
@@ -108,8 +114,8 @@ pub fn read<D: Dimension>(text: &str) -> Result<f64, String> {
     if unit != D::UNIT {
         return Err(format!("`{text}` is in {unit}, expected {}, as in `{}`", D::UNIT, D::EXAMPLE));
     }
-    if value < 0.0 {
-        return Err(format!("`{text}` is negative"));
+    if !D::LIMIT.holds(value) {
+        return Err(format!("`{text}` is outside what is read here: {}", D::LIMIT.range()));
     }
     Ok(value)
 }

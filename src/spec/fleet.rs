@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use super::objective::{Limits, MOST_TOKENS};
+use super::limits::{ARRIVAL, AVAILABLE, BUCKETS, ISL, Limit, OFFERS, OSL, RATE, ROWS, USD_PER_HOUR};
+use super::objective::Limits;
 
 /// A fleet file. What is left out has a default, which the answer tells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -86,45 +87,30 @@ pub struct PricedOffer {
     pub available: Option<u64>,
 }
 
-/// Most buckets or offers of a fleet.
-const MOST: usize = 2000;
-
 impl FleetFile {
     /// Checks what the types cannot.
     ///
     /// # Errors
     /// A number is out of its range, or there is too much.
     pub fn check(&self) -> Result<(), Error> {
-        for (key, count) in [("buckets", self.buckets.len()), ("offers", self.offers.len())] {
-            if count > MOST {
-                let fix = "put like lengths together";
-                return Err(Error::new(key, count.to_string(), format!("at most {MOST}"), fix));
-            }
-        }
+        BUCKETS.check_whole("buckets", self.buckets.len() as u64)?;
+        OFFERS.check_whole("offers", self.offers.len() as u64)?;
+        self.limits.check()?;
         for (at, bucket) in self.buckets.iter().enumerate() {
             let key = |name: &str| format!("buckets[{at}].{name}");
-            for (name, value) in [("isl", bucket.isl), ("osl", bucket.osl)] {
-                if !(1..=MOST_TOKENS).contains(&value) {
-                    let expected = format!("1 to {MOST_TOKENS}");
-                    return Err(Error::new(key(name), value.to_string(), expected, "state the tokens"));
-                }
-            }
+            ISL.check_whole(&key("isl"), bucket.isl)?;
+            OSL.check_whole(&key("osl"), bucket.osl)?;
+            RATE.check(&key("rate"), bucket.rate)?;
             if bucket.prefix >= bucket.isl {
                 let fix = "a request has at least one token of its own";
                 let found = bucket.prefix.to_string();
                 return Err(Error::new(key("prefix"), found, "fewer than the prompt has", fix));
             }
-            if !(bucket.rate.is_finite() && bucket.rate > 0.0) {
-                let fix = "state e.g. 4.5";
-                let found = bucket.rate.to_string();
-                return Err(Error::new(key("rate"), found, "requests a second above 0", fix));
-            }
         }
         for (at, offer) in self.offers.iter().enumerate() {
-            if offer.usd_per_hour.is_some_and(|usd| !(usd.is_finite() && (0.0..1e6).contains(&usd))) {
-                let key = format!("offers[{at}].usd_per_hour");
-                return Err(Error::new(key, "no price", "0 to 1000000 US dollars an hour", "mend it"));
-            }
+            let key = |name: &str| format!("offers[{at}].{name}");
+            offer.usd_per_hour.map_or(Ok(()), |usd| USD_PER_HOUR.check(&key("usd_per_hour"), usd))?;
+            offer.available.map_or(Ok(()), |number| AVAILABLE.check_whole(&key("available"), number))?;
         }
         Ok(())
     }
@@ -147,21 +133,25 @@ pub struct TracedRequest {
 /// # Errors
 /// There are no two arrivals to take a rate from, or a length is nothing.
 pub fn buckets(trace: &[TracedRequest]) -> Result<Vec<TrafficBucket>, Error> {
+    ROWS.check_whole("rows", trace.len() as u64)?;
+    let within = |key: &str, limit: &Limit, value: f64| {
+        limit.check(key, value).map_err(|fault| Error { fix: "leave such requests out".into(), ..fault })
+    };
+    let mut counts: std::collections::BTreeMap<(u64, u64), u64> = std::collections::BTreeMap::new();
+    for request in trace {
+        within("arrival", &ARRIVAL, request.arrival)?;
+        within("isl", &ISL, request.isl as f64)?;
+        within("osl", &OSL, request.osl as f64)?;
+        let up = |tokens: u64, limit: &Limit| tokens.next_power_of_two().min(limit.most_whole());
+        *counts.entry((up(request.isl, &ISL), up(request.osl, &OSL))).or_default() += 1;
+    }
     let arrivals = trace.iter().map(|request| request.arrival);
     let (first, last) = arrivals.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), t| (a.min(t), b.max(t)));
     let span = last - first;
-    if !(span.is_finite() && span > 0.0) {
+    // A span of less than a nanosecond is a rounding error, not a time.
+    if !(span.is_finite() && span > 1e-9) {
         let found = format!("{} requests within no time", trace.len());
         return Err(Error::new("arrival", found, "requests at two times at least", "take a longer trace"));
-    }
-    let mut counts: std::collections::BTreeMap<(u64, u64), u64> = std::collections::BTreeMap::new();
-    for request in trace {
-        let both = [("isl", request.isl), ("osl", request.osl)];
-        if let Some((key, value)) = both.iter().find(|(_, value)| !(1..=MOST_TOKENS).contains(value)) {
-            let expected = format!("1 to {MOST_TOKENS} tokens");
-            return Err(Error::new(*key, value.to_string(), expected, "leave such requests out"));
-        }
-        *counts.entry((request.isl.next_power_of_two(), request.osl.next_power_of_two())).or_default() += 1;
     }
     // The last request ends the time in which the others came.
     let rate = |count: u64| count as f64 / span * (trace.len() - 1) as f64 / trace.len() as f64;

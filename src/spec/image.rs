@@ -6,8 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Longest side of an image that is taken seriously: JPEG holds no longer one (ITU-T T.81, B.2.2).
-pub const MOST_PIXELS: u64 = 65_535;
+use super::limits::IMAGE_SIDE;
 
 /// Width and height in pixels, written `1024x768`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -32,10 +31,11 @@ impl FromStr for ImageSize {
 
     fn from_str(text: &str) -> Result<ImageSize, String> {
         let side =
-            |text: &str| text.trim().parse::<u64>().ok().filter(|pixels| (1..=MOST_PIXELS).contains(pixels));
+            |text: &str| text.trim().parse::<u64>().ok().filter(|pixels| IMAGE_SIDE.holds(*pixels as f64));
         let sides = text.split_once(['x', 'X', '×']).and_then(|(w, h)| Some((side(w)?, side(h)?)));
         let (width, height) = sides.ok_or_else(|| {
-            format!("`{text}`: expected width and height of 1 to {MOST_PIXELS} pixels, written e.g. 1024x768")
+            let range = IMAGE_SIDE.range();
+            format!("`{text}`: expected width and height of {range}, written e.g. 1024x768")
         })?;
         Ok(ImageSize { width, height })
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::Error;
 use super::figure::{Seconds, read};
 use super::image::ImageSize;
+use super::limits::{CONCURRENCY, E2E, IMAGES, ISL, OSL, RATE, TPOT, TTFT};
 use super::percentile::Percentile;
 
 /// Something that a candidate is judged by.
@@ -222,6 +223,16 @@ impl Limits {
     pub fn or(self, other: Limits) -> Limits {
         Limits { ttft: self.ttft.or(other.ttft), tpot: self.tpot.or(other.tpot), e2e: self.e2e.or(other.e2e) }
     }
+
+    /// Checks that each is a time.
+    ///
+    /// # Errors
+    /// Names the one that is outside its limits.
+    pub fn check(&self) -> Result<(), Error> {
+        let all = [(&TTFT, self.ttft), (&TPOT, self.tpot), (&E2E, self.e2e)];
+        all.into_iter()
+            .try_for_each(|(limit, value)| value.map_or(Ok(()), |value| limit.check(limit.name, value)))
+    }
 }
 
 /// The traffic.
@@ -269,10 +280,8 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Longest prompt or answer, in tokens, that is taken seriously.
+/// Longest prompt or answer, in tokens: what [`ISL`] and [`OSL`] allow.
 pub const MOST_TOKENS: u64 = 100_000_000;
-/// Most requests in flight that are taken seriously.
-pub const MOST_CONCURRENCY: u64 = 10_000_000;
 
 impl Workload {
     /// Checks what the types cannot.
@@ -280,31 +289,16 @@ impl Workload {
     /// # Errors
     /// A length or number is zero or beyond reason, or the prefix is as long as the prompt.
     pub fn check(&self) -> Result<(), Error> {
-        let within = |key: &str, value: u64, most: u64| {
-            let fault =
-                Error::new(key, value.to_string(), format!("1 to {most}"), "state a number in that range");
-            if (1..=most).contains(&value) { Ok(()) } else { Err(fault) }
-        };
-        within("isl", self.isl, MOST_TOKENS)?;
-        within("osl", self.osl, MOST_TOKENS)?;
+        ISL.check_whole("isl", self.isl)?;
+        OSL.check_whole("osl", self.osl)?;
+        IMAGES.check_whole("images", self.images)?;
         if self.prefix >= self.isl {
             let found = format!("{} of {} prompt tokens", self.prefix, self.isl);
             let fix = "a request has at least one token of its own";
             return Err(Error::new("prefix", found, "fewer than the prompt has", fix));
         }
-        if let Some(concurrency) = self.concurrency {
-            within("concurrency", concurrency, MOST_CONCURRENCY)?;
-        }
-        if let Some(rate) = self.rate
-            && !(rate.is_finite() && rate > 0.0)
-        {
-            return Err(Error::new(
-                "rate",
-                rate.to_string(),
-                "requests per second above 0",
-                "state e.g. 4.5",
-            ));
-        }
+        self.concurrency.map_or(Ok(()), |number| CONCURRENCY.check_whole("concurrency", number))?;
+        self.rate.map_or(Ok(()), |rate| RATE.check("rate", rate))?;
         if self.rate.is_some() && self.concurrency.is_some() {
             let fix = "state the rate of arrivals or the requests in flight: each follows from the other";
             return Err(Error::new("rate", "both rate and concurrency", "one of them", fix));
@@ -313,18 +307,7 @@ impl Workload {
             let fix = "state --rate: of requests that follow one another only the typical latency is known";
             return Err(Error::new("percentile", "no rate", "requests that come at a rate", fix));
         }
-        let limits = [("ttft", self.limits.ttft), ("tpot", self.limits.tpot), ("e2e", self.limits.e2e)];
-        for (key, limit) in limits {
-            if limit.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
-                return Err(Error::new(
-                    key,
-                    "no time at all",
-                    "a time above 0, e.g. `500ms`",
-                    "loosen the limit",
-                ));
-            }
-        }
-        Ok(())
+        self.limits.check()
     }
 }
 
@@ -372,6 +355,6 @@ impl Objective {
         if self.pareto.is_empty() {
             return Err(Error::new("pareto", "no axis", "at least one metric", "add one, e.g. \"tpot\""));
         }
-        Ok(())
+        self.limits.check()
     }
 }

@@ -4,9 +4,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::error::Error;
 use super::image::ImageSize;
+use super::limits::{CONCURRENCY, IMAGES, ISL, MEMBERS, OSL, whole};
 use super::rig::Shape;
-use super::scenario::{Offload, Scenario, whole};
+use super::scenario::{Offload, Scenario};
 
 /// What is sought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
@@ -79,15 +81,15 @@ pub struct Placing {
     )]
     pub objective: Objective,
     /// Prompt tokens (input sequence length)
-    #[arg(long, value_name = "N", value_parser = whole, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", value_parser = whole(&ISL), help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isl: Option<u64>,
     /// Output tokens (output sequence length)
-    #[arg(long, value_name = "N", value_parser = whole, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", value_parser = whole(&OSL), help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub osl: Option<u64>,
     /// Images of each request, for models with a vision encoder; their tokens come on top of --isl
-    #[arg(long, value_name = "N", value_parser = whole, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", value_parser = whole(&IMAGES), help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<u64>,
     /// Pixels of each image, for encoders that take any size, e.g. 1024x768
@@ -95,7 +97,7 @@ pub struct Placing {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_size: Option<ImageSize>,
     /// Requests in flight [default: 1, for throughput 16]
-    #[arg(long, value_name = "N", value_parser = whole, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", value_parser = whole(&CONCURRENCY), help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
     /// One serving runtime for all members
@@ -139,6 +141,17 @@ impl Placing {
             offload: self.offload,
             ..Scenario::default()
         }
+    }
+
+    /// Checks every number that it states, whoever stated it: a flag, a scenario or a saved answer.
+    ///
+    /// # Errors
+    /// Names the number that is outside its limits.
+    pub fn check(&self) -> Result<(), Error> {
+        self.scenario().check()?;
+        CONCURRENCY.check_whole("concurrency", self.in_flight())?;
+        let named = self.device.len().max(self.link.len()) as u64;
+        if named > 0 { MEMBERS.check_whole("device", named) } else { Ok(()) }
     }
 
     /// Requests in flight.

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::cluster::Host;
 use super::error::Error;
 use super::figure::{ByteRate, Figure, Seconds};
+use super::limits::{HOSTS, LINKS, MEMBERS};
+use super::ranges;
 
 /// How members are joined by a list of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
@@ -87,9 +89,6 @@ pub struct Rig {
     pub notes: Option<String>,
 }
 
-/// Members of a rig, at most: beyond, nobody means it.
-pub const MOST_MEMBERS: u64 = 128;
-
 /// A neighbour in a rig.
 pub type Node = usize;
 
@@ -99,11 +98,10 @@ impl Rig {
     /// # Errors
     /// What is wrong.
     pub fn check(&self) -> Result<(), Error> {
-        let count: u64 = self.members.iter().map(|post| post.count.min(MOST_MEMBERS + 1)).sum();
-        if self.members.is_empty() || count > MOST_MEMBERS {
-            let fix = "name each device in `members`";
-            return Err(Error::new("members", format!("{count}"), format!("1 to {MOST_MEMBERS}"), fix));
-        }
+        let count = self.members.iter().fold(0, |all: u64, post| all.saturating_add(post.count.max(1)));
+        MEMBERS.check_whole("members", count)?;
+        LINKS.check_whole("links", self.links.len() as u64)?;
+        HOSTS.check_whole("hosts", self.hosts.len() as u64)?;
         for (at, post) in self.members.iter().enumerate() {
             let key = format!("members[{at}]");
             if post.count == 0 {
@@ -116,12 +114,8 @@ impl Rig {
                 let fix = format!("state it in `hosts`, which has {}", known.join(", "));
                 return Err(Error::new(format!("{key}.host"), found, "one of `hosts`", fix));
             }
-            post.joined.iter().try_for_each(|wire| wire.check(&format!("{key}.joined")))?;
         }
-        for (at, wire) in self.links.iter().enumerate() {
-            wire.check(&format!("links[{at}]"))?;
-        }
-        Ok(())
+        self.hosts.iter().try_for_each(|(name, host)| ranges::host(&format!("hosts.{name}"), host))
     }
 
     /// What each member is called, those of a count with a number.
@@ -191,21 +185,6 @@ impl Rig {
     }
 }
 
-impl Wire {
-    fn check(&self, key: &str) -> Result<(), Error> {
-        if self.bandwidth.as_ref().is_some_and(|rate| rate.value <= 0.0) {
-            let fix = "leave the link out where nothing goes over it";
-            return Err(Error::new(
-                format!("{key}.bandwidth"),
-                "a link that carries nothing",
-                "a rate above 0",
-                fix,
-            ));
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,7 +234,7 @@ mod tests {
             let text = format!(
                 r#"{{"id": "r", "name": "r", "topology": "mesh", "members": [{members}], "links": [{links}]}}"#
             );
-            from_json::<Rig>(&text, "a rig").unwrap_or_else(|fault| panic!("{fault}")).check()
+            from_json::<Rig>(&text, "a rig").and_then(|rig| rig.check())
         };
         let zero = r#"{"link": "l", "bandwidth": {"value": "0 GB/s", "source": "cut"}}"#;
         assert_eq!(of(r#"{"device": "d"}"#, zero).unwrap_err().key, "links[0].bandwidth");

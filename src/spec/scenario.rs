@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::error::Error;
 use super::figure::{Seconds, read};
 use super::image::ImageSize;
+use super::limits::{
+    ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, IMAGES, ISL, Limit, OSL, PREFIX,
+    PUE, RATE, TPOT, TTFT, USD_PER_DEVICE_HOUR, UTILIZATION, number, whole,
+};
 use super::objective::{Limits, Metric};
 use super::percentile::{Percentile, Risk};
 
@@ -45,19 +49,19 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// Prompt tokens (input sequence length)
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", value_parser = whole(&ISL), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isl: Option<u64>,
     /// Output tokens (output sequence length)
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", value_parser = whole(&OSL), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub osl: Option<u64>,
     /// Requests in flight over the whole deployment; chosen by the search where absent
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", value_parser = whole(&CONCURRENCY), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
     /// Requests per second that must be carried
-    #[arg(long, value_name = "R", value_parser = number, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "R", value_parser = number(&RATE), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Which part of the requests latencies and limits are of, where they come at a rate [default: p50]
@@ -69,11 +73,11 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<Risk>,
     /// Prompt tokens that every request shares and that the cache holds already
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", value_parser = whole(&PREFIX), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<u64>,
     /// Images of each request, for models with a vision encoder; their tokens come on top of --isl
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", value_parser = whole(&IMAGES), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<u64>,
     /// Pixels of each image, for encoders that take any size, e.g. 1024x768
@@ -85,11 +89,11 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft: Option<String>,
     /// Tokens guessed before each step [default: 1]
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true, help_heading = AHEAD)]
+    #[arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = AHEAD)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft_tokens: Option<u64>,
     /// Probability that a guess is accepted, those before it given: measured on your traffic
-    #[arg(long, value_name = "P", value_parser = number, allow_negative_numbers = true, help_heading = AHEAD)]
+    #[arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = AHEAD)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
     /// Longest time to first token, e.g. 500ms; `none` for no limit
@@ -130,23 +134,23 @@ pub struct Scenario {
     #[schemars(with = "Option<Vec<Metric>>")]
     pub pareto: Option<Vec<String>>,
     /// Rent of one device, US dollars per hour
-    #[arg(long, value_name = "USD", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[arg(long, value_name = "USD", value_parser = number(&USD_PER_DEVICE_HOUR), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd_per_device_hour: Option<f64>,
     /// Price of energy, US dollars per kWh
-    #[arg(long, value_name = "USD", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub electricity_usd_per_kwh: Option<f64>,
     /// Power of the facility per power of its machines
-    #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[arg(long, value_name = "X", value_parser = number(&PUE), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pue: Option<f64>,
     /// Months over which a purchase is paid off
-    #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[arg(long, value_name = "N", value_parser = number(&AMORTIZATION), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amortization_months: Option<f64>,
     /// Fraction of that time in which it serves
-    #[arg(long, value_name = "X", value_parser = number, allow_negative_numbers = true, help_heading = MONEY)]
+    #[arg(long, value_name = "X", value_parser = number(&UTILIZATION), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
     /// One stated deployment, for `estimate` and `explain`; `optimize` chooses its own
@@ -190,31 +194,58 @@ impl Scenario {
     /// # Errors
     /// Names the limit that is no time.
     pub fn limits(&self, others: Limits) -> Result<Limits, Error> {
-        let limit =
-            |key: &str, text: &Option<String>, other: Option<f64>| match text.as_deref().map(str::trim) {
+        let time = |limit: &Limit, text: &Option<String>, other: Option<f64>| {
+            let key = limit.name;
+            let refused = |found: String| {
+                let fix = "write e.g. `500ms`, `2 s`, or `none` for no limit";
+                Error::new(key, found, format!("a time with its unit, {}", limit.range()), fix)
+            };
+            match text.as_deref().map(str::trim) {
                 None => Ok(other),
                 Some("none") => Ok(None),
                 Some(text) => match read::<Seconds>(text) {
-                    Ok(seconds) if seconds > 0.0 => Ok(Some(seconds)),
-                    Ok(_) => Err((key.to_owned(), format!("`{text}`, no time at all"))),
-                    Err(why) => Err((key.to_owned(), why)),
+                    Ok(seconds) if limit.holds(seconds) => Ok(Some(seconds)),
+                    Ok(_) => Err(refused(format!("`{text}`"))),
+                    Err(why) => Err(refused(why)),
                 },
-            };
-        let limits = || -> Result<Limits, (String, String)> {
-            Ok(Limits {
-                ttft: limit("ttft", &self.ttft, others.ttft)?,
-                tpot: limit("tpot", &self.tpot, others.tpot)?,
-                e2e: limit("e2e", &self.e2e, others.e2e)?,
-            })
+            }
         };
-        limits().map_err(|(key, found)| {
-            Error::new(
-                key,
-                found,
-                "a time above 0 with its unit",
-                "write e.g. `500ms`, `2 s`, or `none` for no limit",
-            )
+        Ok(Limits {
+            ttft: time(&TTFT, &self.ttft, others.ttft)?,
+            tpot: time(&TPOT, &self.tpot, others.tpot)?,
+            e2e: time(&E2E, &self.e2e, others.e2e)?,
         })
+    }
+
+    /// Checks every number that it states, whoever stated it: a flag, a file or a saved answer.
+    ///
+    /// # Errors
+    /// Names the number that is outside its limits.
+    pub fn check(&self) -> Result<(), Error> {
+        let whole = [
+            ("isl", self.isl, &ISL),
+            ("osl", self.osl, &OSL),
+            ("prefix", self.prefix, &PREFIX),
+            ("concurrency", self.concurrency, &CONCURRENCY),
+            ("images", self.images, &IMAGES),
+            ("draft-tokens", self.draft_tokens, &DRAFT_TOKENS),
+        ];
+        for (key, value, limit) in whole {
+            value.map_or(Ok(()), |value| limit.check_whole(key, value))?;
+        }
+        let numbers = [
+            ("rate", self.rate, &RATE),
+            ("acceptance", self.acceptance, &ACCEPTANCE),
+            ("usd_per_device_hour", self.usd_per_device_hour, &USD_PER_DEVICE_HOUR),
+            ("electricity_usd_per_kwh", self.electricity_usd_per_kwh, &ELECTRICITY),
+            ("pue", self.pue, &PUE),
+            ("amortization_months", self.amortization_months, &AMORTIZATION),
+            ("utilization", self.utilization, &UTILIZATION),
+        ];
+        for (key, value, limit) in numbers {
+            value.map_or(Ok(()), |value| limit.check(key, value))?;
+        }
+        Ok(())
     }
 
     /// The axes that it states.
@@ -235,18 +266,6 @@ impl Scenario {
         }
         Ok(Some(axes))
     }
-}
-
-/// A whole number as a flag states it.
-pub fn whole(text: &str) -> Result<u64, String> {
-    let plain = text.trim().replace('_', "");
-    plain.parse().map_err(|_| "expected a whole number of 0 or more, e.g. 2048".to_owned())
-}
-
-/// A finite number as a flag states it.
-pub fn number(text: &str) -> Result<f64, String> {
-    let found = text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    found.ok_or_else(|| "expected a number of 0 or more, e.g. 4.5".to_owned())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::file;
 use super::kind::{Entry, Kind, shipped_defaults};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
+use crate::spec::ranges;
 use crate::spec::text::{from_json, suggest};
 
 /// Where files are looked for.
@@ -262,7 +263,9 @@ impl Catalog {
             Some(path) => (file::read(&path)?, path.display().to_string()),
             None => (shipped_defaults().to_owned(), "hardware/defaults.json".to_owned()),
         };
-        from_json(&text, "defaults").map_err(|fault| fault.in_file(name))
+        let defaults: Defaults = from_json(&text, "defaults").map_err(|fault| fault.in_file(&name))?;
+        ranges::defaults(&defaults).map_err(|fault| fault.in_file(name))?;
+        Ok(defaults)
     }
 }
 

@@ -6,11 +6,13 @@ use serde_json::{Map, Value};
 
 use super::catalog::{Catalog, Miss, is_path, label, read_entry};
 use super::file;
-use super::host::laid_out;
+use super::host::{laid_out, unit};
 use super::kind::Kind;
 use crate::spec::cluster::{Cluster, System};
 use crate::spec::device::Device;
 use crate::spec::error::Error;
+use crate::spec::limits::DEVICES;
+use crate::spec::ranges;
 use crate::spec::text::{from_json, suggest};
 
 /// `[NODESx]COUNTxDEVICE`, taken apart.
@@ -18,6 +20,8 @@ use crate::spec::text::{from_json, suggest};
 pub struct Shorthand<'a> {
     /// Nodes, or rather: how often the count comes.
     pub nodes: u64,
+    /// The nodes are stated: each holds that many.
+    pub by_node: bool,
     /// Devices of each.
     pub count: u64,
     /// What the device is called.
@@ -31,10 +35,11 @@ impl<'a> Shorthand<'a> {
     /// A number is beyond belief.
     pub fn parse(text: &'a str) -> Result<Shorthand<'a>, Error> {
         let (first, rest) = leading_count(text)?;
-        let Some(first) = first else { return Ok(Shorthand { nodes: 1, count: 1, device: text }) };
+        let alone = Shorthand { nodes: 1, by_node: false, count: 1, device: text };
+        let Some(first) = first else { return Ok(alone) };
         Ok(match leading_count(rest)? {
-            (Some(second), device) => Shorthand { nodes: first, count: second, device },
-            (None, device) => Shorthand { nodes: 1, count: first, device },
+            (Some(second), device) => Shorthand { nodes: first, by_node: true, count: second, device },
+            (None, device) => Shorthand { count: first, device, ..alone },
         })
     }
 }
@@ -46,15 +51,28 @@ fn leading_count(text: &str) -> Result<(Option<u64>, &str), Error> {
     let Some(rest) = rest.strip_prefix(['x', 'X']).filter(|rest| digits > 0 && !rest.is_empty()) else {
         return Ok((None, text));
     };
-    let count = number.parse().map_err(|_| {
-        Error::new(
-            "hardware",
-            format!("`{number}` devices or nodes"),
-            "a number up to 1048576",
-            "state fewer",
-        )
-    })?;
+    let count = number.parse::<u64>().ok().filter(|count| DEVICES.holds(*count as f64));
+    let count = count.ok_or_else(|| DEVICES.fault("hardware", &format!("`{number}` devices or nodes")))?;
     Ok((Some(count), rest))
+}
+
+/// Keys of faults that another number of devices mends.
+const UNSEATED: [&str; 3] = ["devices_per_node", "tiers", NETWORK];
+/// Key of the fault that nothing joins the nodes.
+const NETWORK: &str = "network";
+/// Nodes over which a number of devices is spread evenly, at most, to find a shorthand that does.
+const MOST_NODES: u64 = 1 << 16;
+
+/// The devices of `short` in hosts like `host`.
+fn seat(host: &System, device: &Device, short: &Shorthand<'_>) -> Result<Cluster, Error> {
+    let (nodes, per_node) = laid_out(host, device, short);
+    let shipped_whole = (host.nodes, host.devices_per_node) == (nodes, per_node);
+    let name = match (shipped_whole, nodes) {
+        (true, _) => host.name.clone(),
+        (false, 1) => format!("{per_node} x {}", device.name),
+        (false, nodes) => format!("{nodes} nodes of {per_node} x {}", device.name),
+    };
+    Ok(Cluster { name, ..Cluster::build(host, device.clone(), nodes, per_node)? })
 }
 
 impl Catalog {
@@ -79,16 +97,51 @@ impl Catalog {
             Err(Miss::Unknown(_)) if short.device == text => return Err(self.neither(text, unknown)),
             Err(miss) => return Err(miss.into()),
         };
-        let host = self.host(&device, &short)?;
-        let (nodes, per_node) = laid_out(&host, &device, &short);
-        let shipped_whole = (host.nodes, host.devices_per_node) == (nodes, per_node);
-        let name = match (shipped_whole, nodes) {
-            (true, _) => host.name.clone(),
-            (false, 1) => format!("{per_node} x {}", device.name),
-            (false, nodes) => format!("{nodes} nodes of {per_node} x {}", device.name),
+        let cluster = self.seated(&device, &short).map_err(|fault| fault.in_file(text))?;
+        Ok(Cluster { id: text.to_owned(), ..cluster })
+    }
+
+    /// The cluster of a shorthand, or the shorthands that would do in its place.
+    fn seated(&self, device: &Device, short: &Shorthand<'_>) -> Result<Cluster, Error> {
+        let host = self.host(device, short)?;
+        let seated = seat(&host, device, short);
+        match seated {
+            Err(fault) if UNSEATED.contains(&fault.key.as_str()) => {
+                let others = self.in_its_place(device, short, &host);
+                if others.is_empty() {
+                    return Err(fault);
+                }
+                let others = format!("write {}", others.join(" or "));
+                let fix = if fault.key == NETWORK { format!("{}; or {others}", fault.fix) } else { others };
+                Err(Error { fix, ..fault })
+            }
+            other => other,
+        }
+    }
+
+    /// Shorthands of about as many devices that `host` does seat: as many in equal nodes, else whole nodes or racks,
+    /// one unit less and one more.
+    fn in_its_place(&self, device: &Device, short: &Shorthand<'_>, host: &System) -> Vec<String> {
+        let wanted = short.nodes.saturating_mul(short.count).min(DEVICES.most_whole());
+        let (held, unit) = (host.devices_per_node.max(1), unit(host));
+        let spell = |nodes: u64, count: u64| {
+            let nodes = if nodes == 1 { String::new() } else { format!("{nodes}x") };
+            format!("{nodes}{count}x{}", device.id)
         };
-        let cluster = Cluster::build(&host, device, nodes, per_node).map_err(|fault| fault.in_file(text))?;
-        Ok(Cluster { id: text.to_owned(), name, ..cluster })
+        let equal =
+            (wanted.div_ceil(held)..=wanted.min(MOST_NODES)).find(|nodes| wanted.is_multiple_of(*nodes));
+        let equal =
+            equal.filter(|nodes| unit == held && *nodes < wanted).map(|nodes| (nodes, wanted / nodes));
+        let whole = [wanted / unit, wanted.div_ceil(unit)].map(|units| (units.max(1), unit));
+        let mut tried: Vec<(u64, u64)> = equal.map_or_else(|| whole.to_vec(), |equal| vec![equal]);
+        tried.push((1, unit));
+        tried.dedup();
+        let does = |(nodes, count): &(u64, u64)| {
+            let short = Shorthand { nodes: *nodes, by_node: *nodes > 1, count: *count, device: short.device };
+            self.host(device, &short).and_then(|host| seat(&host, device, &short)).is_ok()
+        };
+        let found = tried.into_iter().filter(does).take(2);
+        found.map(|(nodes, count)| format!("`{}`", spell(nodes, count))).collect()
     }
 
     /// The device that `name` means: by id, name or alias, or by the part of an id that only one has.
@@ -155,6 +208,7 @@ impl Catalog {
         }
         let text = Value::Object(map).to_string();
         let system: System = from_json(&text, "a system").map_err(|fault| fault.in_file(path))?;
+        ranges::system(&system).map_err(|fault| fault.in_file(path))?;
         let device = match device {
             Some(device) => device,
             None => self
@@ -186,6 +240,7 @@ mod tests {
     #[test]
     fn shorthand_is_taken_apart_from_the_left() {
         let of = |text| Shorthand::parse(text).map(|s| (s.nodes, s.count, s.device));
+        assert!(Shorthand::parse("2x8xa").unwrap().by_node && !Shorthand::parse("8xa").unwrap().by_node);
         assert_eq!(of("8xh100-sxm"), Ok((1, 8, "h100-sxm")));
         assert_eq!(of("128x8xh100-sxm"), Ok((128, 8, "h100-sxm")));
         assert_eq!(of("2x4090"), Ok((1, 2, "4090")));
@@ -249,15 +304,47 @@ mod tests {
     }
 
     #[test]
+    fn more_than_a_node_is_whole_nodes_or_racks() {
+        assert_eq!(shape("32xh200-sxm"), (4, 8, vec![8, 32]));
+        assert_eq!(shape("16xh100-sxm"), shape("2x8xh100-sxm"));
+        assert_eq!(shape("16xrtx-4090"), (2, 8, vec![8, 16]));
+        assert_eq!(shape("144xgb200"), (36, 4, vec![72, 144]));
+    }
+
+    #[test]
     fn what_no_host_holds_says_how_to_write_it() {
         for (text, fix) in [
-            ("16xnvidia-h100-sxm", "2x8xnvidia-h100-sxm"),
-            ("16xrtx-4090", "2x8xnvidia-rtx-4090"),
+            ("12xnvidia-h100-sxm", "`2x6xnvidia-h100-sxm`"),
+            ("2x32xh200-sxm", "`8x8xnvidia-h200-sxm`"),
+            ("13xh100-sxm", "`8xnvidia-h100-sxm`"),
+            ("256x4xgb200", "`14x72xnvidia-gb200` or `15x72xnvidia-gb200`"),
             ("2x8xl40s", "network"),
         ] {
             let error = Catalog::default().hardware(text).unwrap_err();
             assert!(error.fix.contains(fix), "{text}: {error}");
             assert_eq!(error.file, text);
+        }
+    }
+
+    /// The law behind: whatever is refused names a shorthand that is not.
+    #[test]
+    fn every_number_of_every_device_resolves_or_names_one_that_does() {
+        let catalog = Catalog::default();
+        for id in catalog.shelf(Kind::Devices).into_keys() {
+            if catalog.hardware(&id).is_err() {
+                continue;
+            }
+            for count in
+                ["3", "7", "9", "12", "13", "16", "24", "32", "96", "100", "144", "2x32", "256x4", "3x5"]
+            {
+                let text = format!("{count}x{id}");
+                let Err(error) = catalog.hardware(&text) else { continue };
+                let named: Vec<&str> = error.fix.split('`').filter(|part| part.contains(&id)).collect();
+                assert!(!named.is_empty(), "{text}: {error}");
+                for other in named {
+                    catalog.hardware(other).unwrap_or_else(|fault| panic!("{text}: {other}: {fault}"));
+                }
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! The host that devices sit in when only their number is stated: a shipped system, else one made of their own links.
 
+use std::cmp::Reverse;
+
 use super::catalog::{Catalog, label, read_entry};
 use super::hardware::Shorthand;
 use super::kind::Kind;
@@ -16,8 +18,8 @@ const UNIFIED: &str = "unified";
 
 impl Catalog {
     /// The host of `short`: the device's own system if it has that very shape, else another that has, else the
-    /// device's own if it holds them, else the smallest that does, else one made of the device's links, else
-    /// the largest there is.
+    /// device's own if a node of it holds them, else the smallest that does, else one made of the device's links.
+    /// Of more than any node holds: the one that is so many nodes or racks, else the largest there is.
     pub(super) fn host(&self, device: &Device, short: &Shorthand<'_>) -> Result<System, Error> {
         let faulty = |fault: Error| Error {
             file: format!("hardware/devices/{}.json", device.id),
@@ -27,8 +29,8 @@ impl Catalog {
         let own: Option<System> =
             device.system.as_deref().map(|id| self.load(id).map_err(faulty)).transpose()?;
         let same =
-            |system: &System| laid_out(system, device, short) == (system.nodes, system.devices_per_node);
-        let holds = |system: &System| laid_out(system, device, short).1 <= system.devices_per_node;
+            |system: &System| in_nodes(system, device, short) == (system.nodes, system.devices_per_node);
+        let holds = |system: &System| in_nodes(system, device, short).1 <= system.devices_per_node;
         if let Some(own) = own.as_ref().filter(|own| same(own)) {
             return Ok(own.clone());
         }
@@ -53,8 +55,13 @@ impl Catalog {
         if holds(&plain) {
             return Ok(plain);
         }
-        let largest = hosts.into_iter().max_by_key(|s| (s.devices_per_node, std::cmp::Reverse(s.nodes)));
-        Ok(largest.unwrap_or(plain))
+        let spread =
+            |system: &&System| laid_out(system, device, short) == (system.nodes, system.devices_per_node);
+        if let Some(exact) = hosts.iter().find(spread) {
+            return Ok(exact.clone());
+        }
+        let all = own.into_iter().chain(hosts).chain([plain.clone()]);
+        Ok(all.min_by_key(|system| Reverse(unit(system))).unwrap_or(plain))
     }
 
     /// A host that states nothing but how the device's own links join it.
@@ -128,7 +135,7 @@ fn slots(device: &Device, defaults: &Defaults) -> u64 {
 
 /// Nodes and devices per node of `short` in hosts like `system`'s. A fast domain that spans nodes (a rack)
 /// is counted in devices: 72 of GB200 are 18 nodes of 4.
-pub(super) fn laid_out(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u64) {
+fn in_nodes(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u64) {
     let per_node = system.devices_per_node;
     // A machine that is one device is a node: two of them are two nodes.
     if device.memory.unified && per_node == 1 {
@@ -141,4 +148,21 @@ pub(super) fn laid_out(system: &System, device: &Device, short: &Shorthand<'_>) 
     } else {
         (short.nodes, short.count)
     }
+}
+
+/// The same, and what is more than a node or a rack holds, where nobody says how many nodes: whole ones of them.
+pub(super) fn laid_out(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u64) {
+    let (nodes, count) = in_nodes(system, device, short);
+    let per_node = system.devices_per_node;
+    if !short.by_node && count > per_node && per_node > 0 && short.count.is_multiple_of(unit(system)) {
+        return (short.count / per_node, per_node);
+    }
+    (nodes, count)
+}
+
+/// Devices that a system comes in: a node, or a fast domain that spans nodes (a rack) and holds whole ones.
+pub(super) fn unit(system: &System) -> u64 {
+    let node = system.devices_per_node.max(1);
+    let domain = system.tiers.first().map_or(1, |tier| tier.devices);
+    if domain.is_multiple_of(node) { domain.max(node) } else { node }
 }

@@ -10,6 +10,7 @@ use crate::spec::format::Format;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
+use crate::spec::ranges;
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 
@@ -143,17 +144,13 @@ macro_rules! entries {
 
 entries! {
     Device is Devices, checked by Device::check;
-    System is Systems, checked by check_system;
+    System is Systems, checked by ranges::system;
     Rig is Rigs, checked by Rig::check;
-    Link is Links;
-    Format is Formats;
-    Runtime is Runtimes;
+    Link is Links, checked by ranges::link;
+    Format is Formats, checked by ranges::format;
+    Runtime is Runtimes, checked by ranges::runtime;
     Objective is Objectives, checked by Objective::check;
     Workload is Workloads, checked by Workload::check;
-}
-
-fn check_system(system: &System) -> Result<(), Error> {
-    system.price.check()
 }
 
 impl Entry for ModelFile {

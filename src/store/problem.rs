@@ -192,6 +192,7 @@ impl Catalog {
     /// # Errors
     /// A name is nobody's, or a number is out of its range.
     pub fn aim(&self, scenario: &Scenario) -> Result<(Objective, Workload), Error> {
+        scenario.check()?;
         let objective: Objective =
             self.load_or_read(scenario.objective.as_deref().unwrap_or(DEFAULT_OBJECTIVE))?;
         let name = scenario.workload.as_deref().unwrap_or(&objective.workload);

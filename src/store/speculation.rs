@@ -3,8 +3,8 @@
 use super::catalog::Catalog;
 use crate::graph::draft::Draft;
 use crate::graph::model::ModelGraph;
-use crate::serving::speculative::MOST_GUESSES;
 use crate::spec::error::Error;
+use crate::spec::limits::{ACCEPTANCE, DRAFT_TOKENS};
 use crate::spec::scenario::Scenario;
 
 /// Vocabularies of one family differ by so many padded tokens at most (SPEC_VOCAB_MAX_SIZE_DIFFERENCE, llama.cpp
@@ -40,19 +40,9 @@ impl Catalog {
             let fix = "measure it on your traffic (servers print it), e.g. 0.8: it depends on the text, not on the hardware";
             return Err(Error::new("acceptance", "nothing", "a probability", fix));
         };
-        if !(0.0..=1.0).contains(&acceptance) {
-            return Err(Error::new(
-                "acceptance",
-                acceptance.to_string(),
-                "0 to 1",
-                "state a probability, e.g. 0.8",
-            ));
-        }
+        ACCEPTANCE.check("acceptance", acceptance)?;
         let tokens = scenario.draft_tokens.unwrap_or(1);
-        if !(1..=MOST_GUESSES).contains(&tokens) {
-            let expected = format!("1 to {MOST_GUESSES}");
-            return Err(Error::new("draft-tokens", tokens.to_string(), expected, "guess fewer tokens ahead"));
-        }
+        DRAFT_TOKENS.check_whole("draft-tokens", tokens)?;
         let (name, draft) = match name.eq_ignore_ascii_case(OWN) {
             true => (OWN.to_owned(), own(graph)?),
             false => self.smaller(name, graph)?,

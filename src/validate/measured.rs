@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::spec::error::Error;
+use crate::spec::limits::{CONCURRENCY, DEGREE, DEVICES, ISL, Limit, MEASURED, MILLISECONDS, OSL};
 
 /// Degrees of one pool, as stated; what a table leaves empty is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,24 +100,29 @@ impl Record<'_> {
         }
     }
 
-    fn number(&self, key: &str) -> Result<Option<f64>, Error> {
+    /// A number within `limit`, or 0.
+    fn number(&self, key: &str, limit: &Limit) -> Result<Option<f64>, Error> {
         let text = self.text(key);
         if text.is_empty() {
             return Ok(None);
         }
-        let found = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        let within =
+            |number: f64| number == 0.0 || limit.holds(if limit.whole { number.trunc() } else { number });
+        let found = text.parse::<f64>().ok().filter(|number| number.is_sign_positive() && within(*number));
         found.map(Some).ok_or_else(|| {
-            Error::new(key, text, "a number of 0 or more, or nothing", "mend the cell, or leave it empty")
+            let expected = format!("0, or {}, or nothing", limit.range());
+            Error::new(key, text, expected, "mend the cell, or leave it empty")
         })
     }
 
-    fn whole(&self, key: &str) -> Result<Option<u64>, Error> {
-        Ok(self.number(key)?.map(|number| number as u64))
+    fn whole(&self, key: &str, limit: &Limit) -> Result<Option<u64>, Error> {
+        Ok(self.number(key, limit)?.map(|number| number as u64))
     }
 
     fn degrees(&self, pool: &str) -> Result<Degrees, Error> {
-        let one = |name: &str| Ok::<_, Error>(self.whole(&format!("{pool}{name}"))?.unwrap_or(1).max(1));
-        let workers = if pool.is_empty() { None } else { self.whole(&format!("{pool}workers"))? };
+        let one =
+            |name: &str| Ok::<_, Error>(self.whole(&format!("{pool}{name}"), &DEGREE)?.unwrap_or(1).max(1));
+        let workers = if pool.is_empty() { None } else { self.whole(&format!("{pool}workers"), &DEGREE)? };
         Ok(Degrees { workers, tp: one("tp")?, pp: one("pp")?, dp: one("dp")?, ep: one("ep")? })
     }
 
@@ -141,12 +147,12 @@ impl Record<'_> {
         };
         let drawn = DRAWN.iter().any(|source| self.text("source").contains(source));
         let mean = |nominal: u64| if drawn { (nominal as f64 * MEAN_OF_DRAWN) as u64 } else { nominal };
-        let (isl, osl) = (self.whole("isl")?, self.whole("osl")?);
+        let (isl, osl) = (self.whole("isl", &ISL)?, self.whole("osl", &OSL)?);
         Ok(Measured {
             id: self.text("id").into(),
             model: self.model().into(),
             hardware: self.text("hardware").into(),
-            devices: self.whole("devices")?,
+            devices: self.whole("devices", &DEVICES)?,
             runtime: self.text("runtime").into(),
             version: self.text("runtime_version").into(),
             weight_format: self.text("weight_format").into(),
@@ -157,8 +163,9 @@ impl Record<'_> {
             isl: mean(isl.unwrap_or(1)).max(1),
             osl: mean(osl.unwrap_or(TOKENS)).max(2),
             depth: if long { depth(self.text("notes")) } else { 0 },
-            concurrency: self.whole("concurrency")?.unwrap_or(1).max(1),
-            apart: long && (self.whole("concurrency")?.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
+            concurrency: self.whole("concurrency", &CONCURRENCY)?.unwrap_or(1).max(1),
+            apart: long
+                && (self.whole("concurrency", &CONCURRENCY)?.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
             source: self.text("source").into(),
             doubt: self.text("doubt").into(),
             outcome: if long { self.one_metric(isl.unwrap_or(1))? } else { self.latencies()? },
@@ -166,26 +173,26 @@ impl Record<'_> {
     }
 
     fn latencies(&self) -> Result<Outcome, Error> {
-        let above_zero = |key| Ok::<_, Error>(self.number(key)?.filter(|number| *number > 0.0));
+        let above_zero = |key, limit| Ok::<_, Error>(self.number(key, limit)?.filter(|number| *number > 0.0));
         Ok(Outcome {
-            ttft_ms: above_zero("ttft_ms")?,
-            tpot_ms: above_zero("tpot_ms")?,
-            output_tok_s_per_device: above_zero("output_tok_s_per_device")?,
+            ttft_ms: above_zero("ttft_ms", &MILLISECONDS)?,
+            tpot_ms: above_zero("tpot_ms", &MILLISECONDS)?,
+            output_tok_s_per_device: above_zero("output_tok_s_per_device", &MEASURED)?,
             memory_bytes: None,
         })
     }
 
     /// A row that states one metric: rates become times.
     fn one_metric(&self, isl: u64) -> Result<Outcome, Error> {
-        let value = self.number("value")?.filter(|number| *number > 0.0);
+        let value = self.number("value", &MEASURED)?.filter(|number| *number > 0.0);
         let milliseconds = |tokens: f64| value.map(|rate| 1e3 * tokens / rate);
-        let requests = self.number("concurrency")?.unwrap_or(1.0).max(1.0);
+        let requests = self.number("concurrency", &CONCURRENCY)?.unwrap_or(1.0).max(1.0);
         Ok(match self.text("metric") {
             "decode_tok_s_per_user" => Outcome { tpot_ms: milliseconds(1.0), ..Outcome::default() },
             "prefill_tok_s" => Outcome { ttft_ms: milliseconds(isl as f64 * requests), ..Outcome::default() },
             "output_tok_s_total" => Outcome { tpot_ms: milliseconds(requests), ..Outcome::default() },
             // Where there are several devices, tables do not say whose memory they tell.
-            "vram_gb" if self.whole("devices")?.unwrap_or(1) == 1 => {
+            "vram_gb" if self.whole("devices", &DEVICES)?.unwrap_or(1) == 1 => {
                 Outcome { memory_bytes: value.map(|gb| gb * 1e9), ..Outcome::default() }
             }
             _ => Outcome::default(),
@@ -197,7 +204,7 @@ impl Record<'_> {
 fn depth(notes: &str) -> u64 {
     let after = ["@ d", "at depth "].iter().find_map(|mark| notes.split_once(mark)).map(|(_, after)| after);
     let digits: String = after.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or(0)
+    digits.parse().ok().filter(|tokens| ISL.holds(*tokens as f64)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! The drill-down as text: narrow, each thing told once, formula and numbers and source for each number.
 
-use mantile::cli::ask;
-use mantile::plan::parallel::ParallelPlan;
+use mantile::cli::stated::candidate;
 use mantile::quantity::ledger::{Explanation, Ledger};
 use mantile::report::explain::explained;
-use mantile::search::candidate::{Candidate, Duty};
+use mantile::search::candidate::Candidate;
 use mantile::search::question::Question;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
@@ -70,8 +69,7 @@ fn what_is_cut_off_says_how_to_go_on() {
 fn a_number_that_is_another_takes_one_line() {
     // In pools apart no prompt delays an answer: TPOT is the decode cycle.
     let (_, question) = pose(&scenario("Llama-3.1-8B", "2xh100"));
-    let pools = [Duty::Prefill, Duty::Decode].map(|duty| (duty, ParallelPlan::SINGLE, 1));
-    let candidate = ask::candidate(&question, &pools);
+    let candidate = candidate(&question, &"prefill tp1, decode tp1".parse().unwrap()).unwrap();
     let (explanation, text) = told(&question, &candidate, 1);
     assert_eq!(explanation.substituted.as_deref(), Some(explanation.text.as_str()));
     let line = format!("{} = {}", explanation.formula.unwrap(), explanation.text);
@@ -82,7 +80,7 @@ fn a_number_that_is_another_takes_one_line() {
 #[test]
 fn what_is_broken_is_told_before_the_number() {
     let (_, question) = pose(&scenario("Llama-3.1-8B", "1xh100"));
-    let candidate = ask::candidate(&question, &[(Duty::Both, ParallelPlan::SINGLE, 1)]);
+    let candidate = candidate(&question, &"tp1".parse().unwrap()).unwrap();
     let ledger = Ledger::new();
     let number = candidate.evaluate(&&ledger, &question, &mut ()).metrics.tpot;
     let text = explained(&candidate, &question, &ledger.explain(number, 1), 1, &["too slow".to_string()]);

@@ -66,9 +66,10 @@ fn candidate(apart: bool, speed: f64) -> Reported {
     let (prefill, decode) = if apart { (front, back) } else { (both.clone(), both) };
     Reported {
         plan: Plan { mode: mode.into(), label: label.into(), prefill, decode, others: vec![] },
+        notation: format!("{label}, weights fp8, kv bf16"),
         weight_format: "fp8".into(),
         kv_format: "bf16".into(),
-        concurrency: if apart { 40 } else { 120 },
+        concurrency: if apart { 40.0 } else { 120.0 },
         devices: 6,
         idle_devices: 1,
         feasibility: Feasibility::InVram,

@@ -11,7 +11,8 @@ use crate::search::outcome::Status;
 use crate::search::programme::solve::Effort;
 use crate::search::question::Question;
 use crate::spec::error::Error;
-use crate::spec::fleet::Terms;
+use crate::spec::fleet::{FleetFile, Terms};
+use crate::spec::limits::{BUDGET_HOUR, MAX_DEVICES};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::model::ResolvedModel;
@@ -22,6 +23,11 @@ use crate::store::problem::{DEFAULT_MODEL, Problem};
 /// # Errors
 /// A name is nobody's.
 pub fn pose(catalog: &Catalog, mut asked: Asked, scenario: Scenario) -> Result<Posed, Error> {
+    // A saved answer may state what no flag and no file does.
+    let Asked { buckets, offers, limits, .. } = asked.clone();
+    FleetFile { model: None, buckets, offers, limits }.check()?;
+    asked.budget_usd_per_hour.map_or(Ok(()), |usd| BUDGET_HOUR.check("budget-hour", usd))?;
+    asked.max_devices.map_or(Ok(()), |devices| MAX_DEVICES.check_whole("max-devices", devices))?;
     let mut models: Vec<(String, ResolvedModel, ModelGraph)> = Vec::new();
     let mut of_bucket = Vec::new();
     for bucket in &asked.buckets {

@@ -1,5 +1,6 @@
 //! What an offer comes to: its shapes worth having, what each carries of every bucket, and its price.
 
+use crate::report::answer::plan as label;
 use crate::report::fleet::Asked;
 use crate::search::fleet::rates::{ShapeRates, rates};
 use crate::search::point::place;
@@ -50,8 +51,9 @@ pub(super) fn tried(
         .map(|shape| {
             let devices = question.cluster.devices();
             // What is owned pays for the power that its hungriest load draws.
+            let idle = question.idle(devices.saturating_sub(shape.candidate.devices())).watts;
             let drawn = shape.carried.iter().flatten().map(|carried| carried.point[place(Metric::Watts)]);
-            let watts = drawn.fold(f64::NAN, f64::max);
+            let watts = drawn.fold(f64::NAN, f64::max) + idle;
             let whole =
                 Whole { output_tok_s: 0.0, watts: Some(watts).filter(|watts| watts.is_finite()), devices };
             let known = bill.as_ref().map(|bill| whole.usd_per_second(bill) * HOUR);
@@ -67,11 +69,10 @@ pub(super) fn tried(
             };
             let mut rates = vec![None; asked.buckets.len()];
             for (bucket, carried) in mine.iter().zip(&shape.carried) {
-                rates[*bucket] = carried.map(|carried| carried.requests_per_s);
+                rates[*bucket] = carried.as_ref().map(|carried| carried.requests_per_s);
             }
-            let pool = &shape.candidate.pools[0];
             let weights = &question.formats[shape.candidate.formats].weights;
-            let plan = format!("{} x {} {weights}", pool.replicas, pool.plan.label());
+            let plan = format!("{} {weights}", label(&shape.candidate).label);
             let (terms, buckets) = (terms.to_string(), mine.clone());
             Ok(Tried { plan, terms, usd_per_hour, rates, shape, buckets })
         })

@@ -33,6 +33,7 @@ pub(super) struct Sought<'a> {
 /// # Errors
 /// The question is faulty.
 pub fn found(catalog: &Catalog, stated: &Placing, control: &Control) -> Result<(Answer, Rigged), Error> {
+    stated.check()?;
     let sought = Sought { catalog, stated, rig: rig(catalog, stated)? };
     match stated.objective {
         Objective::MaxContext => sought.longest(control),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::look::{for_hardware, for_model, market, serving, together};
+use super::look::{for_hardware, for_model, market, serving};
 use crate::cli::output::value;
 use crate::cli::progress::counted;
 use crate::report::recommend::Sought;
@@ -94,7 +94,7 @@ impl Asked {
         let Some((problem, kept)) = runs else {
             return vec![format!("each.weight_format: {format} does not run on {system}")];
         };
-        match together(problem) {
+        match problem.question() {
             Err(fault) => vec![format!("{}; {} expected", fault.found, fault.expected)],
             Ok(question) => match size(&question, self.sought.users) {
                 Err(unfit) => vec![format!("it does not serve: {}", unfit.reason)],
@@ -122,7 +122,7 @@ impl Asked {
         }
         let problems = qualities(catalog, &self.scenario, (&model, &graph), &lot.cluster);
         let problems = problems.unwrap_or_default();
-        let asked = problems.iter().filter_map(|(problem, _)| together(problem).ok());
+        let asked = problems.iter().filter_map(|(problem, _)| problem.question().ok());
         asked
             .filter(|question| question.context_fits().is_ok())
             .map(|question| (name.to_string(), question))

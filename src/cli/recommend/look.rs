@@ -101,7 +101,7 @@ fn held(
             Ok((build, census)) if build.copies == 1 => {
                 censuses.push(census);
                 let longest =
-                    together(problem).map_or(0, |question| longest_context(&question, sought.users));
+                    problem.question().map_or(0, |question| longest_context(&question, sought.users));
                 let parameters = graph.parameters().unique;
                 found.push(Held { parameters, longest_context_tokens: longest, build });
                 // The first that serves keeps the most quality.
@@ -167,13 +167,6 @@ fn look(
     seen
 }
 
-/// The question with prompts and answers on the same instances.
-pub(super) fn together(problem: &Problem) -> Result<Question, Error> {
-    let mut question = problem.question()?;
-    question.split = false;
-    Ok(question)
-}
-
 /// One system in formats of one quality.
 fn one(
     problem: &Problem,
@@ -182,7 +175,7 @@ fn one(
     sought: &Sought,
 ) -> Result<(Build, Census), Box<(Miss, Option<Census>)>> {
     let name = &problem.cluster.name;
-    let question = together(problem).map_err(|fault| Box::new((fault_told(name, &fault), None)))?;
+    let question = problem.question().map_err(|fault| Box::new((fault_told(name, &fault), None)))?;
     match size(&question, sought.users) {
         Err(unfit) => Err(Box::new((missed(name, vec![], &unfit), Some(unfit.census)))),
         Ok(sized) => {

@@ -3,13 +3,11 @@
 use super::Recommend;
 use crate::report::recommend::{Sought, Way};
 use crate::spec::error::Error;
+use crate::spec::limits::{BUDGET, BUDGET_HOUR, CONTEXT, ISL, Limit, MAX_WATTS, OSL, TARGET, USERS};
 use crate::spec::objective::Limits;
-use crate::spec::scenario::{Scenario, number, whole};
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::problem::DEFAULT_MODEL;
-
-/// Most users that are taken seriously.
-const MOST_USERS: u64 = 1_000_000;
 
 impl Recommend {
     /// The scenario that every system is asked, and what is told of it.
@@ -34,10 +32,7 @@ impl Recommend {
             let fix = "state --only to choose among the catalogue, or --hardware for one machine";
             return Err(Error::new("only", "both --only and --hardware", "one of them", fix));
         }
-        if self.users == 0 || self.users > MOST_USERS {
-            let found = self.users.to_string();
-            return Err(Error::new("users", found, format!("1 to {MOST_USERS}"), "state how many there are"));
-        }
+        USERS.check_whole("users", self.users)?;
         let mut assumed = Vec::new();
         let (objective, workload) = catalog.aim(stated)?;
         let mut scenario = stated.clone();
@@ -57,10 +52,7 @@ impl Recommend {
                 return Err(Error::new("target-tok-s", "no target and no limit on TPOT", "a pace", fix));
             }
         };
-        if target <= 0.0 {
-            let fix = "state the output tokens a second that a user must see";
-            return Err(Error::new("target-tok-s", target.to_string(), "a number above 0", fix));
-        }
+        TARGET.check("target-tok-s", target)?;
         scenario.tpot = Some(format!("{} s", 1.0 / target));
         let (mut isl, osl, mut prefix) = (workload.isl, workload.osl, workload.prefix);
         if let Some(text) = &self.context {
@@ -89,9 +81,10 @@ impl Recommend {
         if let Some(ttft) = limit {
             assumed.push(format!("TTFT at most {ttft} s, the limit of `{}` (--ttft none: any)", workload.id));
         }
-        let budget =
-            |key: &str, text: &Option<String>| text.as_deref().map(|text| dollars(key, text)).transpose();
-        let budget_usd = budget("budget", &self.budget)?;
+        let budget = |limit: &Limit, text: &Option<String>| {
+            text.as_deref().map(|text| dollars(limit, text)).transpose()
+        };
+        let budget_usd = budget(&BUDGET, &self.budget)?;
         let sought = Sought {
             model: None,
             hardware: None,
@@ -102,7 +95,7 @@ impl Recommend {
             prefix,
             limits: Limits { tpot: Some(1.0 / target), ..limits },
             budget_usd,
-            budget_usd_per_hour: budget("budget-hour", &self.budget_hour)?,
+            budget_usd_per_hour: budget(&BUDGET_HOUR, &self.budget_hour)?,
             max_watts: self.max_watts,
             prefer: self.prefer.or(budget_usd.map(|_| Way::Buy)),
             only: self.only.clone(),
@@ -112,6 +105,26 @@ impl Recommend {
     }
 }
 
+/// Checks what is sought as a saved answer states it.
+///
+/// # Errors
+/// Names the number that is outside its limits.
+pub fn check(sought: &Sought) -> Result<(), Error> {
+    USERS.check_whole("users", sought.users)?;
+    TARGET.check("target_tok_s", sought.target_tok_s)?;
+    ISL.check_whole("isl", sought.isl)?;
+    OSL.check_whole("osl", sought.osl)?;
+    sought.limits.check()?;
+    let money = [
+        ("budget_usd", sought.budget_usd, &BUDGET),
+        ("budget_usd_per_hour", sought.budget_usd_per_hour, &BUDGET_HOUR),
+        ("max_watts", sought.max_watts, &MAX_WATTS),
+    ];
+    money
+        .into_iter()
+        .try_for_each(|(key, value, limit)| value.map_or(Ok(()), |value| limit.check(key, value)))
+}
+
 /// `32k`, `1m` or `32768` tokens.
 fn tokens(text: &str) -> Result<u64, Error> {
     let lower = text.trim().to_lowercase();
@@ -119,9 +132,10 @@ fn tokens(text: &str) -> Result<u64, Error> {
         Some(digits) => (digits, 1024),
         None => lower.strip_suffix('m').map_or((lower.as_str(), 1), |digits| (digits, 1024 * 1024)),
     };
-    let found = whole(digits).ok().and_then(|tokens| tokens.checked_mul(times)).filter(|tokens| *tokens > 0);
-    found.ok_or_else(|| {
-        Error::new("context", format!("`{text}`"), "a number of tokens", "write e.g. 32768, 32k or 1m")
+    let found = digits.trim().replace('_', "").parse::<u64>().ok();
+    let found = found.and_then(|tokens| tokens.checked_mul(times));
+    found.filter(|tokens| CONTEXT.holds(*tokens as f64)).ok_or_else(|| {
+        Error::new("context", format!("`{text}`"), CONTEXT.range(), "write e.g. 32768, 32k or 1m")
     })
 }
 
@@ -129,10 +143,11 @@ fn tokens(text: &str) -> Result<u64, Error> {
 ///
 /// # Errors
 /// It is no amount.
-pub fn dollars(key: &str, text: &str) -> Result<f64, Error> {
+pub fn dollars(limit: &Limit, text: &str) -> Result<f64, Error> {
     let plain = text.trim().to_lowercase();
     let plain = plain.trim_end_matches("/h").trim_end_matches("usd").trim_start_matches('$').trim();
-    number(&plain.replace([',', '_'], "")).ok().filter(|usd| *usd > 0.0).ok_or_else(|| {
-        Error::new(key, format!("`{text}`"), "an amount of US dollars above 0", "write e.g. 15000usd")
-    })
+    let found = plain.replace([',', '_'], "").parse::<f64>().ok();
+    found
+        .filter(|usd| limit.holds(*usd))
+        .ok_or_else(|| Error::new(limit.name, format!("`{text}`"), limit.range(), "write e.g. 15000usd"))
 }

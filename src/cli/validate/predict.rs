@@ -199,8 +199,10 @@ fn reason(error: &Error) -> String {
 
 /// Devices of the whole deployment: as stated, else what the degrees multiply to.
 fn devices(row: &Measured) -> u64 {
-    let least: u64 =
-        row.pools.iter().map(|pool| pool.workers.unwrap_or(1) * pool.tp * pool.pp * pool.dp).sum();
+    let pools = row.pools.iter().map(|pool| {
+        [pool.tp, pool.pp, pool.dp].iter().fold(pool.workers.unwrap_or(1), |all, n| all.saturating_mul(*n))
+    });
+    let least = pools.fold(0, u64::saturating_add);
     row.devices.unwrap_or(0).max(least).max(1)
 }
 

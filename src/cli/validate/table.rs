@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::spec::error::Error;
+use crate::spec::limits::ROWS;
 use crate::store::file;
 use crate::validate::measured::{Measured, Record};
 
@@ -15,7 +16,11 @@ pub fn read(path: &Path) -> Result<Vec<Measured>, Error> {
     rows(&text).map_err(|fault| fault.in_file(path.display().to_string()))
 }
 
-fn rows(text: &str) -> Result<Vec<Measured>, Error> {
+/// The rows of a table.
+///
+/// # Errors
+/// A row is no measurement: says which.
+pub fn rows(text: &str) -> Result<Vec<Measured>, Error> {
     let broken = |fault: csv::Error| {
         Error::new("", fault.to_string(), "comma-separated rows under a header", "mend that line")
     };
@@ -24,6 +29,7 @@ fn rows(text: &str) -> Result<Vec<Measured>, Error> {
     let mut measured = Vec::new();
     for (number, record) in reader.records().enumerate() {
         let record = record.map_err(broken)?;
+        ROWS.check_whole("rows", number as u64 + 1)?;
         let row = Record(header.iter().zip(record.iter()).collect());
         measured.push(row.measured().map_err(|fault| {
             let key = format!("row {}: {}", number + 2, fault.key);

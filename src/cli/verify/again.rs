@@ -8,6 +8,7 @@ use crate::cli::fleet::pose::{answered, pose};
 use crate::cli::place::aim;
 use crate::cli::place::found::found;
 use crate::cli::recommend::again as recommended;
+use crate::cli::recommend::sought::check;
 use crate::cli::remedy::Unanswered;
 use crate::report::answer::answer;
 use crate::report::fleet::{FleetAnswer, Posed};
@@ -59,6 +60,7 @@ impl Again {
             Kind::Recommend => {
                 let (scenario, sought): (Scenario, Sought) =
                     (part(saved, "scenario")?, part(saved, "sought")?);
+                check(&sought)?;
                 let of_machine = !saved["models"].is_null();
                 let asked = recommended::Asked::again(catalog, (scenario, sought), of_machine)?;
                 Again::Recommend(Box::new(asked))

@@ -1,11 +1,15 @@
-//! What a system carries of each length of request within the limits, in every shape that some length is best
-//! served in.
+//! What a system carries of each length of request within the limits, in every plan worth having for some length.
 //!
-//! Knows like instances alone: a system runs as many of one shape as it has room for.
+//! The plans are those that `optimize` finds: of each length the one that carries most, be it of split pools, of
+//! unlike instances or with something in host memory; and, as one plan may serve several lengths, of like instances
+//! all that no other beats at every length. A plan stays within its system: none spans two.
 
 use std::sync::Arc;
 
-use crate::search::aggregated::{measure, room};
+use rayon::prelude::*;
+
+use super::carried::{Carried, at_rate, most, raised};
+use crate::search::aggregated::room;
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::layouts::each;
 use crate::search::outcome::Census;
@@ -16,57 +20,55 @@ use crate::serving::instance::Instance;
 use crate::serving::terms::{Lengths, Offload};
 use crate::spec::objective::Metric;
 
-/// What a system in one shape carries of one length of request.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Carried {
-    /// Requests in flight of each instance.
-    pub concurrency: u64,
-    /// Requests a second of the whole system.
-    pub requests_per_s: f64,
-    /// Metrics of the whole system at that load.
-    pub point: Point,
-}
-
-/// A system in one shape.
+/// A system in one plan.
 #[derive(Clone, Debug)]
 pub struct ShapeRates {
-    /// The deployment; its concurrency differs by length.
+    /// The plan; its loads differ by length.
     pub candidate: Candidate,
     /// What it carries of each length; none where it keeps no limit or does not fit.
     pub carried: Vec<Option<Carried>>,
 }
 
-impl ShapeRates {
-    /// What it comes to under a load of requests of `lengths`, through the one door.
-    pub fn at(&self, question: &Question, lengths: Lengths, concurrency: u64) -> Point {
-        let mut candidate = self.candidate.clone();
-        candidate.pools.iter_mut().for_each(|pool| pool.concurrency = concurrency);
-        measure(&question.with_lengths(lengths), &candidate)
+impl Carried {
+    /// What it comes to with requests of `lengths`, through the one door, and the requests a second that its loads
+    /// make way for.
+    pub fn again(&self, question: &Question, lengths: Lengths) -> (Point, f64) {
+        use crate::search::aggregated::measure;
+        let question = question.with_lengths(lengths);
+        let point = measure(&at_rate(&question, self.requests_per_s), &self.candidate);
+        let mut free = question;
+        free.traffic = crate::search::question::Traffic::Free;
+        (point, measure(&free, &self.candidate)[place(Metric::OutputTokS)] / lengths.osl as f64)
     }
 }
 
-/// Every shape of the question's system with what it carries of each length, without those that another shape
+/// Every plan of the question's system worth having, with what it carries of each length, without those that another
 /// beats at every length.
 pub fn rates(question: &Question, lengths: &[Lengths]) -> Vec<ShapeRates> {
     let asked: Vec<Question> = lengths.iter().map(|lengths| question.with_lengths(*lengths)).collect();
-    let asked = &asked;
-    let found = each(question, &mut Census::default(), |formats, instance| {
-        let instance = Arc::new(instance);
-        let carried: Vec<Option<Carried>> =
-            asked.iter().map(|question| carries(question, formats, &instance)).collect();
-        carried.iter().any(Option::is_some).then(|| {
-            let (plan, stages) = (instance.plan, instance.stages.clone());
-            let replicas = room(question, plan.devices());
-            let pool = PoolPlan { duty: Duty::Both, plan, stages, replicas, concurrency: plan.dp };
-            let candidate = Candidate { formats, pools: vec![pool], offload: Offload::Nothing };
-            ShapeRates { candidate, carried }
-        })
+    let best: Vec<Option<Carried>> = asked.par_iter().map(most).collect();
+    let mut plans: Vec<Candidate> = best.iter().flatten().map(|best| best.candidate.clone()).collect();
+    if lengths.len() > 1 {
+        plans.extend(alike(question, &asked));
+    }
+    let rated = plans.into_par_iter().map(|plan| {
+        let carries = |(question, best): (&Question, &Option<Carried>)| {
+            let own = best.as_ref().filter(|best| best.candidate == plan).cloned();
+            own.or_else(|| raised(question, &plan))
+        };
+        let carried = asked.iter().zip(&best).map(carries).collect();
+        ShapeRates { candidate: plan, carried }
     });
-    let rate = |carried: &Option<Carried>| carried.map_or(0.0, |carried| carried.requests_per_s);
-    let beats =
-        |a: &ShapeRates, b: &ShapeRates| a.carried.iter().zip(&b.carried).all(|(a, b)| rate(a) >= rate(b));
+    worth_having(rated.collect(), |shape, at| {
+        shape.carried[at].as_ref().map_or(0.0, |carried| carried.requests_per_s)
+    })
+}
+
+/// Those that no other beats at every length; of equals the first.
+fn worth_having(all: Vec<ShapeRates>, rate: impl Fn(&ShapeRates, usize) -> f64) -> Vec<ShapeRates> {
+    let beats = |a: &ShapeRates, b: &ShapeRates| (0..a.carried.len()).all(|at| rate(a, at) >= rate(b, at));
     let mut kept: Vec<ShapeRates> = Vec::new();
-    for shape in found.into_iter().flatten() {
+    for shape in all.into_iter().filter(|shape| shape.carried.iter().any(Option::is_some)) {
         if !kept.iter().any(|known| beats(known, &shape)) {
             kept.retain(|known| !beats(&shape, known));
             kept.push(shape);
@@ -75,9 +77,36 @@ pub fn rates(question: &Question, lengths: &[Lengths]) -> Vec<ShapeRates> {
     kept
 }
 
-/// What one shape carries of the question's lengths: the largest load that memory and limits allow, or the one
-/// below it that fills the micro-batches of a pipeline alike.
-fn carries(question: &Question, formats: usize, instance: &Arc<Instance>) -> Option<Carried> {
+/// Like instances that fill the system, in every shape that no other beats at every length when every slot is filled
+/// again at once.
+fn alike(question: &Question, asked: &[Question]) -> Vec<Candidate> {
+    let found = each(question, &mut Census::default(), |formats, instance| {
+        let instance = Arc::new(instance);
+        let carried: Vec<Option<f64>> =
+            asked.iter().map(|question| carries(question, formats, &instance)).collect();
+        carried.iter().any(Option::is_some).then(|| {
+            let (plan, stages) = (instance.plan, instance.stages.clone());
+            let replicas = room(question, plan.devices());
+            let pool = PoolPlan { duty: Duty::Both, plan, stages, replicas, concurrency: plan.dp };
+            (Candidate { formats, pools: vec![pool], offload: Offload::Nothing }, carried)
+        })
+    });
+    let beats = |a: &[Option<f64>], b: &[Option<f64>]| {
+        a.iter().zip(b).all(|(a, b)| a.unwrap_or(0.0) >= b.unwrap_or(0.0))
+    };
+    let mut kept: Vec<(Candidate, Vec<Option<f64>>)> = Vec::new();
+    for (plan, carried) in found.into_iter().flatten() {
+        if !kept.iter().any(|(_, known)| beats(known, &carried)) {
+            kept.retain(|(_, known)| !beats(&carried, known));
+            kept.push((plan, carried));
+        }
+    }
+    kept.into_iter().map(|(plan, _)| plan).collect()
+}
+
+/// Requests a second of the system in one shape when every slot is filled again at once: at the largest load that
+/// memory and limits allow, or the one below it that fills the micro-batches of a pipeline alike.
+fn carries(question: &Question, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
     question.context_fits().ok()?;
     let shape = shape(question, formats, instance, Offload::Nothing).ok()?;
     let laid = Laid::of(question, &shape, instance.clone());
@@ -86,14 +115,6 @@ fn carries(question: &Question, formats: usize, instance: &Arc<Instance>) -> Opt
     let most = filled_up(shape.fits, |requests| question.filled(&at(requests)));
     let even = most - most % shape.plan.pp;
     let osl = question.stated.lengths.osl as f64;
-    let loads = if even == most { vec![most] } else { vec![most, even] };
-    loads
-        .into_iter()
-        .filter(|requests| *requests > 0)
-        .map(|requests| {
-            let point = at(requests);
-            let requests_per_s = point[place(Metric::OutputTokS)] / osl;
-            Carried { concurrency: laid.concurrency(requests), requests_per_s, point }
-        })
-        .max_by(|a, b| a.requests_per_s.total_cmp(&b.requests_per_s))
+    let loads = [most, even].into_iter().filter(|requests| *requests > 0);
+    loads.map(|requests| at(requests)[place(Metric::OutputTokS)] / osl).reduce(f64::max)
 }

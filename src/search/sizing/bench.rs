@@ -142,6 +142,7 @@ pub struct Bench<'q> {
     shapes: &'q [(Shape, &'q Arc<Instance>)],
     entries: Vec<(usize, Entry<'q>)>,
     nearest: Option<(f64, usize, Infeasible)>,
+    paced: bool,
 }
 
 impl<'q> Bench<'q> {
@@ -156,14 +157,22 @@ impl<'q> Bench<'q> {
                     let (room, fits) = (room(question, shape.plan.devices()), laid.concurrency(shape.fits));
                     Ok(Entry { laid, room, fits, alone: Load { concurrency: 1, filled, e2e } })
                 }
-                Some(reason) => Err(reason),
+                Some(reason) => {
+                    let slow = question.limits.tpot.is_some_and(|limit| point[place(Metric::Tpot)] > limit);
+                    Err((reason, !slow))
+                }
             }
         });
         let (mut entries, mut nearest) = (Vec::new(), None::<(f64, usize, Infeasible)>);
+        let mut paced = false;
         for (at, tried) in tried.collect::<Vec<_>>().into_iter().enumerate() {
             match tried {
-                Ok(entry) => entries.push((at, entry)),
-                Err(reason) => {
+                Ok(entry) => {
+                    paced = true;
+                    entries.push((at, entry))
+                }
+                Err((reason, pace)) => {
+                    paced |= pace;
                     let Infeasible::LimitMissed { value, limit, .. } = reason else { continue };
                     let miss = value / limit;
                     if nearest.as_ref().is_none_or(|(known, ..)| miss < *known) {
@@ -174,7 +183,13 @@ impl<'q> Bench<'q> {
         }
         let promise = |(_, entry): &(usize, Entry)| entry.output_at_most(1.0, entry.fits, &entry.alone);
         entries.sort_by(|a, b| promise(b).total_cmp(&promise(a)).then(a.0.cmp(&b.0)));
-        Bench { question, shapes, entries, nearest }
+        Bench { question, shapes, entries, nearest, paced }
+    }
+
+    /// Whether any shape keeps the limit on the time per token with one request. If none does, no instance that
+    /// only decodes does either.
+    pub fn paced(&self) -> bool {
+        self.paced
     }
 
     /// What came nearest.

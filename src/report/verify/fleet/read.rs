@@ -165,15 +165,18 @@ impl<'a> Read<'a> {
         for (at, route) in routes.iter().enumerate() {
             let (shaped, kind) = (self.shaped(route.system), self.kind(route.system));
             let place_of = shaped.buckets.iter().position(|bucket| *bucket == route.bucket);
-            let carried = place_of.and_then(|at| shaped.shape.carried[at]);
+            let carried = place_of.and_then(|at| shaped.shape.carried[at].as_ref());
             let Some((carried, rate)) = carried.zip(kind.rates[route.bucket]) else {
                 faults.push(format!("routes.{at}: {} does not serve it within the limits", kind.name));
                 continue;
             };
             let lengths = self.lengths(route.bucket);
-            let point = shaped.shape.at(&shaped.question, lengths, carried.concurrency);
+            let (point, room) = carried.again(&shaped.question, lengths);
             let again = point[place(Metric::OutputTokS)] / lengths.osl as f64;
             faults.extend(off(&format!("routes.{at}: requests/s of one system"), rate, again, CLOSE));
+            if rate > room * (1.0 + CLOSE) {
+                faults.push(format!("routes.{at}: {rate} requests/s of one system, it carries {room}"));
+            }
             for (metric, limit) in
                 [(Metric::Ttft, limits.ttft), (Metric::Tpot, limits.tpot), (Metric::E2e, limits.e2e)]
             {

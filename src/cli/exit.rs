@@ -1,0 +1,78 @@
+//! How a command ends: one verdict, one exit code.
+
+use std::process::ExitCode;
+
+use crate::search::outcome::Status;
+
+/// The exit codes in words, for help and README. One place: every help text ends with it.
+macro_rules! exit_codes {
+    () => {
+        "Exit codes: 0 an answer, proved where it says optimal; 2 bad input; 3 infeasible, proved; 4 feasible, but not \
+         proved optimal (stopped, or with a gap); 5 unknown: stopped before anything was found."
+    };
+}
+pub(crate) use exit_codes;
+
+/// How a command ended that wrote an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Here it is; nothing in the space is better, where that is what was searched for.
+    Found,
+    /// What was to be checked is faulty, and the answer says how.
+    Faulty,
+    /// There is none, and here is why.
+    Infeasible,
+    /// Here is one; a better one may exist.
+    Feasible,
+    /// The search was stopped before it found any; there may be one.
+    Unknown,
+}
+
+/// Exit code of bad input.
+pub const BAD_INPUT: u8 = 2;
+
+impl Verdict {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Verdict::Found => 0,
+            Verdict::Faulty => BAD_INPUT,
+            Verdict::Infeasible => 3,
+            Verdict::Feasible => 4,
+            Verdict::Unknown => 5,
+        }
+    }
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> ExitCode {
+        ExitCode::from(verdict.code())
+    }
+}
+
+impl From<Status> for Verdict {
+    fn from(status: Status) -> Verdict {
+        match status {
+            Status::Optimal => Verdict::Found,
+            Status::Feasible => Verdict::Feasible,
+            Status::Infeasible => Verdict::Infeasible,
+            Status::Unknown => Verdict::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_proved_exits_with_the_code_of_what_is_proved() {
+        let codes = [Status::Optimal, Status::Feasible, Status::Infeasible, Status::Unknown]
+            .map(|status| Verdict::from(status).code());
+        assert_eq!(codes, [0, 4, 3, 5]);
+        assert_eq!(Verdict::Faulty.code(), BAD_INPUT);
+        for code in codes {
+            assert!(exit_codes!().contains(&format!("{code} ")), "{code} is not in the help");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A candidate as a plan that can be typed: everything that determines what it yields, and nothing that follows
+//! from the rest.
+
+use crate::search::candidate::{Candidate, Duty, PoolPlan};
+use crate::search::question::Question;
+use crate::search::shape::cuts;
+use crate::serving::terms::Offload;
+use crate::spec::deployment::Degrees;
+use crate::spec::notation::{Offloaded, PlanText, PoolText, Work};
+
+/// The plan of `candidate`, with the formats by name.
+pub fn notation(question: &Question, candidate: &Candidate) -> PlanText {
+    let formats = &question.formats[candidate.formats];
+    PlanText {
+        pools: candidate.pools.iter().map(|one| pool(question, one)).collect(),
+        weights: Some(formats.weights.clone()),
+        kv: Some(formats.kv.clone()),
+        offload: match candidate.offload {
+            Offload::Nothing => None,
+            Offload::Layers => Some(Offloaded::Layers),
+            Offload::Experts => Some(Offloaded::Experts),
+            Offload::Kv => Some(Offloaded::Kv),
+        },
+    }
+}
+
+fn pool(question: &Question, pool: &PoolPlan) -> PoolText {
+    let plan = &pool.plan;
+    let above_one = |degree: u64| (degree > 1).then_some(degree);
+    let default = |stages: &[u32]| cuts(question, *plan).first().is_some_and(|cut| cut == stages);
+    let cut = plan.pp > 1 && !pool.stages.is_empty() && !default(&pool.stages);
+    // What experts are split by inside follows from the other degrees.
+    let degrees = Degrees {
+        tp: above_one(plan.tp),
+        pp: above_one(plan.pp),
+        dp: above_one(plan.dp),
+        cp: above_one(plan.cp),
+        ep: above_one(plan.ep),
+        moe_tp: None,
+        sp: plan.sp.then_some(true),
+        stages: cut.then(|| pool.stages.clone()),
+        replicas: Some(pool.replicas),
+    };
+    let work = match pool.duty {
+        Duty::Both => Work::Both,
+        Duty::Prefill => Work::Prefill,
+        Duty::Decode => Work::Decode,
+    };
+    PoolText { work, degrees, concurrency: Some(pool.concurrency) }
+}

@@ -1,0 +1,187 @@
+//! The most requests a second that a system carries within the limits: in one plan, and in any plan that the search
+//! finds.
+//!
+//! Requests come at random, as `optimize --rate` has it. A rate is raised until the search proves that nothing carries
+//! more, but for [`CLOSE`].
+
+use crate::quantity::read::Plain;
+use crate::search::candidate::{Candidate, Duty, PoolPlan, evaluate};
+use crate::search::point::{Point, place, point};
+use crate::search::question::{Question, Traffic};
+use crate::search::run::{UNWATCHED, run};
+use crate::search::shape::{filled_up, shape};
+use crate::serving::instance::Instance;
+use crate::spec::objective::{Aim, Direction, Metric};
+
+/// What a system in one plan carries of one length of request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// The plan under that load.
+    pub candidate: Candidate,
+    /// Requests a second of the whole system.
+    pub requests_per_s: f64,
+    /// Metrics of the whole system at that rate.
+    pub point: Point,
+}
+
+/// How near to the most a rate is, as a part of it; it is never above.
+pub const CLOSE: f64 = 1e-4;
+/// Searches for one rate, at most: enough to halve any range to [`CLOSE`].
+const SEARCHES: u32 = 48;
+/// Halvings of the range between two loads of a plan.
+const HALVINGS: u32 = 20;
+/// A rate that whatever serves at all carries, in requests a second.
+const LEAST: f64 = 1e-3;
+
+/// `question` with requests that come at random at so many a second.
+pub fn at_rate(question: &Question, rate: f64) -> Question {
+    let mut asked = question.with_tail(Default::default());
+    asked.traffic = Traffic::Rate(rate);
+    asked
+}
+
+/// A plan laid out, to be evaluated under many loads.
+struct Laid<'q> {
+    question: &'q Question,
+    pools: Vec<PoolPlan>,
+    instances: Vec<Instance>,
+    plan: &'q Candidate,
+    /// Requests of a rank that each pool has room for.
+    most: Vec<u64>,
+}
+
+impl<'q> Laid<'q> {
+    fn new(question: &'q Question, plan: &'q Candidate) -> Laid<'q> {
+        let instances = plan.instances(question);
+        let fits = |(pool, instance): (&PoolPlan, &Instance)| match pool.duty {
+            Duty::Prefill => 0,
+            _ => shape(question, plan.formats, instance, plan.offload).map_or(0, |shape| shape.fits),
+        };
+        let most = plan.pools.iter().zip(&instances).map(fits).collect();
+        Laid { question, pools: plan.pools.clone(), instances, plan, most }
+    }
+
+    /// The pools with up to so many requests on every rank that answers.
+    fn loaded(&self, requests: u64) -> Vec<PoolPlan> {
+        let load = |(pool, most): (&PoolPlan, &u64)| match pool.duty {
+            Duty::Prefill => pool.clone(),
+            _ => PoolPlan { concurrency: requests.min(*most) * pool.plan.dp, ..pool.clone() },
+        };
+        self.pools.iter().zip(&self.most).map(load).collect()
+    }
+
+    /// Its metrics under a traffic, and the largest part of a limit that is used.
+    fn at(&self, pools: &[PoolPlan], traffic: Traffic) -> (Point, f64) {
+        let asked = self.question;
+        let machine = asked.formats[self.plan.formats].plain();
+        let (terms, demand) = (asked.terms(), traffic.demand(&Plain));
+        let parts = (machine, terms, &demand);
+        let found = evaluate(&Plain, pools, &self.instances, self.plan.offload, parts, &mut ());
+        let point = point(&found.metrics);
+        let filled = asked.filled(&point);
+        let sound = [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().all(|metric| {
+            let value = point[place(metric)];
+            value.is_finite() && value > 0.0
+        });
+        (point, if sound { filled } else { f64::INFINITY })
+    }
+
+    /// Requests a second when every slot is filled again at once.
+    fn flow(&self, pools: &[PoolPlan]) -> f64 {
+        self.at(pools, Traffic::Free).0[place(Metric::OutputTokS)] / self.question.stated.lengths.osl as f64
+    }
+
+    fn carried(&self, pools: Vec<PoolPlan>, rate: f64) -> Option<Carried> {
+        let (point, filled) = self.at(&pools, Traffic::Rate(rate));
+        let candidate = Candidate { pools, ..self.plan.clone() };
+        (filled <= 1.0 && rate > 0.0).then_some(Carried { candidate, requests_per_s: rate, point })
+    }
+}
+
+/// The most that one plan carries, whatever its loads; none where it keeps no limit or has no room.
+pub fn raised(question: &Question, plan: &Candidate) -> Option<Carried> {
+    let question = &at_rate(question, LEAST);
+    question.context_fits().ok()?;
+    let laid = Laid::new(question, plan);
+    let answering = laid.pools.iter().zip(&laid.most).filter(|(pool, _)| pool.duty != Duty::Prefill);
+    if answering.clone().any(|(_, most)| *most == 0) {
+        return None;
+    }
+    let full = answering.map(|(_, most)| *most).max()?;
+    let at_flow = |requests: u64| {
+        let pools = laid.loaded(requests);
+        let rate = laid.flow(&pools);
+        laid.at(&pools, Traffic::Rate(rate)).1
+    };
+    let kept = filled_up(full, at_flow);
+    let carried = |requests: u64| {
+        let pools = laid.loaded(requests);
+        let rate = laid.flow(&pools);
+        laid.carried(pools, rate)
+    };
+    // A pipeline yields most where its micro-batches are alike.
+    let stages = plan.pools.iter().map(|pool| pool.plan.pp).max().unwrap_or(1);
+    let even = kept - kept % stages;
+    let whole = [kept, even].into_iter().filter(|requests| *requests > 0).filter_map(carried);
+    let best = whole.reduce(|a, b| if b.requests_per_s > a.requests_per_s { b } else { a });
+    if kept == full {
+        return best;
+    }
+    // With one request more the limits break at the full rate, not at a lower one.
+    let pools = laid.loaded(kept + 1);
+    let (mut low, mut high) = (best.as_ref().map_or(0.0, |best| best.requests_per_s), laid.flow(&pools));
+    let mut beyond = None;
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        match laid.carried(pools.clone(), middle) {
+            Some(found) => (low, beyond) = (middle, Some(found)),
+            None => high = middle,
+        }
+    }
+    beyond.or(best)
+}
+
+/// What the search finds at a rate.
+fn searched(question: &Question, rate: f64) -> Option<Carried> {
+    let mut asked = at_rate(question, rate);
+    asked.axes.clear();
+    asked.aims = vec![Aim { metric: Metric::E2e, direction: Direction::Minimize }];
+    let found = run(&asked, &UNWATCHED).best?;
+    Some(Carried { candidate: found.candidate, requests_per_s: rate, point: found.point })
+}
+
+/// The most that the question's system carries in any plan, but for [`CLOSE`]; none where nothing keeps the limits.
+pub fn most(question: &Question) -> Option<Carried> {
+    question.context_fits().ok()?;
+    let more = |a: Carried, b: Carried| if b.requests_per_s > a.requests_per_s { b } else { a };
+    let reach = |found: Carried| match raised(question, &found.candidate) {
+        Some(raised) => more(found, raised),
+        None => found,
+    };
+    // What yields most when every slot is filled again at once is a good start.
+    let mut free = question.clone();
+    free.axes.clear();
+    free.aims = vec![Aim { metric: Metric::OutputTokS, direction: Direction::Maximize }];
+    free.traffic = Traffic::Free;
+    let start = run(&free, &UNWATCHED).best.and_then(|best| raised(question, &best.candidate));
+    let mut low = start.or_else(|| searched(question, LEAST).map(reach))?;
+    let (mut high, mut step) = (f64::INFINITY, CLOSE);
+    for _ in 0..SEARCHES {
+        if high <= low.requests_per_s * (1.0 + CLOSE) {
+            break;
+        }
+        let rate = if high.is_finite() {
+            (low.requests_per_s * high).sqrt()
+        } else {
+            low.requests_per_s * (1.0 + step)
+        };
+        match searched(question, rate) {
+            Some(found) => {
+                low = more(low, reach(found));
+                step *= 4.0;
+            }
+            None => high = rate,
+        }
+    }
+    Some(low)
+}

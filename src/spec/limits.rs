@@ -1,0 +1,248 @@
+//! What every number from outside may be, whether a flag, a file or a table states it: least, greatest, unit and why.
+//!
+//! The one list of it. Flags parse by it, files are checked by it, `--help` and `docs/limits.md` are printed from it.
+//! What multiplies them is checked besides; figures made of them stay finite.
+
+use super::error::Error;
+
+/// What one number may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Its name: of a flag as it is typed, else of the key or column.
+    pub name: &'static str,
+    /// The least that it may be, besides 0 where `or_zero` says so.
+    pub least: f64,
+    /// The greatest.
+    pub most: f64,
+    /// 0 is allowed too.
+    pub or_zero: bool,
+    /// It has no fraction.
+    pub whole: bool,
+    /// What it counts or measures; empty for a plain number.
+    pub unit: &'static str,
+    /// Why no less and no more.
+    pub why: &'static str,
+}
+
+/// Declares limits, and the list of them in that order.
+macro_rules! limits {
+    (@zero from) => { false };
+    (@zero zero_or) => { true };
+    (@whole whole) => { true };
+    (@whole number) => { false };
+    ($($Name:ident = $name:literal: $whole:ident $zero:ident $least:literal to $most:literal, $unit:literal, $why:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $why)]
+            pub const $Name: Limit = Limit {
+                name: $name,
+                least: $least,
+                most: $most,
+                or_zero: limits!(@zero $zero),
+                whole: limits!(@whole $whole),
+                unit: $unit,
+                why: $why,
+            };
+        )*
+        /// Every limit.
+        pub const LIMITS: &[&Limit] = &[$(&$Name),*];
+    };
+}
+
+limits! {
+    ISL = "isl": whole from 1e0 to 1e8, "tokens", "the longest published context is 10 million tokens";
+    OSL = "osl": whole from 1e0 to 1e8, "tokens", "as for the prompt";
+    PREFIX = "prefix": whole from 0e0 to 1e8, "tokens", "part of the prompt";
+    CONTEXT = "context": whole from 2e0 to 1e8, "tokens", "prompt and answer together";
+    CONCURRENCY = "concurrency": whole from 1e0 to 1e7, "requests", "ten for each of a million devices";
+    RATE = "rate": number from 1e-9 to 1e9, "requests/s", "one request in 30 years, to a hundred for each request in flight";
+    IMAGES = "images": whole from 0e0 to 1e5, "images", "their tokens must fit into a prompt";
+    IMAGE_SIDE = "image-size": whole from 1e0 to 65535e0, "pixels a side", "JPEG holds no longer side (ITU-T T.81, B.2.2)";
+    DRAFT_TOKENS = "draft-tokens": whole from 1e0 to 64e0, "tokens", "a guess after 64 others is accepted next to never";
+    ACCEPTANCE = "acceptance": number from 0e0 to 1e0, "", "a probability";
+    TTFT = "ttft": number from 1e-9 to 1e9, "s", "from less than any device answers in to 30 years";
+    TPOT = "tpot": number from 1e-9 to 1e9, "s", "as for ttft";
+    E2E = "e2e": number from 1e-9 to 1e9, "s", "as for ttft";
+    TIME_LIMIT = "time-limit": number from 0e0 to 1e9, "s", "30 years";
+    USD_PER_DEVICE_HOUR = "usd-per-device-hour": number zero_or 1e-6 to 1e6, "USD/h", "free, or up to a thousand times the dearest system of the catalogue";
+    ELECTRICITY = "electricity-usd-per-kwh": number zero_or 1e-6 to 1e4, "USD/kWh", "free, or up to ten thousand times a usual price";
+    PUE = "pue": number from 1e0 to 1e2, "", "a facility draws no less than its machines";
+    AMORTIZATION = "amortization-months": number from 1e-3 to 1200e0, "months", "from three quarters of an hour to a century";
+    UTILIZATION = "utilization": number from 1e-6 to 1e0, "", "a fraction of the time, more than none";
+    DEGREE = "degree": whole from 1e0 to 1048576e0, "devices, stages or instances", "tp, pp, dp, cp, ep, moe-tp and replicas: no more than there may be devices";
+    DEVICES = "devices": whole from 1e0 to 1048576e0, "devices", "of a whole deployment: ten times the largest cluster that was announced";
+    NODES = "nodes": whole from 1e0 to 1048576e0, "nodes", "as for devices, which they multiply with";
+    DEPTH = "depth": whole from 0e0 to 1000e0, "levels", "no explanation is deeper";
+    USERS = "users": whole from 1e0 to 1e6, "users", "each has a request in flight";
+    TARGET = "target-tok-s": number from 1e-9 to 1e9, "tok/s", "what limits on tpot allow";
+    BUDGET = "budget": number from 1e-6 to 1e15, "USD", "more than all money there is";
+    BUDGET_HOUR = "budget-hour": number from 1e-6 to 1e12, "USD/h", "a million devices at a million an hour each";
+    MAX_WATTS = "max-watts": number from 1e-6 to 1e15, "W", "a million devices at a gigawatt each";
+    MAX_DEVICES = "max-devices": whole from 1e0 to 1e9, "devices", "of a fleet of many systems";
+    SAMPLE = "sample": whole from 0e0 to 1e8, "deployments", "each is evaluated";
+    SEED = "seed": whole from 0e0 to 9007199254740991e0, "", "what JSON keeps exactly (RFC 8259, 6)";
+    MEMBERS = "members": whole from 1e0 to 128e0, "members", "of a rig: placements are searched member by member";
+    HOSTS = "hosts": whole from 0e0 to 128e0, "hosts", "no more than a rig has members";
+    LINKS = "links": whole from 0e0 to 8128e0, "links", "one for every two members of a rig";
+    BUCKETS = "fleet buckets": whole from 0e0 to 2000e0, "buckets", "each is searched on every offer of a fleet";
+    OFFERS = "fleet offers": whole from 0e0 to 2000e0, "offers", "each is searched for every bucket of a fleet";
+    USD_PER_HOUR = "usd_per_hour": number zero_or 1e-6 to 1e12, "USD/h", "of a whole system: a million devices";
+    AVAILABLE = "available": whole from 0e0 to 1e9, "systems", "of an offer of a fleet";
+    ARRIVAL = "arrival": number from -1e12 to 1e12, "s", "seconds of a trace: thirty thousand years around an epoch";
+    ROWS = "table rows": whole from 1e0 to 1e6, "rows", "of a table or trace: each is predicted";
+    TIERS = "tiers": whole from 0e0 to 16e0, "tiers", "of a system: no interconnect has more levels";
+    FACTORS = "factors": whole from 0e0 to 1e5, "factors", "of a runtime's fit, and constants likewise";
+    BLOCK = "block": whole from 1e0 to 1e6, "elements", "what one scale of a number format holds for";
+    BYTES = "bytes": number zero_or 1e-6 to 1e18, "B", "from part of a bit to an exabyte";
+    BYTE_RATE = "byte rate": number from 1e0 to 1e18, "B/s", "what moves nothing is left out; the fastest memory moves 2e16 B/s";
+    FLOP_RATE = "flop rate": number from 1e0 to 1e21, "FLOP/s", "what computes nothing is left out; the fastest device computes 6e16 FLOP/s";
+    SECONDS = "seconds": number zero_or 1e-15 to 1e10, "s", "from a femtosecond to 300 years";
+    WATTS = "watts": number zero_or 1e-6 to 1e9, "W", "of a device or node, up to a power station";
+    DOLLARS = "dollars": number zero_or 1e-6 to 1e12, "USD", "of a device or system";
+    DOLLAR_RATE = "dollar rate": number zero_or 1e-12 to 1e6, "USD/s", "of a device or system";
+    DOLLARS_PER_ENERGY = "dollars per energy": number zero_or 1e-15 to 1e-2, "USD/J", "up to 36,000 USD/kWh";
+    RATIO = "ratio": number zero_or 1e-9 to 1e9, "", "a ratio, a factor, or a number of things";
+    EFFICIENCY = "efficiency": number from 1e-6 to 1e1, "", "of a peak: kernels reach part of it, and a maker may state too low a peak";
+    FRACTION = "fraction": number from 1e-6 to 1e0, "", "a part of something, more than none";
+    FACTOR = "factor": number from 1e-6 to 1e6, "", "how many times as long something takes";
+    CAPACITY = "capacity": number from 1e6 to 1e18, "B", "memory of a device: a megabyte holds no model";
+    POWER = "power": number from 1e-3 to 1e9, "W", "limit of a device";
+    BLOCK_TOKENS = "block_tokens": number from 1e0 to 1e8, "tokens", "a page of a cache, and what one step takes";
+    MILLISECONDS = "milliseconds": number zero_or 1e-6 to 1e12, "ms", "a measured time: 30 years";
+    MEASURED = "value": number zero_or 1e-9 to 1e15, "", "a measured rate or size";
+}
+
+/// Prefixes of the flags of one pool.
+const POOLS: [&str; 2] = ["prefill-", "decode-"];
+/// Flags that are degrees.
+const DEGREES: [&str; 7] = ["tp", "pp", "dp", "cp", "ep", "moe-tp", "replicas"];
+
+/// The limit of the flag `--flag`, where it is a number.
+pub fn of_flag(flag: &str) -> Option<&'static Limit> {
+    let plain = POOLS.iter().find_map(|pool| flag.strip_prefix(pool)).unwrap_or(flag);
+    if DEGREES.contains(&plain) {
+        return Some(&DEGREE);
+    }
+    LIMITS.iter().find(|limit| limit.name == flag).copied()
+}
+
+impl Limit {
+    /// Whether `value` is allowed; what is no number is not.
+    pub fn holds(&self, value: f64) -> bool {
+        let within = (self.least..=self.most).contains(&value) || (self.or_zero && value == 0.0);
+        within && (!self.whole || value.fract() == 0.0)
+    }
+
+    /// The greatest, of what has no fraction.
+    pub fn most_whole(&self) -> u64 {
+        self.most as u64
+    }
+
+    /// As people read it: `1 to 1000 tokens`.
+    pub fn range(&self) -> String {
+        let zero = if self.or_zero && self.least > 0.0 { "0, or " } else { "" };
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        format!("{zero}{} to {}{unit}", spell(self.least), spell(self.most))
+    }
+
+    /// Checks the number that stands at `key`.
+    ///
+    /// # Errors
+    /// It is outside, or no number.
+    pub fn check(&self, key: &str, value: f64) -> Result<(), Error> {
+        if self.holds(value) { Ok(()) } else { Err(self.fault(key, &value.to_string())) }
+    }
+
+    /// Checks the whole number that stands at `key`.
+    ///
+    /// # Errors
+    /// It is outside.
+    pub fn check_whole(&self, key: &str, value: u64) -> Result<(), Error> {
+        // Every bound is less than 2^53, so rounding leaves the order as it is.
+        if self.holds(value as f64) { Ok(()) } else { Err(self.fault(key, &value.to_string())) }
+    }
+
+    /// The fault of a number that is outside.
+    pub fn fault(&self, key: &str, found: &str) -> Error {
+        Error::new(key, found, self.range(), format!("state a number in that range: {}", self.why))
+    }
+}
+
+/// The shorter of both ways to write a number.
+fn spell(value: f64) -> String {
+    let (plain, short) = (format!("{value}"), format!("{value:e}"));
+    if plain.len() > 7 && short.len() < plain.len() { short } else { plain }
+}
+
+/// How a flag reads a whole number: digits, which `_` may group.
+pub fn whole(limit: &'static Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text: &str| {
+        let plain = text.trim().replace('_', "");
+        let found = plain.parse::<u64>().ok().filter(|number| limit.holds(*number as f64));
+        found.ok_or_else(|| format!("expected a whole number, {}", limit.range()))
+    }
+}
+
+/// How a flag reads a number.
+pub fn number(limit: &'static Limit) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    move |text: &str| {
+        let found = text.trim().parse::<f64>().ok().filter(|number| limit.holds(*number));
+        found.ok_or_else(|| format!("expected a number, {}", limit.range()))
+    }
+}
+
+/// The list as a Markdown table.
+pub fn markdown() -> String {
+    let mut text = String::from("| number | may be | why |\n| --- | --- | --- |\n");
+    for limit in LIMITS {
+        let kind = if limit.whole { "a whole number, " } else { "" };
+        text.push_str(&format!("| `{}` | {kind}{} | {} |\n", limit.name, limit.range(), limit.why));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What holds of every limit, whatever it is of.
+    #[test]
+    fn every_limit_is_a_range_of_finite_numbers_under_a_name_of_its_own() {
+        let mut names = std::collections::BTreeSet::new();
+        for limit in LIMITS {
+            assert!(names.insert(limit.name), "{} is listed twice", limit.name);
+            assert!(
+                limit.least.is_finite() && limit.most.is_finite() && limit.least < limit.most,
+                "{limit:?}"
+            );
+            assert!(!limit.why.is_empty(), "{limit:?}");
+            assert!(!limit.whole || limit.most < 9007199254740992.0, "{limit:?} is exact as a float");
+            for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, limit.most * 1.5 + 1.0] {
+                assert!(!limit.holds(wrong), "{limit:?} {wrong}");
+                assert!(limit.check(limit.name, wrong).is_err());
+            }
+            for right in [limit.least, limit.most] {
+                assert!(limit.check(limit.name, right).is_ok(), "{limit:?}");
+            }
+            assert!(!limit.whole || limit.check_whole(limit.name, u64::MAX).is_err());
+        }
+    }
+
+    /// What a flag reads is what a file may state, number for number.
+    #[test]
+    fn a_flag_and_a_file_have_the_same_limits() {
+        for limit in LIMITS {
+            for value in [limit.least, limit.most, limit.most + 1.0, 0.0, 0.5, -1.0, f64::MAX] {
+                let text = format!("{value}");
+                assert_eq!(number(limit)(&text).is_ok(), limit.check("", value).is_ok(), "{limit:?} {text}");
+                if limit.whole && value >= 0.0 && value.fract() == 0.0 && value < 1e19 {
+                    let by_file = limit.check_whole("", value as u64).is_ok();
+                    assert_eq!(whole(limit)(&text).is_ok(), by_file, "{limit:?} {text}");
+                }
+            }
+            for wrong in ["", "x", "NaN", "inf", "-1e400", "1e400"] {
+                assert!(number(limit)(wrong).is_err() && whole(limit)(wrong).is_err(), "{limit:?} {wrong}");
+            }
+            assert!(whole(limit)("99999999999999999999").is_err(), "{limit:?}");
+        }
+    }
+}

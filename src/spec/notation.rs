@@ -1,0 +1,352 @@
+//! A plan as it is typed and printed: `prefill 2 x pp2 @1, decode 1 x tp2 @24, weights fp8, kv bf16`.
+//!
+//! [`PlanText`] prints and parses; what is printed parses to the same plan. Knows no model: whether the plan can be
+//! is for others to say.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::deployment::{Degrees, MOST};
+use super::error::Error;
+
+/// What the instances of a pool do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Work {
+    /// Prompts and answers.
+    #[default]
+    Both,
+    /// Prompts only.
+    Prefill,
+    /// Answers only.
+    Decode,
+}
+
+/// What lies in host memory as far as the devices are too small.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+    clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Offloaded {
+    /// Whole layers' weights.
+    Layers,
+    /// Routed experts.
+    Experts,
+    /// Keys and values.
+    Kv,
+}
+
+/// Like instances of a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PoolText {
+    /// What they do.
+    pub work: Work,
+    /// How one is split, and how many there are.
+    pub degrees: Degrees,
+    /// Requests in flight of each; worked out from the traffic where it is left open.
+    pub concurrency: Option<u64>,
+}
+
+/// Everything that determines what a deployment yields, but for the question.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanText {
+    /// Its pools.
+    pub pools: Vec<PoolText>,
+    /// Format of the weights; the first of the question where it is left open.
+    pub weights: Option<String>,
+    /// Format of keys and values; the first of the question where it is left open.
+    pub kv: Option<String>,
+    /// What lies in host memory.
+    pub offload: Option<Offloaded>,
+}
+
+/// Longest text that is read, in characters.
+const MOST_TEXT: usize = 1 << 16;
+
+const WORKS: [(&str, Work); 3] = [("prefill", Work::Prefill), ("decode", Work::Decode), ("both", Work::Both)];
+const OFFLOADED: [(&str, Offloaded); 3] =
+    [("layers", Offloaded::Layers), ("experts", Offloaded::Experts), ("kv", Offloaded::Kv)];
+
+/// The degrees of `degrees` by the names that they have in a plan.
+fn named(degrees: &mut Degrees) -> [(&'static str, &mut Option<u64>); 6] {
+    let Degrees { tp, pp, dp, cp, ep, moe_tp, .. } = degrees;
+    [("tp", tp), ("pp", pp), ("dp", dp), ("cp", cp), ("ep", ep), ("moe_tp", moe_tp)]
+}
+
+impl fmt::Display for PoolText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut degrees = self.degrees.clone();
+        let stages = degrees.stages.take();
+        let mut parts = Vec::new();
+        for (name, degree) in named(&mut degrees) {
+            let Some(degree) = degree else { continue };
+            let cut = stages.as_ref().filter(|_| name == "pp").map_or_else(String::new, |stages| {
+                let stages: Vec<String> = stages.iter().map(u32::to_string).collect();
+                format!("[{}]", stages.join(","))
+            });
+            parts.push(format!("{name}{degree}{cut}"));
+        }
+        if degrees.sp == Some(true) {
+            parts.push("sp".to_string());
+        }
+        if parts.is_empty() {
+            parts.push("tp1".to_string());
+        }
+        write!(f, "{} x {}", degrees.replicas.unwrap_or(1), parts.join(" "))?;
+        self.concurrency.map_or(Ok(()), |requests| write!(f, " @{requests}"))
+    }
+}
+
+impl fmt::Display for PlanText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let apart = self.pools.iter().any(|pool| pool.work != Work::Both);
+        let mut parts = Vec::new();
+        for (name, work) in WORKS {
+            let of = self.pools.iter().filter(|pool| pool.work == work).map(PoolText::to_string);
+            let of = of.collect::<Vec<_>>().join(" + ");
+            match apart {
+                _ if of.is_empty() => {}
+                true => parts.push(format!("{name} {of}")),
+                false => parts.push(of),
+            }
+        }
+        parts.extend(self.weights.iter().map(|id| format!("weights {id}")));
+        parts.extend(self.kv.iter().map(|id| format!("kv {id}")));
+        let offload = OFFLOADED.iter().find(|(_, part)| Some(*part) == self.offload);
+        parts.extend(offload.map(|(name, _)| format!("offload {name}")));
+        f.write_str(&parts.join(", "))
+    }
+}
+
+/// What is wrong with a plan.
+fn fault(found: impl Into<String>, expected: impl Into<String>) -> Error {
+    let fix = "write e.g. `prefill 2 x pp2 @1, decode 1 x tp2 @24, weights fp8`";
+    Error::new("plan", found, expected, fix)
+}
+
+/// A whole number in the range of degrees.
+fn counted(text: &str, of: &str) -> Result<u64, Error> {
+    let number = text.parse::<u64>().ok().filter(|number| (1..=MOST).contains(number));
+    number.ok_or_else(|| fault(format!("`{text}` as {of}"), format!("a whole number from 1 to {MOST}")))
+}
+
+/// The parts of `text` between commas that are in no brackets.
+fn split(text: &str) -> Vec<&str> {
+    let mut depth = 0usize;
+    let cut = |c: char| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    text.split(cut).map(str::trim).collect()
+}
+
+fn degree(word: &str, degrees: &mut Degrees) -> Result<(), Error> {
+    if word == "sp" {
+        degrees.sp = Some(true);
+        return Ok(());
+    }
+    let (head, stages) = match word.split_once('[') {
+        Some((head, stages)) => (head, Some(stages)),
+        None => (word, None),
+    };
+    let at = head.find(|c: char| c.is_ascii_digit()).unwrap_or(head.len());
+    let (name, number) = head.split_at(at);
+    let slots = named(degrees);
+    let Some((name, slot)) = slots.into_iter().find(|(known, _)| *known == name) else {
+        return Err(fault(
+            format!("`{word}`"),
+            "a degree: tp4, pp2, pp2[20,12], dp8, cp2, ep8, moe_tp2 or sp",
+        ));
+    };
+    if slot.replace(counted(number, name)?).is_some() {
+        return Err(fault(format!("{name} twice"), format!("{name} once in a pool")));
+    }
+    let Some(stages) = stages else { return Ok(()) };
+    let inside = stages.strip_suffix(']').filter(|_| name == "pp");
+    let inside =
+        inside.ok_or_else(|| fault(format!("`{word}`"), "layers of each stage after pp: pp2[20,12]"))?;
+    let layers = |text: &str| counted(text.trim(), "layers of a stage").map(|layers| layers as u32);
+    degrees.stages = Some(inside.split(',').map(layers).collect::<Result<_, _>>()?);
+    Ok(())
+}
+
+/// Like instances: `2 x tp4 pp2[20,12] sp @24`.
+fn pool(work: Work, text: &str) -> Result<PoolText, Error> {
+    let mut found = PoolText { work, ..PoolText::default() };
+    let (shape, load) = match text.split_once('@') {
+        Some((shape, load)) => (shape.trim(), Some(load.trim())),
+        None => (text.trim(), None),
+    };
+    found.concurrency = load.map(|load| counted(load, "requests in flight")).transpose()?;
+    let times = |c: char| c == 'x' || c == '×';
+    let count = shape.split_once(times).filter(|(count, _)| count.trim().parse::<u64>().is_ok());
+    let shape = match count {
+        Some((count, shape)) => {
+            found.degrees.replicas = Some(counted(count.trim(), "instances")?);
+            shape
+        }
+        None => shape,
+    };
+    // Blanks inside brackets belong to the stages.
+    let mut inside = false;
+    let cut = |c: char| {
+        inside = match c {
+            '[' => true,
+            ']' => false,
+            _ => inside,
+        };
+        c.is_whitespace() && !inside
+    };
+    let words: Vec<&str> = shape.split(cut).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        return Err(fault(format!("`{text}`"), "how an instance is split, tp1 for one device"));
+    }
+    words.into_iter().try_for_each(|word| degree(word, &mut found.degrees))?;
+    Ok(found)
+}
+
+impl FromStr for PlanText {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<PlanText, Error> {
+        if text.len() > MOST_TEXT {
+            return Err(fault(format!("{} characters", text.len()), format!("at most {MOST_TEXT}")));
+        }
+        let mut plan = PlanText::default();
+        for part in split(text) {
+            let (first, rest) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
+            let rest = rest.trim();
+            let id = |slot: &mut Option<String>| match slot.replace(rest.to_string()) {
+                _ if rest.is_empty() => {
+                    Err(fault(format!("`{part}`"), format!("{first} and the id of a format")))
+                }
+                Some(_) => Err(fault(format!("{first} twice"), format!("{first} once: all pools share it"))),
+                None => Ok(()),
+            };
+            match first {
+                "weights" => id(&mut plan.weights)?,
+                "kv" => id(&mut plan.kv)?,
+                "offload" => {
+                    let known = OFFLOADED.iter().find(|(name, _)| *name == rest);
+                    let expected = "offload layers, offload experts or offload kv";
+                    let (_, part) = known.ok_or_else(|| fault(format!("`{part}`"), expected))?;
+                    plan.offload = Some(*part);
+                }
+                _ => {
+                    let work = WORKS.iter().find(|(name, _)| *name == first);
+                    let (work, pools) = work.map_or((Work::Both, part), |(_, work)| (*work, rest));
+                    for one in pools.split('+') {
+                        plan.pools.push(pool(work, one)?);
+                    }
+                }
+            }
+        }
+        if plan.pools.is_empty() {
+            return Err(fault(format!("`{text}`"), "a pool of instances at least"));
+        }
+        Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn degrees() -> impl Strategy<Value = Degrees> {
+        let one = || prop::option::of(1..=MOST);
+        let stages = prop::option::of(prop::collection::vec(1u32..200, 1..9));
+        ((one(), one(), one(), one(), one(), one()), any::<bool>(), 1..=MOST, stages).prop_map(
+            |((tp, pp, dp, cp, ep, moe_tp), sp, replicas, stages)| Degrees {
+                // One device at least is written.
+                tp: tp.or((pp.is_none() && dp.is_none() && cp.is_none() && !sp).then_some(1)),
+                pp,
+                dp,
+                cp,
+                ep,
+                moe_tp,
+                sp: sp.then_some(true),
+                stages: stages.filter(|_| pp.is_some()),
+                replicas: Some(replicas),
+            },
+        )
+    }
+
+    fn plans() -> impl Strategy<Value = PlanText> {
+        let pool = |work| {
+            (degrees(), prop::option::of(1..=MOST)).prop_map(move |(degrees, concurrency)| PoolText {
+                work,
+                degrees,
+                concurrency,
+            })
+        };
+        let some = move |work| prop::collection::vec(pool(work), 0..4);
+        let id = || prop::option::of("[a-z][a-z0-9_-]{0,12}");
+        let offload = prop::option::of(prop::sample::select(&OFFLOADED[..]).prop_map(|(_, part)| part));
+        (some(Work::Prefill), some(Work::Decode), some(Work::Both), (id(), id()), offload).prop_filter_map(
+            "no pool",
+            |(prefill, decode, both, (weights, kv), offload)| {
+                let pools = [prefill, decode, both].concat();
+                (!pools.is_empty()).then_some(PlanText { pools, weights, kv, offload })
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_parses_to_the_same_plan(plan in plans()) {
+            let text = plan.to_string();
+            let parsed: PlanText = text.parse().unwrap_or_else(|fault| panic!("{text}: {fault}"));
+            prop_assert_eq!(&parsed, &plan, "{}", text);
+        }
+
+        #[test]
+        fn no_text_is_a_fault_of_the_reader(text in "[ -~×]{0,80}") {
+            let _ = text.parse::<PlanText>();
+        }
+    }
+
+    #[test]
+    fn a_plan_may_be_typed_as_people_type_it() {
+        let same = |texts: &[&str]| {
+            let plans: Vec<PlanText> = texts.iter().map(|text| text.parse().unwrap()).collect();
+            plans.iter().for_each(|plan| assert_eq!(plan, &plans[0], "{texts:?}"));
+        };
+        same(&["2 x tp4 pp2[20, 12] @24", "2x tp4 pp2[20,12]@24", " 2 × tp4  pp2[20,12] @ 24 "]);
+        same(&["prefill 2 x tp1 + 1 x tp2, decode 1 x tp4", "prefill 2x tp1+1x tp2, decode 1x tp4"]);
+        same(&["both 1 x tp4, weights fp8, kv bf16", "1 x tp4 , kv bf16,weights fp8"]);
+    }
+
+    #[test]
+    fn what_is_no_plan_is_refused_with_what_was_found() {
+        for (text, found) in [
+            ("", "``"),
+            ("tq4", "`tq4`"),
+            ("tp0", "`0` as tp"),
+            ("tp4 tp2", "tp twice"),
+            ("0 x tp4", "`0` as instances"),
+            ("tp4 @none", "`none` as requests in flight"),
+            ("tp2[4,4]", "`tp2[4,4]`"),
+            ("pp2[4,", "`pp2[4,`"),
+            ("tp4, weights", "`weights`"),
+            ("tp4, kv a, kv b", "kv twice"),
+            ("tp4, offload all", "`offload all`"),
+            ("prefill", "``"),
+            ("weights fp8", "`weights fp8`"),
+        ] {
+            let error = text.parse::<PlanText>().unwrap_err();
+            assert_eq!((error.key.as_str(), error.found.as_str()), ("plan", found), "{text}");
+        }
+    }
+}

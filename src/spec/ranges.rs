@@ -1,0 +1,126 @@
+//! What the figures of a file must be besides of their dimension: rates of something, fractions of something.
+//!
+//! Checked when a file is read, so that no formula divides by nothing. Devices, rigs, fleets and workloads check
+//! themselves.
+
+use super::cluster::{Host, System, Tier};
+use super::defaults::Defaults;
+use super::error::Error;
+use super::figure::{Figure, Ratio};
+use super::format::Format;
+use super::limits::{
+    BLOCK, BLOCK_TOKENS, DEVICES, EFFICIENCY, FACTOR, FACTORS, Limit, NODES, PUE, TIERS, UTILIZATION,
+};
+use super::link::Link;
+use super::runtime::{Constants, Interval, Runtime};
+
+fn within(limit: &Limit, key: &str, figure: Option<&Figure<Ratio>>) -> Result<(), Error> {
+    figure.map_or(Ok(()), |figure| limit.check(key, figure.value))
+}
+
+fn factors(key: &str, values: &[f64]) -> Result<(), Error> {
+    values.iter().try_for_each(|value| FACTOR.check(key, *value))
+}
+
+/// A link: the part of its rate that is reached.
+///
+/// # Errors
+/// It is no part.
+pub fn link(link: &Link) -> Result<(), Error> {
+    within(&EFFICIENCY, "effective_fraction", link.effective_fraction.as_ref())
+}
+
+/// A number format: an element takes space.
+///
+/// # Errors
+/// It takes none, or a scale holds for none.
+pub fn format(format: &Format) -> Result<(), Error> {
+    const BITS: Limit = Limit { least: 1.0 / 64.0, most: 64.0, or_zero: false, ..super::limits::BYTES };
+    BITS.check("bits_per_element", format.bits_per_element.value)?;
+    format.block.map_or(Ok(()), |block| BLOCK.check_whole("block", block))
+}
+
+/// A system: how many devices, and how they are joined.
+///
+/// # Errors
+/// Names the figure that is outside.
+pub fn system(system: &System) -> Result<(), Error> {
+    DEVICES.check_whole("devices_per_node", system.devices_per_node)?;
+    NODES.check_whole("nodes", system.nodes)?;
+    TIERS.check_whole("tiers", system.tiers.len() as u64)?;
+    let joined = |at: usize, tier: &Tier| DEVICES.check_whole(&format!("tiers[{at}].devices"), tier.devices);
+    system.tiers.iter().enumerate().try_for_each(|(at, tier)| joined(at, tier))?;
+    system.host.as_ref().map_or(Ok(()), |host| self::host("host", host))?;
+    system.price.check()
+}
+
+/// A host: where its memory is stated, there is some.
+///
+/// # Errors
+/// There is none.
+pub fn host(key: &str, host: &Host) -> Result<(), Error> {
+    const ROOM: Limit = Limit { least: 1.0, or_zero: false, ..super::limits::BYTES };
+    let of = |name: &str| format!("{key}.{name}");
+    host.memory.as_ref().map_or(Ok(()), |memory| ROOM.check(&of("memory"), memory.value))?;
+    host.storage.as_ref().map_or(Ok(()), |storage| ROOM.check(&of("storage"), storage.value))
+}
+
+/// What is assumed where nobody states it.
+///
+/// # Errors
+/// Names the figure that is outside.
+pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
+    const YEARS: Limit = Limit { least: 1.0, or_zero: false, ..super::limits::SECONDS };
+    const SLOTS: Limit = Limit { most: 1024.0, ..super::limits::DEVICES };
+    let of = |limit: &Limit, key: &str, figure: &Figure<Ratio>| limit.check(key, figure.value);
+    of(&PUE, "pue", &defaults.pue)?;
+    of(&PUE, "pue_home", &defaults.pue_home)?;
+    of(&UTILIZATION, "utilization", &defaults.utilization)?;
+    of(&EFFICIENCY, "compute_bound_power", &defaults.compute_bound_power)?;
+    of(&EFFICIENCY, "memory_bound_power", &defaults.memory_bound_power)?;
+    of(&SLOTS, "pcie_devices", &defaults.pcie_devices)?;
+    YEARS.check("amortization", defaults.amortization.value)
+}
+
+/// A runtime: fractions that it reaches, and factors of its fit.
+///
+/// # Errors
+/// Names the figure that is outside.
+pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
+    within(&BLOCK_TOKENS, "block_tokens", Some(&runtime.block_tokens))?;
+    within(&BLOCK_TOKENS, "max_batched_tokens", Some(&runtime.max_batched_tokens))?;
+    within(&BLOCK_TOKENS, "max_sequences", runtime.max_sequences.as_ref())?;
+    within(&UTILIZATION, "memory.utilization", Some(&runtime.memory.utilization))?;
+    within(&BELOW_ONE, "memory.fragmentation", runtime.memory.fragmentation.as_ref())?;
+    if let Some(held) = &runtime.memory.measured {
+        factors("memory.measured.quantiles", &held.quantiles)?;
+    }
+    FACTORS.check_whole("constants", runtime.constants.len() as u64)?;
+    runtime.constants.iter().enumerate().try_for_each(|(at, constants)| reached(at, constants))?;
+    let Some(fit) = &runtime.serving_fit else { return Ok(()) };
+    FACTORS.check_whole("serving_fit.factors", fit.factors.len() as u64)?;
+    for (at, factor) in fit.factors.iter().enumerate() {
+        factors(&format!("serving_fit.factors[{at}].times"), &[factor.times])?;
+    }
+    for (at, Interval { ttft, tpot, throughput, .. }) in fit.intervals.iter().enumerate() {
+        factors(&format!("serving_fit.intervals[{at}]"), &[*ttft, *tpot, *throughput].concat())?;
+    }
+    Ok(())
+}
+
+/// What is lost to fragmentation leaves something.
+const BELOW_ONE: Limit = Limit { least: 1e-9, most: 0.99, ..super::limits::RATIO };
+
+fn reached(at: usize, constants: &Constants) -> Result<(), Error> {
+    let all = [
+        ("gemm_compute", &constants.gemm_compute),
+        ("gemm_memory", &constants.gemm_memory),
+        ("attention_compute", &constants.attention_compute),
+        ("attention_memory", &constants.attention_memory),
+        ("moe_compute", &constants.moe_compute),
+        ("moe_memory", &constants.moe_memory),
+        ("collective_bandwidth", &constants.collective_bandwidth),
+    ];
+    all.into_iter()
+        .try_for_each(|(key, figure)| EFFICIENCY.check(&format!("constants[{at}].{key}"), figure.value))
+}

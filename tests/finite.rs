@@ -1,0 +1,136 @@
+//! No number that is not finite leaves: questions at the edges of every limit, told as text, CSV and JSON, where a
+//! number that is none would be `null` and break the schema.
+
+#![allow(clippy::unwrap_used)]
+
+use mantile::cli::{ask, estimate};
+use mantile::report::answer::{answer, estimated};
+use mantile::report::schema::schema;
+use mantile::report::{rows, text};
+use mantile::search::run::{UNWATCHED, run};
+use mantile::spec::deployment::{Degrees, Deployment};
+use mantile::spec::limits::{self, Limit};
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::problem::Problem;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use serde_json::Value;
+
+#[allow(dead_code)]
+#[path = "support/hostile.rs"]
+mod hostile;
+
+use hostile::{MODEL, finite};
+
+/// Questions of each property; `PROPTEST_CASES` sets another number.
+const CASES: u32 = 96;
+
+/// A number that a limit allows: an end, or anything between on a scale of ratios.
+fn within(limit: &'static Limit) -> impl Strategy<Value = f64> {
+    let least = limit.least.max(limit.most * 1e-18).max(1e-18);
+    let between = (least.ln()..=limit.most.ln()).prop_map(|power| power.exp());
+    let clamped = between.prop_map(|value| if limit.whole { value.round() } else { value });
+    let clamped = clamped.prop_map(|value| value.clamp(limit.least, limit.most));
+    let lowest = if limit.or_zero { 0.0 } else { limit.least };
+    prop_oneof![1 => Just(lowest), 1 => Just(limit.least), 1 => Just(limit.most), 3 => clamped]
+}
+
+fn maybe(limit: &'static Limit) -> impl Strategy<Value = Option<f64>> {
+    prop::option::weighted(0.4, within(limit))
+}
+
+fn questions() -> impl Strategy<Value = Scenario> {
+    let lengths = (maybe(&limits::ISL), maybe(&limits::OSL), maybe(&limits::PREFIX), any::<bool>());
+    let load = (maybe(&limits::CONCURRENCY), maybe(&limits::RATE), any::<bool>());
+    let owned = (
+        maybe(&limits::ELECTRICITY),
+        maybe(&limits::PUE),
+        maybe(&limits::AMORTIZATION),
+        maybe(&limits::UTILIZATION),
+        maybe(&limits::USD_PER_DEVICE_HOUR),
+        any::<bool>(),
+    );
+    let times = (maybe(&limits::TTFT), maybe(&limits::TPOT), maybe(&limits::E2E));
+    let hardware =
+        prop::sample::select(vec!["1xh100", "2xrtx-4090", "1xm4-max", "8xh100", "2x8xb200", "1xmi300x"]);
+    let model = prop::sample::select(vec![MODEL, "Qwen3-30B-A3B", "Llama-3.1-8B"]);
+    (lengths, load, owned, times, hardware, model).prop_map(
+        |(lengths, load, owned, times, hardware, model)| {
+            let whole = |value: Option<f64>| value.map(|value| value as u64);
+            let spell = |limit: Option<f64>| limit.map(|seconds| format!("{seconds} s"));
+            let one_token = lengths.3.then_some(1);
+            Scenario {
+                model: Some(model.into()),
+                hardware: Some(hardware.into()),
+                isl: whole(lengths.0),
+                osl: whole(lengths.1).or(one_token),
+                prefix: whole(lengths.2).filter(|prefix| whole(lengths.0).is_some_and(|isl| *prefix < isl)),
+                concurrency: whole(load.0.filter(|_| load.2)),
+                rate: load.1.filter(|_| !load.2),
+                usd_per_device_hour: owned.4.filter(|_| owned.5),
+                electricity_usd_per_kwh: owned.0.filter(|_| !owned.5),
+                pue: owned.1.filter(|_| !owned.5),
+                amortization_months: owned.2.filter(|_| !owned.5),
+                utilization: owned.3.filter(|_| !owned.5),
+                ttft: spell(times.0).or(Some("none".into())),
+                tpot: spell(times.1).or(Some("none".into())),
+                e2e: spell(times.2),
+                ..Scenario::default()
+            }
+        },
+    )
+}
+
+/// What a schema has against `value`; `null` where a number belongs is such a fault.
+fn faults(name: &str, value: &Value) -> Vec<String> {
+    let schema = serde_json::to_value(schema(name).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    validator.iter_errors(value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
+}
+
+fn each<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { cases };
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 50, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+        .run(&strategy, property)
+        .unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[test]
+fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
+    let told = std::cell::Cell::new(0);
+    each(CASES, (questions(), prop::option::of(0_u32..4)), |(mut asked, tp)| {
+        let both = Degrees { tp: tp.map(|power| 1 << power), ..Degrees::default() };
+        asked.deployment = tp.map(|_| Deployment { both, ..Deployment::default() });
+        let Ok(problem) = Problem::resolve(&Catalog::default(), &asked) else { return Ok(()) };
+        let (Ok(question), Ok(stated)) = (problem.question(), estimate::deployment(&problem)) else {
+            return Ok(());
+        };
+        let candidate = ask::candidate(&question, &stated.pools());
+        let estimated = estimated(&question, ask::asked(&problem, &question), &candidate);
+        finite(&text::estimate(&estimated));
+        finite(&rows::csv(std::slice::from_ref(&estimated.candidate)));
+        let wrong = faults("estimate", &serde_json::to_value(&estimated).unwrap());
+        prop_assert!(wrong.is_empty(), "{wrong:?}\n{asked:?}");
+        told.set(told.get() + 1);
+        Ok(())
+    });
+    assert!(told.get() > CASES / 4, "{} questions were answered", told.get());
+}
+
+#[test]
+fn an_answer_at_the_edges_of_every_limit_tells_finite_numbers() {
+    each(CASES / 4, questions(), |asked| {
+        let asked = Scenario { model: Some(MODEL.into()), hardware: Some("1xrtx-4090".into()), ..asked };
+        let Ok(problem) = Problem::resolve(&Catalog::default(), &asked) else { return Ok(()) };
+        let Ok(question) = problem.question() else { return Ok(()) };
+        let outcome = run(&question, &UNWATCHED);
+        let answer = answer(&question, ask::asked(&problem, &question), &outcome, None, usize::MAX);
+        finite(&text::table(&answer));
+        finite(&rows::csv(&answer.front));
+        let wrong = faults("result", &serde_json::to_value(&answer).unwrap());
+        prop_assert!(wrong.is_empty(), "{wrong:?}\n{asked:?}");
+        Ok(())
+    });
+}

@@ -1,0 +1,267 @@
+//! Doors through which text from outside comes in: each takes any text at all and must end, with an answer or a fault,
+//! never a panic, and with no number that is not finite. The tests and the fuzz targets go through the same doors.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use clap::Parser;
+use mantile::cli::output::{Format, Output};
+use mantile::cli::verify::Verify;
+use mantile::cli::{Cli, ask, estimate, validate};
+use mantile::graph::inspect::Inspection;
+use mantile::graph::model::ModelGraph;
+use mantile::quantity::unit::{humanize, parse};
+use mantile::report::answer::estimated;
+use mantile::report::rows::csv;
+use mantile::report::text;
+use mantile::spec::cluster::{Cluster, System};
+use mantile::spec::defaults::Defaults;
+use mantile::spec::device::Device;
+use mantile::spec::error::Error;
+use mantile::spec::figure::{self, Bytes, Dollars, FlopRate, Ratio, Seconds, Watts};
+use mantile::spec::fleet::{FleetFile, TracedRequest, buckets};
+use mantile::spec::format::Format as NumberFormat;
+use mantile::spec::image::ImageSize;
+use mantile::spec::link::Link;
+use mantile::spec::model::ModelConfig;
+use mantile::spec::model::file::ModelFile;
+use mantile::spec::objective::{Metric, Objective, Workload};
+use mantile::spec::ranges;
+use mantile::spec::rig::Rig;
+use mantile::spec::runtime::Runtime;
+use mantile::spec::scenario::Scenario;
+use mantile::spec::text::from_json;
+use mantile::store::catalog::{Catalog, is_path};
+use mantile::store::hardware::Shorthand;
+use mantile::store::kind::Entry;
+use mantile::store::model::ResolvedModel;
+use mantile::store::problem::Problem;
+use mantile::store::rig::Rigged;
+use serde_json::Value;
+
+/// A door by its name.
+pub type Door = (&'static str, fn(&str));
+
+/// Every door.
+pub const DOORS: [Door; 7] = [
+    ("configuration", configuration),
+    ("hardware", hardware),
+    ("rig", rig),
+    ("fleet", fleet),
+    ("table", table),
+    ("answer", answer),
+    ("units", units),
+];
+
+/// The model that hardware is tried with: small, so that what takes long is the text's doing.
+pub const MODEL: &str = "Qwen3-0.6B";
+
+/// The catalogue, without anybody's own files.
+pub fn catalog() -> &'static Catalog {
+    static CATALOG: OnceLock<Catalog> = OnceLock::new();
+    CATALOG.get_or_init(Catalog::default)
+}
+
+fn small() -> (ResolvedModel, ModelGraph) {
+    static SMALL: OnceLock<(ResolvedModel, ModelGraph)> = OnceLock::new();
+    SMALL.get_or_init(|| catalog().built(MODEL).unwrap()).clone()
+}
+
+/// Fails where a text tells a number that is none.
+pub fn finite(text: &str) {
+    let word = |word: &str| word.eq_ignore_ascii_case("nan") || word == "inf" || word == "∞";
+    let mut words = text.split(|c: char| !(c.is_alphanumeric() || c == '∞'));
+    assert!(!words.any(word), "a number that is not finite:\n{text}");
+}
+
+/// A model's configuration, alone, as a catalogue file, and as what lies beside one.
+pub fn configuration(text: &str) {
+    if let Ok(config) = ModelConfig::parse(text)
+        && let Ok(graph) = ModelGraph::build(&config)
+    {
+        let inspection = Inspection::of(&graph);
+        finite(&serde_json::to_string(&inspection.parameters).unwrap());
+    }
+    let _ = from_json::<ModelFile>(text, "a model");
+    let _ = ModelConfig::parse_with_quant(r#"{"model_type": "llama"}"#, Some(text));
+}
+
+fn entry<T: Entry>(text: &str) -> Option<T> {
+    from_json::<T>(text, "an entry").ok().filter(|entry| entry.check().is_ok())
+}
+
+/// A file of the hardware, of an objective or of a workload. What is accepted is deployed on.
+pub fn hardware(text: &str) {
+    let _ = (entry::<NumberFormat>(text), entry::<Objective>(text), entry::<Workload>(text));
+    let _ = (entry::<Link>(text), from_json::<Scenario>(text, "a scenario").map(|asked| asked.check()));
+    let _ = from_json::<Defaults>(text, "defaults").map(|defaults| ranges::defaults(&defaults));
+    if let Some(runtime) = entry::<Runtime>(text)
+        && let Ok(problem) = problem(catalog().hardware("1xh100").unwrap(), &Scenario::default())
+    {
+        deployed(&Problem { runtime, ..problem });
+    }
+    if let Some(device) = entry::<Device>(text)
+        && let Ok(cluster) = Cluster::build(&alone(&device), device.clone(), 1, 1)
+        && let Ok(problem) = problem(cluster, &Scenario::default())
+    {
+        deployed(&problem);
+    }
+    if let Some(system) = entry::<System>(text)
+        && let Ok(device) = catalog().device("h100")
+        && let Ok(cluster) = Cluster::build(&system, device, system.nodes, system.devices_per_node)
+        && let Ok(problem) = problem(cluster, &Scenario::default())
+    {
+        deployed(&problem);
+    }
+}
+
+fn alone(device: &Device) -> System {
+    let text = r#"{"id": "s", "name": "s", "device": "d", "devices_per_node": 1, "nodes": 1, "tiers": []}"#;
+    System { device: device.id.clone(), ..from_json(text, "a system").unwrap() }
+}
+
+fn problem(cluster: Cluster, asked: &Scenario) -> Result<Problem, Error> {
+    Problem::placed(catalog(), asked, small(), cluster)
+}
+
+/// One deployment, told in every way.
+fn deployed(problem: &Problem) {
+    let Ok(question) = problem.question() else { return };
+    let Ok(stated) = estimate::deployment(problem) else { return };
+    let candidate = ask::candidate(&question, &stated.pools());
+    let estimated = estimated(&question, ask::asked(problem, &question), &candidate);
+    finite(&text::estimate(&estimated));
+    finite(&csv(std::slice::from_ref(&estimated.candidate)));
+}
+
+/// A rig, resolved with the small model.
+pub fn rig(text: &str) {
+    let Some(rig) = entry::<Rig>(text) else { return };
+    let asked = Scenario { model: Some(MODEL.into()), ..Scenario::default() };
+    let _ = Rigged::resolve(catalog(), &asked, rig, 1);
+}
+
+/// A fleet's file, or its trace.
+pub fn fleet(text: &str) {
+    if let Ok(file) = from_json::<FleetFile>(text, "a fleet")
+        && file.check().is_ok()
+    {
+        // Each is resolved by itself: what a fleet of them takes to search is no matter of the text.
+        for offer in file.offers.iter().take(4).filter(|offer| !is_path(&offer.hardware)) {
+            let _ = catalog().hardware(&offer.hardware);
+        }
+    }
+    let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text.as_bytes());
+    let trace: Result<Vec<TracedRequest>, _> = reader.deserialize().collect();
+    if let Ok(found) = trace.map_err(|_| ()).and_then(|trace| buckets(&trace).map_err(|_| ())) {
+        assert!(found.iter().all(|bucket| bucket.rate.is_finite() && bucket.rate > 0.0), "{found:?}");
+    }
+}
+
+/// A table of measurements; its first rows are predicted.
+pub fn table(text: &str) {
+    let Ok(mut rows) = validate::table::rows(text) else { return };
+    rows.truncate(2);
+    rows.retain(|row| !is_path(&row.model) && !is_path(&row.hardware) && !row.model.contains(':'));
+    for held in validate::predict::predict(catalog(), rows) {
+        if let Ok(made) = held.predicted {
+            assert!(made.ttft_ms.is_finite() && made.tpot_ms.is_finite(), "{:?}", held.measured);
+        }
+    }
+}
+
+/// A saved answer. It is verified where it asks what an answer of [`answers`] asked; else its question is resolved.
+pub fn answer(text: &str) {
+    let Ok(saved) = from_json::<Value>(text, "an answer") else { return };
+    let known = answers()
+        .iter()
+        .any(|answer| ["scenario", "sought", "asked"].iter().all(|key| answer[key] == saved[key]));
+    if !known {
+        let Ok(asked) = serde_json::from_value::<Scenario>(saved["scenario"].clone()) else { return };
+        let names =
+            [&asked.model, &asked.hardware, &asked.objective, &asked.workload, &asked.runtime, &asked.draft];
+        let from_afar = |name: &&Option<String>| name.as_ref().is_some_and(|n| is_path(n) || n.contains(':'));
+        if !names.iter().any(from_afar) {
+            let _ = Problem::resolve(catalog(), &asked).and_then(|problem| problem.question());
+        }
+        return;
+    }
+    let path = scratch().join("saved.json");
+    std::fs::write(&path, text).unwrap();
+    let out = scratch().join("checks.txt");
+    let verify = Verify {
+        file: path,
+        sample: 5,
+        seed: 1,
+        output: Output { format: Format::Table, out: Some(out.clone()) },
+    };
+    if verify.run(catalog()).is_ok() {
+        finite(&std::fs::read_to_string(&out).unwrap());
+    }
+}
+
+/// A folder of this thread's own, on disk for as long as the process runs.
+fn scratch() -> PathBuf {
+    let own = format!("mantile-hostile-{}-{:?}", std::process::id(), std::thread::current().id());
+    let folder = std::env::temp_dir().join(own);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Sound answers of the commands that save them, small ones.
+pub fn answers() -> &'static [Value] {
+    static ANSWERS: OnceLock<Vec<Value>> = OnceLock::new();
+    ANSWERS.get_or_init(|| {
+        let path = scratch().join("answer.json");
+        let asked: [&[&str]; 2] = [
+            &["--model", MODEL, "--hardware", "1xrtx-4090", "--pareto", "tpot"],
+            &[
+                "place", "--model", MODEL, "--device", "rtx-4090", "--device", "rtx-3090", "--link",
+                "pcie4x16",
+            ],
+        ];
+        asked
+            .into_iter()
+            .map(|flags| {
+                let out = ["--format", "json", "--out", path.to_str().unwrap()];
+                let line = [&["mantile-opt"], flags, &out].concat();
+                let cli = Cli::try_parse_from(line).unwrap();
+                match cli.command {
+                    Some(mantile::cli::Command::Place(place)) => place.run(catalog()).map(|_| ()),
+                    _ => cli.optimize.run(catalog()).map(|_| ()),
+                }
+                .unwrap();
+                serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
+            })
+            .collect()
+    })
+}
+
+/// Text of a flag: a number with its unit, an amount, a shorthand, a name.
+pub fn units(text: &str) {
+    if let Ok((value, unit)) = parse(text) {
+        assert!(value.is_finite(), "{text}");
+        finite(&humanize(value, unit));
+    }
+    let read = [
+        figure::read::<Bytes>(text),
+        figure::read::<FlopRate>(text),
+        figure::read::<Seconds>(text),
+        figure::read::<Watts>(text),
+        figure::read::<Dollars>(text),
+        figure::read::<Ratio>(text),
+    ];
+    assert!(read.iter().flatten().all(|value| value.is_finite() && *value >= 0.0), "{text}");
+    let _ = (text.parse::<ImageSize>(), Metric::parse(text), Shorthand::parse(text));
+    if let Ok(limits) =
+        (Scenario { ttft: Some(text.into()), ..Scenario::default() }).limits(Default::default())
+    {
+        assert!(limits.ttft.is_none_or(|time| time > 0.0 && time.is_finite()), "{text}");
+    }
+    let line = format!("mantile-opt --concurrency={text} --rate={text} --image-size={text} --ttft={text}");
+    let _ = Cli::try_parse_from(line.split(' '));
+    // A count is what makes a shorthand of it; anything else is a name, which takes a look through the catalogue.
+    if text.starts_with(|c: char| c.is_ascii_digit()) && !is_path(text) {
+        let _ = catalog().hardware(text);
+    }
+}
