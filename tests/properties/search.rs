@@ -220,7 +220,8 @@ fn same_front(question: &Question, outcome: &Outcome, known: &[Known]) -> Result
             "nobody deploys {}",
             label(&found.candidate)
         );
-        let better = known.iter().filter(|(_, known)| !known.unlike).find(|(other, _)| beats(other, ranks));
+        let mut alike = known.iter().filter(|(_, known)| !is_mix(&known.candidate));
+        let better = alike.find(|(other, _)| beats(other, ranks));
         let better = better.map(|(ranks, known)| (ranks, label(&known.candidate)));
         prop_assert!(better.is_none(), "{:?} {} is beaten by {:?}", ranks, label(&found.candidate), better);
     }
