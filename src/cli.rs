@@ -15,6 +15,7 @@ pub mod progress;
 pub mod question;
 pub mod recommend;
 pub mod reference;
+pub mod remedy;
 pub mod stated;
 pub mod summary;
 pub mod threads;

@@ -9,6 +9,7 @@ pub mod constraint;
 pub mod detail;
 pub mod diff;
 pub mod explain;
+pub mod flag;
 pub mod fleet;
 pub mod graph;
 pub mod help;

@@ -8,6 +8,8 @@ mod fleet;
 mod optimize;
 #[path = "verify/place.rs"]
 mod place;
+#[path = "verify/random.rs"]
+mod random;
 #[path = "verify/recommend.rs"]
 mod recommend;
 

@@ -5,11 +5,11 @@
 use mantile::cli::ask;
 use mantile::report::answer::answer;
 use mantile::report::result::Answer;
-use mantile::report::verify::verify;
+use mantile::report::verify::optimize::verify;
 use mantile::search::family::Family;
 use mantile::search::point::before;
 use mantile::search::question::{Question, Traffic};
-use mantile::search::relax::{Condition, Help, relaxed};
+use mantile::search::relax::{Condition, conditions, conflicts, least, with, without};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sample::sample;
 use mantile::search::why::{Along, duel, families, held_to, worths};
@@ -57,7 +57,7 @@ fn the_best_of_all_families_is_the_best() {
             let family = one.best.as_ref().map(|found| Family::of(&found.candidate));
             assert!(family.is_none_or(|family| family == one.family), "{name}: {family:?}");
         }
-        let drawn = sample(&question, Some(&best.point), 500, 3);
+        let drawn = sample(&question, Some(&best), 500, 3);
         assert!(drawn.kept > 0 && drawn.better.is_empty(), "{name}: {:?}", drawn.better.first());
     }
 }
@@ -100,48 +100,34 @@ fn a_little_more_is_never_worse() {
 }
 
 #[test]
-fn conditions_that_conflict_and_changes_that_help_are_tried() {
+fn every_minimal_set_of_conditions_that_conflicts_is_found() {
     let tight = Scenario {
         tpot: Some("6 ms".into()),
         ttft: Some("150 ms".into()),
+        concurrency: Some(64),
         ..scenario("Llama-3.3-70B", "4xh100", "throughput")
     };
     let (_, question) = posed(&tight);
-    assert!(run(&question, &UNWATCHED).best.is_none());
-    let found = relaxed(&question);
-    assert!(!found.conflicts.is_empty(), "{found:?}");
-    let keeps = |set: &[Condition]| {
-        let mut bare = question.clone();
-        bare.limits = Default::default();
-        for one in set {
-            match *one {
-                Condition::Limit(Metric::Ttft, limit) => bare.limits.ttft = Some(limit),
-                Condition::Limit(Metric::Tpot, limit) => bare.limits.tpot = Some(limit),
-                _ => panic!("nothing else was asked"),
-            }
-        }
-        run(&bare, &UNWATCHED).best.is_some()
+    let found = conflicts(&question, &UNWATCHED).unwrap();
+    assert!(!found.bare && !found.sets.is_empty(), "{found:?}");
+    let all = conditions(&question);
+    assert_eq!(all.len(), 3);
+    let keeps = |kept: &[Condition]| {
+        let lifted: Vec<Condition> = all.iter().copied().filter(|one| !kept.contains(one)).collect();
+        run(&without(&question, &lifted), &UNWATCHED).best.is_some()
     };
-    for set in &found.conflicts {
-        assert!(!keeps(set), "{set:?}");
-        for left in set {
-            let others: Vec<_> = set.iter().copied().filter(|one| one != left).collect();
-            assert!(keeps(&others), "without {left:?}");
-        }
+    for mask in 0..1u32 << all.len() {
+        let kept: Vec<Condition> =
+            (0..all.len()).filter(|one| mask >> one & 1 == 1).map(|one| all[one]).collect();
+        let holds_one = found.sets.iter().any(|set| set.iter().all(|one| kept.contains(one)));
+        assert_eq!(keeps(&kept), !holds_one, "{kept:?}");
     }
-    for help in &found.helps {
-        let Help::Limit(metric, limit) = *help else { continue };
-        let feasible = |limit: f64| {
-            let mut other = question.clone();
-            if metric == Metric::Ttft {
-                other.limits.ttft = Some(limit)
-            } else {
-                other.limits.tpot = Some(limit)
-            }
-            run(&other, &UNWATCHED).best.is_some()
-        };
-        assert!(feasible(limit) && !feasible(limit * 0.999), "{help:?}");
-    }
+    // The least of a limit is kept, and a hair less is not.
+    let free = without(&question, &[Condition::InFlight(64)]);
+    let seconds = least(&free, Metric::Ttft, &UNWATCHED).unwrap().unwrap();
+    let answered =
+        |seconds: f64| run(&with(&free, Condition::Limit(Metric::Ttft, seconds)), &UNWATCHED).best.is_some();
+    assert!(answered(seconds * 1.000_001) && !answered(seconds * 0.999_999), "{seconds}");
 }
 
 fn saved(scenario: &Scenario) -> (Question, Answer, Value) {
@@ -184,16 +170,4 @@ fn an_answer_holds_and_a_tampered_one_does_not() {
             assert!(!check(&other).holds, "{what} was changed and nothing found");
         }
     }
-}
-
-#[test]
-fn what_cannot_be_kept_by_itself_is_a_set_of_its_own_and_no_single_change_helps() {
-    let hopeless = Scenario {
-        tpot: Some("1 ms".into()),
-        ttft: Some("1 ms".into()),
-        ..scenario("Llama-3.3-70B", "4xh100", "throughput")
-    };
-    let found = relaxed(&posed(&hopeless).1);
-    assert_eq!(found.conflicts.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1], "{found:?}");
-    assert!(!found.helps.iter().any(|help| matches!(help, Help::Limit(..))), "{found:?}");
 }

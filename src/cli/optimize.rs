@@ -6,17 +6,16 @@ use std::path::PathBuf;
 use super::output::{Format, Output, json};
 use super::place::Place;
 use super::question::Question;
+use super::remedy::Unanswered;
 use super::watch::watched;
 use super::{Fault, Verdict, ask};
 use crate::report::answer::answer;
 use crate::report::proof::Proof;
-use crate::report::relax::conflict;
 use crate::report::result::Answer;
 use crate::report::rows::csv;
 use crate::report::text::table;
 use crate::search::outcome::Status;
-use crate::search::relax::relaxed;
-use crate::search::run::run;
+use crate::search::run::{Control, run};
 use crate::spec::deployment::Deployment;
 use crate::spec::limits::{TIME_LIMIT, number};
 use crate::spec::scenario::Scenario;
@@ -57,10 +56,10 @@ impl Optimize {
             return Place { time_limit: self.time_limit, ..place }.run(catalog);
         }
         let problem = self.question.resolve(catalog, &Deployment::default())?;
-        self.answer(&problem, scenario)
+        self.answer(catalog, &problem, scenario)
     }
 
-    fn answer(&self, problem: &Problem, scenario: Scenario) -> Result<Verdict, Fault> {
+    fn answer(&self, catalog: &Catalog, problem: &Problem, scenario: Scenario) -> Result<Verdict, Fault> {
         let question = problem.question()?;
         let (outcome, why) = watched(self.time_limit, |control| run(&question, control));
         let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
@@ -72,8 +71,12 @@ impl Optimize {
         let proof = Proof { stopped_by, ..told.proof };
         let why =
             outcome.best.as_ref().filter(|_| self.why && !stopped).and_then(|best| ask::why(&question, best));
-        let conflict = (outcome.status == Status::Infeasible && question.context_fits().is_ok())
-            .then(|| conflict(&question, &relaxed(&question)));
+        let conflict = (outcome.status == Status::Infeasible).then(|| {
+            let (question, scenario) = (&question, &scenario);
+            let conflict =
+                |control: &Control| Unanswered { catalog, scenario, problem, question, control }.conflict();
+            watched(self.time_limit, conflict).0
+        });
         let answer = Answer { proof, scenario: Some(scenario), why, conflict, ..told };
         if let Some(path) = &self.pareto_out {
             let rows = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));

@@ -1,35 +1,27 @@
 //! `verify`: a saved answer, checked again from its own question.
 
+pub mod again;
+
 use std::path::PathBuf;
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::fleet::pose::{answered, pose};
 use super::output::{Format, Output, csv, json};
-use super::place::aim;
-use super::place::found::found;
-use super::recommend::again;
-use super::recommend::sought::check;
-use super::{Fault, Verdict, ask};
-use crate::report::answer::answer;
-use crate::report::recommend::Sought;
+use super::{Fault, Verdict};
 use crate::report::text::verify::table;
-use crate::report::verify::{Verified, fleet, place, verify};
-use crate::search::run::{UNWATCHED, run};
+use crate::report::verify::Verified;
 use crate::spec::error::Error;
 use crate::spec::limits::{SAMPLE, SEED, whole};
-use crate::spec::placing::Placing;
-use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file;
-use crate::store::problem::Problem;
+use again::Again;
 
 const AFTER: &str = "\
 The file is what `optimize`, `place`, `fleet` or `recommend` wrote with --format json: it holds the question, which is \
-resolved again from the catalogue as it is now. Every row is evaluated again straight from the formulas, the best is \
-held against a sample of what was passed over, drawn at random whatever rule pruned it, and the search is done again.
+resolved again from the catalogue as it is now. Every row is evaluated again straight from the formulas and checked for \
+the laws that its numbers keep; the best is compared with deployments drawn at random from far more than the search \
+looks at and from what is near it; the search is done again, and every field must be the same.
 
 Examples:
   mantile-opt --model Qwen3-32B --hardware 4xl40s --format json --out answer.json
@@ -83,82 +75,7 @@ impl Verify {
         let name = self.file.display().to_string();
         let saved: Value =
             from_json(&file::read(&self.file)?, "an answer").map_err(|fault| fault.in_file(&name))?;
-        let checked = saved_by(&saved).and_then(|kind| match kind {
-            Kind::Optimize => self.optimized(catalog, &saved),
-            Kind::Place => self.placed(catalog, &saved),
-            Kind::Fleet => self.mixed(catalog, &saved),
-            Kind::Recommend => self.recommended(catalog, &saved),
-        });
-        checked.map_err(|fault| fault.in_file(&name))
+        let again = Again::of(catalog, &saved).map_err(|fault| fault.in_file(&name))?;
+        Ok(again.check(catalog, &saved, (self.sample, self.seed)))
     }
-
-    fn drawn(&self) -> (u64, u64) {
-        (self.sample, self.seed)
-    }
-
-    fn optimized(&self, catalog: &Catalog, saved: &Value) -> Result<Verified, Error> {
-        let problem = Problem::resolve(catalog, &part::<Scenario>(saved, "scenario")?)?;
-        let question = problem.question()?;
-        let outcome = run(&question, &UNWATCHED);
-        let lower = ask::lower_format(&problem, &outcome)?;
-        let fresh = answer(&question, ask::asked(&problem, &question), &outcome, lower, 1);
-        Ok(verify(&question, saved, &fresh, self.drawn()))
-    }
-
-    fn placed(&self, catalog: &Catalog, saved: &Value) -> Result<Verified, Error> {
-        let placing: Placing = part(saved, "scenario")?;
-        let (fresh, rigged) = found(catalog, &placing, &UNWATCHED)?;
-        let questions = [rigged.questions.as_slice(), rigged.offloaded.as_slice()];
-        Ok(place::verify(&questions, aim(placing.objective), (saved, &fresh), self.drawn()))
-    }
-
-    fn mixed(&self, catalog: &Catalog, saved: &Value) -> Result<Verified, Error> {
-        let posed = pose(catalog, part(saved, "asked")?, part(saved, "scenario")?)?;
-        Ok(fleet::verify(&posed, (saved, &answered(&posed)), self.drawn()))
-    }
-
-    fn recommended(&self, catalog: &Catalog, saved: &Value) -> Result<Verified, Error> {
-        let (scenario, sought): (Scenario, Sought) = (part(saved, "scenario")?, part(saved, "sought")?);
-        check(&sought)?;
-        again::verified(catalog, saved, (&scenario, sought), self.drawn())
-    }
-}
-
-/// Who wrote an answer.
-#[derive(Clone, Copy)]
-enum Kind {
-    Optimize,
-    Place,
-    Fleet,
-    Recommend,
-}
-
-/// What only the answer of one command has.
-const KINDS: [(&str, Kind); 4] = [
-    ("front", Kind::Optimize),
-    ("placement", Kind::Place),
-    ("routes", Kind::Fleet),
-    ("sought", Kind::Recommend),
-];
-
-/// Who wrote `saved`.
-///
-/// # Errors
-/// Nobody did, or it does not hold its question.
-fn saved_by(saved: &Value) -> Result<Kind, Error> {
-    let known = KINDS.iter().find(|(key, _)| saved.get(key).is_some()).map(|(_, kind)| *kind);
-    known.filter(|_| saved["scenario"].is_object()).ok_or_else(|| {
-        let fix = "save one with `mantile-opt ... --format json --out answer.json`";
-        let expected = "the answer of `optimize`, `place`, `fleet` or `recommend` as JSON";
-        Error::new("scenario", "no question", expected, fix)
-    })
-}
-
-/// A part of a saved answer as what it was.
-fn part<T: DeserializeOwned>(saved: &Value, key: &str) -> Result<T, Error> {
-    let within = |fault: Error| {
-        let key = if fault.key.is_empty() { key.to_string() } else { format!("{key}.{}", fault.key) };
-        Error { key, ..fault }
-    };
-    from_json(&saved[key].to_string(), key).map_err(within)
 }

@@ -348,7 +348,7 @@ pub fn leaves(question: &Question, candidate: &Candidate) -> Vec<Leaf> {
 }
 
 /// Those of them that nobody measured or stated.
-fn assumptions(leaves: &[Leaf]) -> Vec<Assumption> {
+pub fn assumptions(leaves: &[Leaf]) -> Vec<Assumption> {
     let assumed = leaves.iter().filter(|leaf| leaf.grade == Grade::Assumed);
     let told = |leaf: &Leaf| Assumption {
         symbol: leaf.symbol.clone(),

@@ -1,42 +1,70 @@
-//! Why there is no answer, as it leaves the house: conditions that conflict, and the least changes that help.
+//! Why there is no answer, as it leaves the house: conditions that conflict, and changes with which there is one.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::number::{count, limit as spell, plain, time, word};
-use crate::search::question::Question;
-use crate::search::relax::{Condition, Help, Relaxed};
+use super::flag::{Flag, line, stated};
+use crate::search::relax::Condition;
 
 /// Why there is no answer.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Conflict {
-    /// Sets of conditions that this hardware cannot keep together; leaving out any one of a set, it can keep the others
-    /// of it. Empty where it cannot hold the model and a request whatever is asked.
-    pub conflicts: Vec<Vec<String>>,
-    /// The least single changes with which there is an answer, each found by searching again.
-    pub helps: Vec<String>,
+    /// Every set of conditions that this hardware cannot keep together; leaving out any one of a set, it can keep the
+    /// others of it.
+    pub conflicts: Vec<Clash>,
+    /// Changes that end every conflict, each searched again exactly as its flags say.
+    pub remedies: Vec<Remedy>,
+    /// So many GB more memory on every device of the same kind, in whole GB, and there is an answer; null where there
+    /// is none with four times as much, or memory is not what is short.
+    pub more_memory_gb: Option<u64>,
+    /// All of this was searched to its end; false where it was stopped, and more may be missing.
+    pub complete: bool,
 }
 
-/// What was found, in words.
-pub fn conflict(question: &Question, relaxed: &Relaxed) -> Conflict {
-    let condition = |one: &Condition| match *one {
-        Condition::Limit(metric, limit) => format!("{} ≤ {}", word(metric), spell(limit * 1e3)),
-        Condition::InFlight(requests) => format!("{} in flight", count(requests, "request")),
-        Condition::Rate(rate) => format!("{} requests/s", plain(rate)),
-    };
-    let nodes = question.cluster.nodes > 1;
-    let help = |one: &Help| match *one {
-        Help::Limit(metric, limit) => {
-            let stated = question.limit(metric).map_or_else(String::new, |stated| spell(stated * 1e3));
-            format!("{} ≤ {stated} → {}", word(metric), time(limit * 1e3))
-        }
-        Help::InFlight(requests) => format!("at most {} in flight", count(requests, "request")),
-        Help::Rate(rate) => format!("at most {} requests/s", plain(rate)),
-        Help::Devices(more) => format!("{} more", count(more, if nodes { "node" } else { "device" })),
-        Help::Memory(bytes) => format!("{} GB more memory on every device", plain(bytes / 1e9)),
-    };
-    Conflict {
-        conflicts: relaxed.conflicts.iter().map(|set| set.iter().map(condition).collect()).collect(),
-        helps: relaxed.helps.iter().map(help).collect(),
+/// Conditions that cannot be kept together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Clash {
+    /// The conditions, as flags.
+    pub conditions: Vec<String>,
+    /// Why not, where that is more than that no plan keeps them.
+    pub why: Option<String>,
+}
+
+impl Clash {
+    /// Of conditions that no plan keeps.
+    pub fn of(conditions: &[Condition]) -> Clash {
+        Clash { conditions: conditions.iter().map(stated).collect(), why: None }
+    }
+}
+
+/// A change with which there is an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Remedy {
+    /// The flags to type, in place of what was said of the same.
+    pub flags: String,
+    /// What they take the place of, as flags; empty where nothing was said.
+    pub now: String,
+    /// How near the change is to the least.
+    pub claim: Claim,
+    /// The flags one printed unit tighter, each by itself: none of them has an answer where the claim is `least`.
+    pub tighter: Vec<String>,
+}
+
+/// How near a change is to the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// One unit of the printed digits tighter, in any of its flags, and there is no answer.
+    Least,
+    /// Something tighter has an answer as well.
+    About,
+    /// There is an answer; nothing is said of others.
+    Works,
+}
+
+impl Remedy {
+    /// Of flags, in place of `now`, and the tighter ones that were tried.
+    pub fn new(flags: &[Flag], now: String, claim: Claim, tighter: &[Flag]) -> Remedy {
+        Remedy { flags: line(flags), now, claim, tighter: tighter.iter().map(Flag::to_string).collect() }
     }
 }

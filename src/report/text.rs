@@ -30,7 +30,7 @@ pub fn table(answer: &Answer) -> String {
             infeasible::reasons(&answer.census),
             infeasible::nearest(answer),
             infeasible::conflict(answer),
-            infeasible::remedies(answer),
+            infeasible::weights(answer),
             basis::lower_format(answer),
             basis::space(&answer.proof.space),
             basis::census(&answer.census),

@@ -1,4 +1,5 @@
-//! Which of many conditions cannot all be kept: a deletion filter. Knows nothing of what the conditions say.
+//! Which of many conditions cannot all be kept: a deletion filter, and where they are few, every minimal set of them.
+//! Knows nothing of what the conditions say.
 
 /// Conditions that conflict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,9 +26,76 @@ pub fn irreducible(all: usize, mut conflicts: impl FnMut(&[usize]) -> Option<boo
     Conflict { kept, irreducible }
 }
 
+/// Every set of `all` conditions that conflicts while any part of it does not, the smallest first. `conflicts` says
+/// whether those that it is handed do, alone; it is called for every set that holds no conflict yet, so `all` is small.
+///
+/// # Errors
+/// Whatever `conflicts` fails with.
+pub fn minimal<E>(
+    all: usize,
+    mut conflicts: impl FnMut(&[usize]) -> Result<bool, E>,
+) -> Result<Vec<Vec<usize>>, E> {
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    for set in by_size(all) {
+        let holds_one = found.iter().any(|known| known.iter().all(|one| set.contains(one)));
+        if !holds_one && conflicts(&set)? {
+            found.push(set);
+        }
+    }
+    Ok(found)
+}
+
+/// Every set that has a member in common with each of `sets` and of which no member can be left out, the smallest
+/// first: what must be given up to end all conflicts.
+pub fn hitting(sets: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let all = sets.iter().flatten().max().map_or(0, |last| last + 1);
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    for set in by_size(all) {
+        let hits = sets.iter().all(|other| other.iter().any(|one| set.contains(one)));
+        let minimal = !found.iter().any(|known| known.iter().all(|one| set.contains(one)));
+        if hits && minimal && !set.is_empty() {
+            found.push(set);
+        }
+    }
+    found
+}
+
+/// Every set of numbers below `all`, the smallest first.
+fn by_size(all: usize) -> Vec<Vec<usize>> {
+    let members = |mask: u32| (0..all).filter(|one| mask >> one & 1 == 1).collect::<Vec<_>>();
+    let mut sets: Vec<Vec<usize>> = (0..1u32 << all.min(16)).map(members).collect();
+    sets.sort_by_key(Vec::len);
+    sets
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn minimal_sets_conflict_and_what_hits_them_ends_all(masks in prop::collection::vec(1u32..64, 0..5)) {
+            let inside = |set: &[usize], mask: u32| (0..6).all(|one| mask >> one & 1 == 0 || set.contains(&one));
+            let clash = |set: &[usize]| masks.iter().any(|mask| inside(set, *mask));
+            let found = minimal(6, |set| Ok::<_, ()>(clash(set))).unwrap();
+            for set in &found {
+                prop_assert!(clash(set));
+                for left in set {
+                    let others: Vec<usize> = set.iter().copied().filter(|one| one != left).collect();
+                    prop_assert!(!clash(&others));
+                }
+            }
+            prop_assert!(masks.iter().all(|mask| found.iter().any(|set| set.iter().all(|one| mask >> one & 1 == 1))));
+            for hit in hitting(&found) {
+                let kept = |left: Option<usize>| -> Vec<usize> {
+                    (0..6).filter(|one| !hit.contains(one) || Some(*one) == left).collect()
+                };
+                prop_assert!(!clash(&kept(None)));
+                prop_assert!(hit.iter().all(|one| clash(&kept(Some(*one)))));
+            }
+        }
+    }
 
     #[test]
     fn of_two_conflicts_the_one_that_comes_last_stays() {

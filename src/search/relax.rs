@@ -1,13 +1,12 @@
-//! Why there is no answer: conditions none of which can be left out, and the least change of one of them that leaves
-//! an answer, each tried by searching again.
+//! Why there is no answer: every set of conditions that cannot be kept together, and where the bounds lie within which
+//! one of them can. Each is found by searching again. Knows nothing of how a condition is written.
 
 use super::change::Change;
-use super::conflict::irreducible;
-use super::outcome::Found;
+use super::conflict::minimal;
+use super::outcome::{Found, Status};
 use super::point::place;
 use super::question::{Question, Traffic};
-use super::run::{UNWATCHED, run};
-use super::shape::largest;
+use super::run::{Control, run};
 use crate::spec::objective::{Aim, Direction, Metric};
 
 /// A condition that a user states.
@@ -21,37 +20,40 @@ pub enum Condition {
     Rate(f64),
 }
 
-/// A change that leaves an answer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Help {
-    /// The limit, in seconds.
-    Limit(Metric, f64),
-    /// So many requests in flight and no more.
-    InFlight(u64),
-    /// So many requests a second and no more.
-    Rate(f64),
-    /// So many more devices, or nodes where there are several.
-    Devices(u64),
-    /// So many more bytes on every device.
-    Memory(f64),
+/// The search was stopped before it knew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+/// What cannot be kept together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conflicts {
+    /// The hardware cannot hold the model and one request, whatever the conditions.
+    pub bare: bool,
+    /// Every set of conditions that cannot be kept together while any part of it can.
+    pub sets: Vec<Vec<Condition>>,
 }
 
-/// Why there is no answer.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Relaxed {
-    /// Sets of conditions, none in two of them, that this hardware cannot keep together; without any one of a set it
-    /// could keep the rest of it. None where it can hold nothing whatever is asked.
-    pub conflicts: Vec<Vec<Condition>>,
-    /// The least single changes with which there is an answer.
-    pub helps: Vec<Help>,
+/// The best, if any; only that is looked for.
+fn best(question: &Question, control: &Control) -> Result<Option<Found>, Stopped> {
+    let mut bare = question.clone();
+    bare.axes.clear();
+    let outcome = run(&bare, control);
+    match (outcome.best, outcome.status) {
+        (None, Status::Unknown) => Err(Stopped),
+        (best, _) => Ok(best),
+    }
 }
 
-/// The best, and whether there is one.
-fn best(question: &Question) -> Option<Found> {
-    run(question, &UNWATCHED).best
+/// Whether a question has an answer.
+///
+/// # Errors
+/// The search was stopped before it found one.
+pub fn answered(question: &Question, control: &Control) -> Result<bool, Stopped> {
+    Ok(best(question, control)?.is_some())
 }
 
-fn conditions(question: &Question) -> Vec<Condition> {
+/// The conditions of a question.
+pub fn conditions(question: &Question) -> Vec<Condition> {
     let limits = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     let limits =
         limits.into_iter().filter_map(|metric| Some(Condition::Limit(metric, question.limit(metric)?)));
@@ -63,118 +65,139 @@ fn conditions(question: &Question) -> Vec<Condition> {
     limits.chain(traffic).collect()
 }
 
-/// The question with those conditions alone.
-fn only(question: &Question, kept: &[Condition]) -> Question {
-    let mut bare = question.clone();
-    bare.axes.clear();
-    bare.limits = Default::default();
-    bare.traffic = Traffic::Free;
-    for condition in kept {
+/// The question with a condition put in place of what it says of the same.
+pub fn with(question: &Question, condition: Condition) -> Question {
+    let mut other = question.clone();
+    match condition {
+        Condition::Limit(metric, limit) => set(&mut other, metric, Some(limit)),
+        Condition::InFlight(requests) => other.traffic = Traffic::InFlight(requests),
+        Condition::Rate(rate) => other.traffic = Traffic::Rate(rate),
+    }
+    other
+}
+
+/// The question without some of its conditions.
+pub fn without(question: &Question, lifted: &[Condition]) -> Question {
+    let mut other = question.clone();
+    for condition in lifted {
         match *condition {
-            Condition::Limit(Metric::Ttft, limit) => bare.limits.ttft = Some(limit),
-            Condition::Limit(Metric::Tpot, limit) => bare.limits.tpot = Some(limit),
-            Condition::Limit(_, limit) => bare.limits.e2e = Some(limit),
-            Condition::InFlight(requests) => bare.traffic = Traffic::InFlight(requests),
-            Condition::Rate(rate) => bare.traffic = Traffic::Rate(rate),
+            Condition::Limit(metric, _) => set(&mut other, metric, None),
+            Condition::InFlight(_) | Condition::Rate(_) => other.traffic = Traffic::Free,
         }
     }
-    bare
+    other
 }
 
-/// Room above what came out, so that rounding does not miss it.
-const HAIR: f64 = 1.0 + 1e-9;
-
-/// The reasons against a question that has no answer.
-pub fn relaxed(question: &Question) -> Relaxed {
-    let stated = conditions(question);
-    let clash = |kept: &[Condition]| best(&only(question, kept)).is_none();
-    let mut conflicts: Vec<Vec<Condition>> = Vec::new();
-    let mut rest = stated.clone();
-    while !clash(&[]) && clash(&rest) {
-        let of = |kept: &[usize]| kept.iter().map(|at| rest[*at]).collect::<Vec<_>>();
-        let conflict = of(&irreducible(rest.len(), |kept| Some(clash(&of(kept)))).kept);
-        rest.retain(|one| !conflict.contains(one));
-        conflicts.push(conflict);
+fn set(question: &mut Question, metric: Metric, limit: Option<f64>) {
+    match metric {
+        Metric::Ttft => question.limits.ttft = limit,
+        Metric::Tpot => question.limits.tpot = limit,
+        _ => question.limits.e2e = limit,
     }
-    // One change of a condition helps only where all that conflicts has it in common.
-    let helping = conflicts.first().filter(|_| conflicts.len() == 1);
-    let mut helps: Vec<Help> =
-        helping.into_iter().flatten().filter_map(|one| loosened(question, &stated, *one)).collect();
-    helps.extend(more_devices(question));
-    helps.extend(more_memory(question));
-    Relaxed { conflicts, helps }
 }
 
-/// The least change of one condition with which, all others kept, there is an answer.
-fn loosened(question: &Question, stated: &[Condition], one: Condition) -> Option<Help> {
-    let others: Vec<Condition> = stated.iter().copied().filter(|other| *other != one).collect();
-    let with = |condition: Condition| {
-        let all: Vec<Condition> = others.iter().copied().chain([condition]).collect();
-        best(&only(question, &all)).is_some()
+/// What conflicts in a question that has no answer.
+///
+/// # Errors
+/// The search was stopped.
+pub fn conflicts(question: &Question, control: &Control) -> Result<Conflicts, Stopped> {
+    let all = conditions(question);
+    let clash = |kept: &[usize]| {
+        let lifted: Vec<Condition> =
+            (0..all.len()).filter(|one| !kept.contains(one)).map(|one| all[one]).collect();
+        Ok(!answered(&without(question, &lifted), control)?)
     };
-    match one {
-        Condition::Limit(metric, _) => {
-            let mut free = only(question, &others);
-            free.aims = vec![Aim { metric, direction: Direction::Minimize }];
-            let least = best(&free)?.point[place(metric)] * HAIR;
-            with(Condition::Limit(metric, least)).then_some(Help::Limit(metric, least))
-        }
-        Condition::InFlight(requests) => {
-            let most = largest(requests, |requests| with(Condition::InFlight(requests)));
-            (most > 0).then_some(Help::InFlight(most))
-        }
-        Condition::Rate(rate) => {
-            // To one part in a thousand.
-            const PARTS: u64 = 1000;
-            let share = |parts: u64| rate * parts as f64 / PARTS as f64;
-            let most = largest(PARTS, |parts| with(Condition::Rate(share(parts))));
-            (most > 0).then(|| Help::Rate(share(most)))
-        }
+    let sets = minimal(all.len(), clash)?;
+    // What conflicts with nothing at all is no matter of conditions.
+    if sets.iter().any(Vec::is_empty) {
+        return Ok(Conflicts { bare: true, sets: vec![] });
+    }
+    let sets = sets.into_iter().map(|set| set.into_iter().map(|one| all[one]).collect()).collect();
+    Ok(Conflicts { bare: false, sets })
+}
+
+/// The least value of a latency, in seconds, with which all else that the question says is kept; none where that
+/// cannot be kept at all.
+///
+/// # Errors
+/// The search was stopped: what it found may not be the least.
+pub fn least(question: &Question, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
+    let mut free = without(question, &[Condition::Limit(metric, f64::INFINITY)]);
+    free.axes.clear();
+    free.aims = vec![Aim { metric, direction: Direction::Minimize }];
+    let outcome = run(&free, control);
+    match outcome.status {
+        Status::Feasible | Status::Unknown => Err(Stopped),
+        Status::Optimal | Status::Infeasible => Ok(outcome.best.map(|found| found.point[place(metric)])),
     }
 }
 
-/// So many times the devices are tried at most.
+/// The common factor, at least 1 and to one part in fifty, by which the `limits` of a question must grow at least so
+/// that it has an answer; none where it has none without them.
+///
+/// # Errors
+/// The search was stopped.
+pub fn factor(
+    question: &Question,
+    limits: &[(Metric, f64)],
+    control: &Control,
+) -> Result<Option<f64>, Stopped> {
+    const CLOSE: f64 = 1.02;
+    let lifted: Vec<Condition> =
+        limits.iter().map(|(metric, limit)| Condition::Limit(*metric, *limit)).collect();
+    let Some(free) = best(&without(question, &lifted), control)? else { return Ok(None) };
+    let needed = limits.iter().map(|(metric, limit)| free.point[place(*metric)] / limit);
+    let (mut low, mut high) = (1.0, needed.fold(1.0, f64::max) * CLOSE);
+    while high / low > CLOSE {
+        let middle = f64::sqrt(low * high);
+        let scaled = limits.iter().fold(question.clone(), |question, (metric, limit)| {
+            with(&question, Condition::Limit(*metric, limit * middle))
+        });
+        if answered(&scaled, control)? { high = middle } else { low = middle }
+    }
+    Ok(Some(high))
+}
+
+/// The largest `n` from `low` on and below `beyond` for which `holds`, given that it holds for none beyond one it
+/// fails; none where it fails for `low`.
+///
+/// # Errors
+/// Whatever `holds` fails with.
+pub fn largest_below<E>(
+    low: u64,
+    beyond: u64,
+    mut holds: impl FnMut(u64) -> Result<bool, E>,
+) -> Result<Option<u64>, E> {
+    if low >= beyond || !holds(low)? {
+        return Ok(None);
+    }
+    let (mut low, mut high) = (low, beyond);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if holds(middle)? { low = middle } else { high = middle }
+    }
+    Ok(Some(low))
+}
+
+/// So many times the memory is tried at most.
 const MOST_TIMES: u64 = 4;
 
-/// The fewest more devices with which there is an answer, of systems that could hold more.
-fn more_devices(question: &Question) -> Option<Help> {
-    let larger = |more: u64| {
-        let mut larger = question.clone();
-        larger.axes.clear();
-        for _ in 0..more {
-            larger = larger.changed(Change::Device)?;
-        }
-        Some(larger)
-    };
-    let units = if question.cluster.nodes > 1 { question.cluster.nodes } else { question.cluster.devices() };
-    let most = units * (MOST_TIMES - 1);
-    // The largest number that does not help: more devices are never worse, and so many are tried in turn.
-    let mut more = 1;
-    while more <= most {
-        if best(&larger(more)?).is_some() {
-            let short = largest(more - 1, |fewer| larger(fewer).is_some_and(|fewer| best(&fewer).is_none()));
-            return Some(Help::Devices(short + 1));
-        }
-        more *= 2;
-    }
-    None
-}
-
 /// The least more memory on every device with which there is an answer, in whole GB.
-fn more_memory(question: &Question) -> Option<Help> {
+///
+/// # Errors
+/// The search was stopped.
+pub fn more_memory(question: &Question, control: &Control) -> Result<Option<u64>, Stopped> {
     const GB: f64 = 1e9;
-    let chip = &question.formats.first()?.machine.chip;
-    let most = (chip.capacity.value / GB) as u64 * (MOST_TIMES - 1);
+    let Some(formats) = question.formats.first() else { return Ok(None) };
+    let most = (formats.machine.chip.capacity.value / GB) as u64 * (MOST_TIMES - 1);
     let helps = |gigabytes: u64| {
         let larger = question.changed(Change::Memory(gigabytes as f64 * GB));
-        larger.is_some_and(|mut larger| {
-            larger.axes.clear();
-            best(&larger).is_some()
-        })
+        larger.map_or(Ok(false), |larger| answered(&larger, control))
     };
-    if most == 0 || !helps(most) {
-        return None;
+    if most == 0 || !helps(most)? {
+        return Ok(None);
     }
-    let short = largest(most - 1, |gigabytes| !helps(gigabytes));
-    Some(Help::Memory((short + 1) as f64 * GB))
+    // The largest that does not help is one below.
+    let short = largest_below(1, most, |gigabytes| Ok(!helps(gigabytes)?))?;
+    Ok(Some(short.map_or(1, |short| short + 1)))
 }

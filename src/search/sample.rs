@@ -1,22 +1,26 @@
-//! Deployments drawn at random from all that are legal, pruned or not: none of them may be better than the best.
+//! Deployments drawn at random from everything that a runtime could be given, and from what is near an answer: none of
+//! them may be better than what is called the best.
 //!
-//! Draws by a seed of its own, so that the same sample can be drawn again. Knows no bound and no pruning rule.
+//! Enumerates nothing that the search does and knows none of its bounds, families, grids or sizes: degrees of any size,
+//! unlike instances side by side, pools of any sizes, stages cut anywhere, idle devices, loads of any number. What is
+//! drawn counts once the plan's rules, the devices and the memory are checked here. Draws by a seed of its own, so that
+//! the same sample can be drawn again.
 
-use super::aggregated::room;
-use super::candidate::{Candidate, Duty, PoolPlan};
-use super::layouts::each;
-use super::outcome::{Census, Found};
-use super::point::{Point, before, place};
+mod draw;
+mod fit;
+
+use super::candidate::{Candidate, Duty};
+use super::outcome::Found;
+use super::point::{Point, place, point};
 use super::question::{Question, Traffic};
-use super::shape::{Shape, shape};
-use crate::plan::parallel::ParallelPlan;
-use crate::serving::terms::Offload;
-use crate::spec::objective::Metric;
+use crate::quantity::read::Plain;
+use crate::spec::objective::{Aim, Direction};
+use draw::Draw;
 
 /// What came of a sample.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// Deployments that were drawn and evaluated.
+    /// Deployments that were drawn, may run, and were evaluated.
     pub drawn: u64,
     /// Of them, within the limits.
     pub kept: u64,
@@ -24,101 +28,74 @@ pub struct Sample {
     pub better: Vec<Found>,
 }
 
-/// Draws `count` deployments by `seed` and holds them against `best`; against nothing where it is none.
-pub fn sample(question: &Question, best: Option<&Point>, count: u64, seed: u64) -> Sample {
-    let none: &[Offload] = &[Offload::Nothing];
-    let shapes = each(question, &mut Census::default(), |formats, instance| {
-        none.iter().filter_map(|offload| shape(question, formats, &instance, *offload).ok()).next()
-    });
-    let shapes: Vec<Shape> = shapes.into_iter().flatten().collect();
-    let mut random = fastrand::Rng::with_seed(seed);
+/// Draws `count` deployments by `seed`, half of them near `best`, and compares them with it; with nothing where it is
+/// none.
+pub fn sample(question: &Question, best: Option<&Found>, count: u64, seed: u64) -> Sample {
     let mut sample = Sample::default();
-    if shapes.is_empty() {
+    // A request that the model was not made for is served by nothing.
+    if question.context_fits().is_err() {
         return sample;
     }
+    let mut draw = Draw::new(question, seed);
     // Where nothing can be drawn, trying again does not help.
-    for _ in 0..count.saturating_mul(8) {
+    for _ in 0..count.saturating_mul(4) {
         if sample.drawn == count {
             break;
         }
-        let apart = question.split && random.bool();
-        let candidate = if apart {
-            split(question, &shapes, &mut random)
-        } else {
-            together(question, &shapes, &mut random)
-        };
-        let Some(candidate) = candidate else { continue };
-        let found = Found { point: super::aggregated::measure(question, &candidate), candidate };
-        sample.drawn += 1;
-        if question.missed(&found.point).is_some() || !carries(question, &found) {
+        let Some(candidate) = draw.candidate(best.map(|best| &best.candidate)) else { continue };
+        if !fit::runs(question, &candidate) {
             continue;
         }
+        let evaluation = candidate.evaluate(&Plain, question, &mut ());
+        sample.drawn += 1;
+        if question.missed_in_pools(&evaluation).next().is_some() || !carries(question, &candidate) {
+            continue;
+        }
+        let found = Found { point: point(&evaluation.metrics), candidate };
         sample.kept += 1;
-        if best.is_none_or(|best| before(&found.point, best, &question.aims)) {
+        if best.is_none_or(|best| ahead(&found.point, &best.point, &question.aims)) {
             sample.better.push(found);
         }
     }
     sample
 }
 
-/// Whether it carries the rate that is asked for, where one is.
-fn carries(question: &Question, found: &Found) -> bool {
-    let Traffic::Rate(rate) = question.traffic else { return true };
-    let requests = found.candidate.concurrency(&Traffic::Free) as f64;
-    requests / found.point[place(Metric::E2e)] >= rate
+/// Values that differ by less are the same: sums of the same terms in another order.
+const HAIR: f64 = 1e-9;
+
+/// Whether `a` is better than `b` in the first aim in which they differ by more than rounding.
+fn ahead(a: &Point, b: &Point, aims: &[Aim]) -> bool {
+    for aim in aims {
+        let (x, y) = (a[place(aim.metric)], b[place(aim.metric)]);
+        let apart = (x - y).abs() > HAIR * x.abs().max(y.abs());
+        match (x.is_nan(), y.is_nan()) {
+            (true, true) => continue,
+            (true, false) => return false,
+            (false, true) => return true,
+            _ if !apart => continue,
+            _ => return (x < y) == (aim.direction == Direction::Minimize),
+        }
+    }
+    false
 }
 
-/// A load that memory has room for: as likely few as many.
-fn load(question: &Question, shape: &Shape, answering: u64, random: &mut fastrand::Rng) -> Option<u64> {
-    let dp = shape.plan.dp;
+/// Whether it carries what the question says is there: with every slot filled again at once it has that rate, or that
+/// many requests in flight. Pools that only decode need no slot for what waits for its prompt.
+fn carries(question: &Question, candidate: &Candidate) -> bool {
+    let enough = |there: f64, least: f64| there >= least * (1.0 - HAIR);
+    let filled = || {
+        let mut free = question.clone();
+        free.traffic = Traffic::Free;
+        candidate.evaluate(&Plain, &free, &mut ()).metrics
+    };
     match question.traffic {
+        Traffic::Free => true,
+        Traffic::Rate(rate) => {
+            enough(filled().output_tok_s.value() / question.stated.lengths.osl as f64, rate)
+        }
         Traffic::InFlight(requests) => {
-            let each = requests.div_ceil(answering);
-            (each.div_ceil(dp) <= shape.fits).then_some(each)
-        }
-        _ => {
-            let below = 1u64 << random.u32(0..=shape.fits.checked_ilog2()?);
-            Some(random.u64(below..=(2 * below - 1).min(shape.fits)) * dp)
+            let both = candidate.pools.iter().any(|pool| pool.duty == Duty::Both);
+            !both || enough(filled().in_flight.value(), requests as f64)
         }
     }
-}
-
-fn pool(duty: Duty, shape: &Shape, replicas: u64, concurrency: u64) -> PoolPlan {
-    PoolPlan { duty, plan: shape.plan, stages: shape.stages.clone(), replicas, concurrency }
-}
-
-fn together(question: &Question, shapes: &[Shape], random: &mut fastrand::Rng) -> Option<Candidate> {
-    let shape = &shapes[random.usize(0..shapes.len())];
-    let room = room(question, shape.plan.devices());
-    if shape.fits == 0 || room == 0 {
-        return None;
-    }
-    let replicas = random.u64(1..=room);
-    if matches!(question.traffic, Traffic::InFlight(requests) if requests < replicas) {
-        return None;
-    }
-    let concurrency = load(question, shape, replicas, random)?;
-    let pools = vec![pool(Duty::Both, shape, replicas, concurrency)];
-    Some(Candidate { formats: shape.formats, pools, offload: Offload::Nothing })
-}
-
-fn split(question: &Question, shapes: &[Shape], random: &mut fastrand::Rng) -> Option<Candidate> {
-    let draw = |random: &mut fastrand::Rng| &shapes[random.usize(0..shapes.len())];
-    let (front, back) = (draw(random), draw(random));
-    let size = |plan: &ParallelPlan| plan.devices();
-    let (a, b, all) = (size(&front.plan), size(&back.plan), question.cluster.devices());
-    let fit = front.formats == back.formats && front.prefills && back.fits > 0 && !back.plan.sp;
-    if !fit || a + b > all {
-        return None;
-    }
-    let fronts = random.u64(1..=(all - b) / a);
-    let backs = question.room().beside(a, fronts, b).filter(|backs| *backs > 0)?;
-    let backs = random.u64(1..=backs);
-    if matches!(question.traffic, Traffic::InFlight(requests) if requests < backs) {
-        return None;
-    }
-    let concurrency = load(question, back, backs, random)?;
-    let pools =
-        vec![pool(Duty::Prefill, front, fronts, front.plan.dp), pool(Duty::Decode, back, backs, concurrency)];
-    Some(Candidate { formats: back.formats, pools, offload: Offload::Nothing })
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use mantile::cli::ask;
 use mantile::report::answer::answer;
-use mantile::report::verify::verify;
+use mantile::report::verify::optimize::verify;
 use mantile::search::outcome::Status;
 use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::scenario::Scenario;

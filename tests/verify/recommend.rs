@@ -1,6 +1,6 @@
 //! Saved recommendations.
 
-use mantile::cli::recommend::again::verified;
+use mantile::cli::verify::again::Again;
 use mantile::report::verify::Verified;
 use mantile::store::catalog::Catalog;
 use serde_json::Value;
@@ -8,11 +8,9 @@ use serde_json::Value;
 use super::{Spoiling, caught, more, saved, times};
 
 fn check(value: &Value) -> Verified {
-    let of = |key: &str| value[key].clone();
-    let scenario = serde_json::from_value(of("scenario")).unwrap();
-    let sought = serde_json::from_value(of("sought")).unwrap();
-    verified(&Catalog::default(), value, (&scenario, sought), (200, 5))
-        .unwrap_or_else(|fault| panic!("{fault}"))
+    let catalog = Catalog::default();
+    let again = Again::of(&catalog, value).unwrap_or_else(|fault| panic!("{fault}"));
+    again.check(&catalog, value, (200, 5))
 }
 
 const SMALL: [&str; 7] =

@@ -19,66 +19,71 @@ use crate::store::problem::DEFAULT_MODEL;
 /// Systems said not to serve that are looked at again, at most.
 const MOST_MISSED: usize = 40;
 
-/// Checks a saved answer of `scenario`.
-///
-/// # Errors
-/// Its question does not resolve any more.
-pub fn verified(
-    catalog: &Catalog,
-    saved: &Value,
-    (scenario, sought): (&Scenario, Sought),
-    (count, seed): (u64, u64),
-) -> Result<Verified, Error> {
-    let (objective, workload) = catalog.aim(scenario)?;
-    // What the scenario says of it is read there.
-    let mut sought = Sought {
-        target_tok_s: objective.limits.tpot.map_or(sought.target_tok_s, |tpot| 1.0 / tpot),
-        isl: workload.isl,
-        osl: workload.osl,
-        prefix: workload.prefix,
-        limits: objective.limits,
-        ..sought
-    };
-    let of_machine = !saved["models"].is_null();
-    let fresh = if of_machine {
-        value(&for_hardware(catalog, scenario, &mut sought)?)
-    } else {
-        value(&for_model(catalog, scenario, &mut sought)?)
-    };
-    let asked = Asked { catalog, scenario, sought: &sought, lots: market(catalog, scenario, &sought)?.lots };
-    let told = if of_machine { held(saved) } else { builds(saved) };
-    let faults = counted(&told, |build| {
-        let name = build["name"].as_str().unwrap_or_default().to_string();
-        (name, asked.again(build))
-    });
-    let misses = saved["missed"].as_array().map_or(&[][..], Vec::as_slice);
-    let some = misses.iter().step_by(misses.len().div_ceil(MOST_MISSED).max(1));
-    let some: Vec<&Value> = some.collect();
-    let questions: Vec<_> = counted(&some, |miss| asked.passed_over(miss, of_machine));
-    let questions: Vec<(String, Question)> = questions.into_iter().flatten().collect();
-    let missed = missed(&questions, (count, seed));
-    Ok(verify(&sought, (saved, &fresh), faults, missed, seed))
-}
-
-struct Asked<'a> {
-    catalog: &'a Catalog,
-    scenario: &'a Scenario,
-    sought: &'a Sought,
+/// What is sought, asked again, and what it comes to.
+pub struct Asked {
+    scenario: Scenario,
+    sought: Sought,
     lots: Vec<Lot>,
+    of_machine: bool,
+    fresh: Value,
 }
 
-impl Asked<'_> {
+impl Asked {
+    /// Asks again.
+    ///
+    /// # Errors
+    /// The question does not resolve any more.
+    pub fn again(
+        catalog: &Catalog,
+        (scenario, sought): (Scenario, Sought),
+        of_machine: bool,
+    ) -> Result<Asked, Error> {
+        let (objective, workload) = catalog.aim(&scenario)?;
+        // What the scenario says of it is read there.
+        let mut sought = Sought {
+            target_tok_s: objective.limits.tpot.map_or(sought.target_tok_s, |tpot| 1.0 / tpot),
+            isl: workload.isl,
+            osl: workload.osl,
+            prefix: workload.prefix,
+            limits: objective.limits,
+            ..sought
+        };
+        let fresh = if of_machine {
+            value(&for_hardware(catalog, &scenario, &mut sought)?)
+        } else {
+            value(&for_model(catalog, &scenario, &mut sought)?)
+        };
+        let lots = market(catalog, &scenario, &sought)?.lots;
+        Ok(Asked { scenario, sought, lots, of_machine, fresh })
+    }
+
+    /// Checks a saved answer.
+    pub fn check(&self, catalog: &Catalog, saved: &Value, (count, seed): (u64, u64)) -> Verified {
+        let told = if self.of_machine { held(saved) } else { builds(saved) };
+        let faults = counted(&told, |build| {
+            let name = build["name"].as_str().unwrap_or_default().to_string();
+            (name, self.build(catalog, build))
+        });
+        let misses = saved["missed"].as_array().map_or(&[][..], Vec::as_slice);
+        let some = misses.iter().step_by(misses.len().div_ceil(MOST_MISSED).max(1));
+        let some: Vec<&Value> = some.collect();
+        let questions: Vec<_> = counted(&some, |miss| self.passed_over(catalog, miss));
+        let questions: Vec<(String, Question)> = questions.into_iter().flatten().collect();
+        let missed = missed(&questions, (count, seed));
+        verify(&self.sought, (saved, &self.fresh), faults, missed, seed)
+    }
+
     /// What is wrong with a build.
-    fn again(&self, build: &Value) -> Vec<String> {
+    fn build(&self, catalog: &Catalog, build: &Value) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
         let (system, format) = (text(&build["system"]), text(&build["each"]["weight_format"]));
         let Some(lot) = self.lots.iter().find(|lot| lot.id == system) else {
             return vec![format!("system: {system} is not on offer")];
         };
         let model = self.scenario.model.clone().unwrap_or_else(|| text(&build["model"]));
-        let problems = self.catalog.built(&model).and_then(|(model, graph)| {
-            qualities(self.catalog, self.scenario, (&model, &graph), &lot.cluster)
-        });
+        let problems = catalog
+            .built(&model)
+            .and_then(|(model, graph)| qualities(catalog, &self.scenario, (&model, &graph), &lot.cluster));
         let problems = match problems {
             Ok(problems) => problems,
             Err(fault) => return vec![format!("{}; {} expected", fault.found, fault.expected)],
@@ -94,28 +99,28 @@ impl Asked<'_> {
             Ok(question) => match size(&question, self.sought.users) {
                 Err(unfit) => vec![format!("it does not serve: {}", unfit.reason)],
                 Ok(sized) => {
-                    estimated(build, &serving(problem, &question, &sized, (*kept, lot)), self.sought)
+                    estimated(build, &serving(problem, &question, &sized, (*kept, lot)), &self.sought)
                 }
             },
         }
     }
 
     /// What a system, or a model, that is said not to serve was asked: nothing where it is none that could.
-    fn passed_over(&self, miss: &Value, of_machine: bool) -> Vec<(String, Question)> {
+    fn passed_over(&self, catalog: &Catalog, miss: &Value) -> Vec<(String, Question)> {
         let name = miss["name"].as_str().unwrap_or_default();
-        let lot = if of_machine {
+        let lot = if self.of_machine {
             self.lots.first()
         } else {
             self.lots.iter().find(|lot| lot.cluster.name == name)
         };
-        let model = if of_machine { Some(name) } else { self.scenario.model.as_deref() };
-        let model = self.catalog.built(model.unwrap_or(DEFAULT_MODEL));
+        let model = if self.of_machine { Some(name) } else { self.scenario.model.as_deref() };
+        let model = catalog.built(model.unwrap_or(DEFAULT_MODEL));
         let (Some(lot), Ok((model, graph))) = (lot, model) else { return vec![] };
         // Too many users for one copy of a machine is no question of whether it serves one.
         if miss["kind"] == "users" {
             return vec![];
         }
-        let problems = qualities(self.catalog, self.scenario, (&model, &graph), &lot.cluster);
+        let problems = qualities(catalog, &self.scenario, (&model, &graph), &lot.cluster);
         let problems = problems.unwrap_or_default();
         let asked = problems.iter().filter_map(|(problem, _)| problem.question().ok());
         asked

@@ -1,9 +1,10 @@
-//! When nothing is feasible: that first, then why with numbers, what came nearest, and what would help.
+//! When nothing is feasible: that first, then why with numbers, what came nearest, and what gives an answer.
 
 use super::head;
 use super::page::{BAD, WIDTH, bullet, heading, styled, wrap};
 use crate::report::number::{count as times, gib, requests, told};
-use crate::report::result::{Answer, Feasibility, Reported};
+use crate::report::relax::{Claim, Remedy};
+use crate::report::result::{Answer, Reported};
 use crate::report::table::grouped;
 use crate::search::outcome::{Census, Refusal, Status};
 use crate::spec::objective::Metric;
@@ -63,51 +64,54 @@ pub fn nearest(answer: &Answer) -> String {
     text
 }
 
-/// Conditions that cannot all be kept, and the least changes that help.
+/// Conditions that cannot all be kept, and the changes with which there is an answer.
 pub fn conflict(answer: &Answer) -> String {
     let Some(conflict) = &answer.conflict else { return String::new() };
     let mut text = String::new();
     if !conflict.conflicts.is_empty() {
         text.push_str(&heading("What cannot be kept here", ""));
-        text.extend(conflict.conflicts.iter().map(|set| match &set[..] {
-            [one] => bullet(&format!("{one}, whatever else is asked")),
-            _ => bullet(&format!("{} together; without any one of them the others can", set.join(" and "))),
+        text.extend(conflict.conflicts.iter().map(|clash| {
+            let set = clash.conditions.join(" and ");
+            match (&clash.why, clash.conditions.len()) {
+                (Some(why), _) => bullet(&format!("{set}: {why}")),
+                (None, 1) => bullet(&format!("{set}, whatever the other conditions are")),
+                (None, _) => bullet(&format!("{set} together; without any one of them the others can")),
+            }
         }));
     }
-    if !conflict.helps.is_empty() {
+    if !conflict.remedies.is_empty() {
         text.push_str(&heading(
-            "Any one of these would help",
-            "the least such change, found by searching again",
+            "Any one of these gives an answer",
+            "each searched again as it is printed here",
         ));
-        text.extend(conflict.helps.iter().map(|help| bullet(help)));
+        text.extend(conflict.remedies.iter().map(|remedy| bullet(&change(remedy))));
+    }
+    if let Some(more) = conflict.more_memory_gb {
+        text.push_str(&bullet(&format!(
+            "{more} GB more memory on every device of this kind would do, {} GB not",
+            more - 1
+        )));
+    }
+    if !conflict.complete {
+        text.push_str(&bullet("stopped before every change was tried"));
     }
     text
 }
 
-/// What would help, as far as it follows from what is known.
-pub fn remedies(answer: &Answer) -> String {
-    let mut text = String::new();
-    if let Some(near) =
-        answer.nearest.as_ref().filter(|near| near.candidate.feasibility == Feasibility::InVram)
-    {
-        let limits = &answer.question.limits;
-        let flags = [
-            ("--ttft", Metric::Ttft, limits.ttft),
-            ("--tpot", Metric::Tpot, limits.tpot),
-            ("--e2e", Metric::E2e, limits.e2e),
-        ];
-        let loosened = flags.into_iter().filter_map(|(flag, metric, limit)| {
-            let value = near.candidate.figure(metric)?;
-            (value > limit? * 1e3).then(|| format!("{flag} {}ms", above(value)))
-        });
-        let loosened: Vec<String> = loosened.collect();
-        if !loosened.is_empty() {
-            text.push_str(&bullet(&format!(
-                "loosen the limit: the nearest miss keeps {}",
-                loosened.join(" ")
-            )));
-        }
+/// The flags, what they take the place of, and what was tried beside them.
+fn change(remedy: &Remedy) -> String {
+    let Remedy { flags, now, claim, tighter } = remedy;
+    let now = if now.is_empty() { String::new() } else { format!(" instead of {now}") };
+    match claim {
+        Claim::Least => format!("{flags}{now}; no answer with {}", tighter.join(", nor with ")),
+        Claim::About => format!("{flags}{now}; about the least"),
+        Claim::Works => format!("{flags}{now}"),
     }
+}
+
+/// What the weights take, as far as it follows from what is known.
+pub fn weights(answer: &Answer) -> String {
+    let mut text = String::new();
     for need in &answer.weights_need {
         let (weights, usable) = (gib(need.weights_bytes), gib(need.usable_bytes_per_device));
         let (format, there) = (&need.weight_format, answer.question.devices);
@@ -119,31 +123,5 @@ pub fn remedies(answer: &Answer) -> String {
             text.push_str(&bullet(&format!("{line}: they fit, what lies beside them does not")));
         }
     }
-    if let Some(lower) = answer.lower_format.as_ref().filter(|lower| lower.then.is_some()) {
-        text.push_str(&bullet(&format!("--weight-format {} is feasible here (below)", lower.weight_format)));
-    }
-    if text.is_empty() { text } else { heading("What would help", "") + &text }
-}
-
-/// A little more than `ms`, with few digits.
-fn above(ms: f64) -> String {
-    let step = 10f64.powf(ms.log10().floor() - 2.0);
-    let rounded = (ms / step).ceil() * step;
-    let decimals = (-step.log10().round()).max(0.0) as usize;
-    format!("{rounded:.decimals$}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loosened_limit_is_kept() {
-        assert_eq!(above(45.576), "45.6");
-        assert_eq!(above(1234.5), "1240");
-        assert_eq!(above(0.01234), "0.0124");
-        for ms in [45.576, 1234.5, 0.01234, 99.99] {
-            assert!(above(ms).parse::<f64>().unwrap_or(0.0) >= ms);
-        }
-    }
+    if text.is_empty() { text } else { heading("What the weights take", "") + &text }
 }

@@ -5,7 +5,7 @@ mod read;
 
 use serde_json::Value;
 
-use super::{CLOSE, Check, Verified, figure, off, rows, unlike, value};
+use super::{CLOSE, Check, Verified, figure, off, rows, unlike, value, whole};
 use crate::report::fleet::{FleetAnswer, Posed};
 use crate::search::fleet::{Aim, Bucket, Kind, pinned};
 use crate::search::programme::solve::Effort;
@@ -116,21 +116,12 @@ fn beside(read: &Read, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec<Strin
     (looked, faults)
 }
 
-/// What a search of its own must come to as well.
-const FOUND: [&str; 12] = [
-    "systems",
-    "usd_per_hour",
-    "devices",
-    "output_tok_s",
-    "routes",
-    "certificate",
-    "conflict",
-    "irreducible",
-    "most_output_tok_s",
-    "helps",
-    "unserved",
-    "kinds",
-];
+/// The limits that are told, against those that the systems were sought by.
+fn limits(posed: &Posed) -> Vec<String> {
+    let (told, sought) = (posed.asked.limits, posed.scenario.limits(posed.asked.limits));
+    let same = sought.is_ok_and(|sought| sought == told);
+    if same { vec![] } else { vec!["asked.limits: others are sought in the scenario".to_string()] }
+}
 
 /// Checks a saved answer of `posed`; `fresh` is what a search of its own comes to.
 pub fn verify(posed: &Posed, (saved, fresh): (&Value, &FleetAnswer), (count, seed): (u64, u64)) -> Verified {
@@ -138,7 +129,7 @@ pub fn verify(posed: &Posed, (saved, fresh): (&Value, &FleetAnswer), (count, see
     let mut checks = vec![Check::new(
         "question: resolves to the same, every default filled in",
         1,
-        unlike(&["scenario", "asked"], saved, &again),
+        [unlike(&["scenario", "asked"], saved, &again), limits(posed)].concat(),
     )];
     let told = rows(saved, "systems").len();
     match read(posed, saved) {
@@ -190,6 +181,7 @@ pub fn verify(posed: &Posed, (saved, fresh): (&Value, &FleetAnswer), (count, see
         // Where there is none, the search says so again.
         Ok(_) => {}
     }
-    checks.push(Check::new("search: done again, comes to the same answer", 1, unlike(&FOUND, saved, &again)));
+    let what = "search: done again, comes to the same answer in every field";
+    checks.push(Check::new(what, 1, whole(saved, &again, &[])));
     Verified::of(checks, seed)
 }

@@ -5,7 +5,7 @@ mod read;
 
 use serde_json::Value;
 
-use super::{CLOSE, Check, Verified, figure, off, rows, unlike, value};
+use super::{CLOSE, Check, Verified, figure, off, rows, unlike, value, whole};
 use crate::report::place::{Answer, Verdict};
 use crate::search::placement::chain::Stage;
 use crate::search::placement::price::Question;
@@ -75,24 +75,11 @@ fn beaten(all: &[Scales], beside: Option<&Read>, most: f64, (count, seed): (u64,
     (looked, faults)
 }
 
-/// Answers of the search, but for how it was asked.
-const FOUND: [&str; 9] = [
-    "status",
-    "max_context",
-    "placement",
-    "certificate",
-    "compared",
-    "apart",
-    "alone",
-    "infeasible",
-    "commands",
-];
-
 /// The saved answer against a search of its own; of one that was stopped, its bounds.
 fn searched(saved: &Value, fresh: &Answer) -> Vec<String> {
     let Some(proof) = fresh.certificate.as_ref().filter(|_| stopped(saved)) else {
         let unknown = saved["status"] == "unknown";
-        return if unknown { vec![] } else { unlike(&FOUND, saved, &value(fresh)) };
+        return if unknown { vec![] } else { whole(saved, &value(fresh), &[]) };
     };
     let told = &saved["certificate"];
     let (objective, bound) = (figure(told, "objective_ms"), figure(told, "lower_bound_ms"));
@@ -128,7 +115,7 @@ pub fn verify(
     let mut checks = vec![Check::new(
         "question: resolves to the same, every default filled in",
         1,
-        unlike(&["question"], saved, &again),
+        unlike(&["question", "scenario"], saved, &again),
     )];
     let weighed: Vec<Vec<Scales>> =
         questions.iter().map(|some| some.iter().map(|one| Scales::new(one, aim)).collect()).collect();
@@ -208,7 +195,7 @@ pub fn verify(
     let what = if stopped(saved) {
         "search: done again to its end, contradicts neither the objective nor the bound"
     } else {
-        "search: done again, comes to the same answer"
+        "search: done again, comes to the same answer in every field"
     };
     checks.push(Check::new(what, 1, searched(saved, fresh)));
     Verified::of(checks, seed)

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{CLOSE, Check, Verified, differences, figure, rows, unlike, value};
+use super::{CLOSE, Check, Verified, differences, figure, rows, unlike, value, whole};
 use crate::report::recommend::{Serving, Sought};
 use crate::search::question::{Question, Traffic};
 use crate::search::sample::sample;
@@ -14,7 +14,7 @@ pub fn estimated(saved: &Value, serving: &Serving, sought: &Sought) -> Vec<Strin
     let question = serving.question;
     let mut shared: Question = question.clone();
     shared.traffic = Traffic::InFlight(serving.sized.share);
-    let at_share = match super::again(&shared, &saved["each"]) {
+    let at_share = match super::row::again(&shared, &saved["each"]) {
         Ok(found) => found,
         Err(faults) => return faults.into_iter().map(|fault| format!("each.{fault}")).collect(),
     };
@@ -203,20 +203,6 @@ pub fn held(saved: &Value) -> Vec<&Value> {
     rows(saved, "models").into_iter().map(|held| &held["build"]).collect()
 }
 
-/// What the saved answer and a search of its own are held against each other by.
-const FOUND: [&str; 10] = [
-    "minimum",
-    "cheapest",
-    "value",
-    "tiers",
-    "builds",
-    "models",
-    "longest_contexts",
-    "most_users",
-    "missed",
-    "looked",
-];
-
 /// Checks a saved answer; `faults` are those of its builds estimated again, one list a build, and `fresh` is what a
 /// search of its own comes to.
 pub fn verify(
@@ -259,6 +245,7 @@ pub fn verify(
         checks.push(Check::new("order: the largest model first", held.len(), faults.collect()));
     }
     checks.push(missed);
-    checks.push(Check::new("search: done again, comes to the same answer", 1, unlike(&FOUND, saved, fresh)));
+    let what = "search: done again, comes to the same answer in every field";
+    checks.push(Check::new(what, 1, whole(saved, fresh, &[])));
     Verified::of(checks, seed)
 }

@@ -1,0 +1,252 @@
+//! What ends the conflicts of a question that has no answer: each change is printed as flags, read back as the command
+//! line reads them, and searched again before it is shown.
+
+mod lengths;
+mod system;
+
+use clap::Parser;
+
+use crate::report::flag::{Digits, Flag, line, stated};
+use crate::report::relax::{Claim, Clash, Conflict, Remedy};
+use crate::search::conflict::hitting;
+use crate::search::question::{Question, Traffic};
+use crate::search::relax::{
+    Condition, Stopped, answered, conflicts, factor, largest_below, least, with, without,
+};
+use crate::search::run::Control;
+use crate::spec::objective::Metric;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::problem::Problem;
+
+/// The flags of a question alone, as the command line reads them.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct Typed {
+    #[command(flatten)]
+    stated: Scenario,
+}
+
+/// The scenario with `flags`, a line as it is typed, in place of what it says of the same; none where the line does
+/// not read as flags of a question.
+pub fn typed(flags: &str, scenario: &Scenario) -> Option<Scenario> {
+    let typed = Typed::try_parse_from(flags.split_whitespace()).ok()?;
+    Some(typed.stated.or(scenario.clone()))
+}
+
+/// Ways of ending all conflicts that are worked out, at most.
+const MOST_WAYS: usize = 6;
+/// Printed units that a change is moved outward by, at most, where rounding went wrong.
+const MOST_UNITS: usize = 3;
+
+/// A question that has no answer.
+pub struct Unanswered<'a> {
+    /// Names are resolved in it.
+    pub catalog: &'a Catalog,
+    /// What was typed.
+    pub scenario: &'a Scenario,
+    /// What it resolved to.
+    pub problem: &'a Problem,
+    /// The question that has no answer.
+    pub question: &'a Question,
+    /// Lets searches be stopped.
+    pub control: &'a Control<'a>,
+}
+
+impl Unanswered<'_> {
+    /// Why there is no answer, and what would give one; what was found before it was stopped, if it was.
+    pub fn conflict(&self) -> Conflict {
+        let mut found = Conflict::default();
+        found.complete = self.fill(&mut found).is_ok();
+        found
+    }
+
+    fn fill(&self, found: &mut Conflict) -> Result<(), Stopped> {
+        let fits = self.question.context_fits();
+        if fits.is_err() {
+            return self.lengths(found);
+        }
+        let all = conflicts(self.question, self.control)?;
+        if all.bare {
+            self.lengths(found)?;
+        } else {
+            found.conflicts = all.sets.iter().map(|set| Clash::of(set)).collect();
+            for way in ways(&all.sets) {
+                let flags = self.loosened(self.question, &way)?;
+                found.remedies.extend(self.confirmed(flags)?);
+            }
+        }
+        found.remedies.extend(self.larger(all.bare)?);
+        self.other_devices(all.bare, found)?;
+        found.remedies.extend(self.lower_formats()?);
+        Ok(())
+    }
+
+    /// The question with flags typed; none where they do not resolve.
+    fn asked(&self, flags: &[Flag]) -> Option<Question> {
+        let scenario = typed(&line(flags), self.scenario)?;
+        Problem::resolve(self.catalog, &scenario).ok()?.question().ok()
+    }
+
+    /// Whether there is an answer with flags typed.
+    fn works(&self, flags: &[Flag]) -> Result<bool, Stopped> {
+        self.asked(flags).map_or(Ok(false), |question| answered(&question, self.control))
+    }
+
+    /// A remedy of flags that give an answer as typed, moved outward where they just do not; none where that is not
+    /// enough.
+    fn confirmed(&self, flags: Option<Vec<Flag>>) -> Result<Option<Remedy>, Stopped> {
+        let Some(mut flags) = flags else { return Ok(None) };
+        let mut units = 0;
+        while !self.works(&flags)? {
+            let looser = flags.last().and_then(Flag::looser).filter(|_| units < MOST_UNITS);
+            let (Some(looser), Some(last)) = (looser, flags.last_mut()) else { return Ok(None) };
+            *last = looser;
+            units += 1;
+        }
+        let mut tried = Vec::new();
+        let mut claim = Claim::Least;
+        for at in 0..flags.len() {
+            let Some(tighter) = flags[at].tighter() else { continue };
+            let mut others = flags.clone();
+            others[at] = tighter.clone();
+            if self.works(&others)? {
+                claim = Claim::About;
+            } else {
+                tried.push(tighter);
+            }
+        }
+        if tried.is_empty() && claim == Claim::Least {
+            claim = Claim::Works;
+        }
+        Ok(Some(Remedy::new(&flags, self.now(&flags), claim, &tried)))
+    }
+
+    /// What is said now of the same as `flags`.
+    fn now(&self, flags: &[Flag]) -> String {
+        let limit = |metric| Some(stated(&Condition::Limit(metric, self.question.limit(metric)?)));
+        let workload = &self.problem.workload;
+        let one = |flag: &Flag| match flag {
+            Flag::Limit(metric, ..) => limit(*metric),
+            Flag::Concurrency(_) => Some(format!("--concurrency {}", workload.concurrency?)),
+            Flag::Rate(_) => Some(format!("--rate {}", workload.rate?)),
+            Flag::Isl(_) => Some(format!("--isl {}", workload.isl)),
+            Flag::Osl(_) => Some(format!("--osl {}", workload.osl)),
+            Flag::Prefix(_) => Some(format!("--prefix {}", workload.prefix)),
+            Flag::Hardware(..) => Some(format!("--hardware {}", self.problem.cluster.id)),
+            Flag::WeightFormat(_) => {
+                self.scenario.weight_format.clone().map(|id| format!("--weight-format {id}"))
+            }
+        };
+        flags.iter().filter_map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The flags of the least change of the conditions in `way`, all others kept, with which `question` has an answer.
+    fn loosened(&self, question: &Question, way: &[Condition]) -> Result<Option<Vec<Flag>>, Stopped> {
+        let limits: Vec<(Metric, f64)> = way
+            .iter()
+            .filter_map(|one| match *one {
+                Condition::Limit(metric, limit) => Some((metric, limit)),
+                _ => None,
+            })
+            .collect();
+        let mut flags = Vec::new();
+        let mut now = question.clone();
+        if let Some(traffic) = way.iter().find(|one| !matches!(one, Condition::Limit(..))) {
+            let lifted: Vec<Condition> = way.iter().copied().filter(|one| one != traffic).collect();
+            let Some((flag, carried)) = self.most(&without(question, &lifted), *traffic)? else {
+                return Ok(None);
+            };
+            flags.push(flag);
+            now = with(&now, carried);
+        }
+        // All of them by the same factor first, so that none is left to take everything.
+        if limits.len() > 1 {
+            let Some(factor) = factor(&now, &limits, self.control)? else { return Ok(None) };
+            for (metric, limit) in &limits {
+                now = with(&now, Condition::Limit(*metric, limit * factor));
+            }
+        }
+        for (metric, _) in limits {
+            let seconds = least(&now, metric, self.control)?;
+            let Some(flag) = seconds.and_then(|seconds| Flag::limit(metric, seconds)) else {
+                return Ok(None);
+            };
+            now = with(&now, Condition::Limit(metric, flag.seconds().unwrap_or(f64::INFINITY)));
+            flags.push(flag);
+        }
+        Ok(Some(flags))
+    }
+
+    /// The most traffic of the kind of `stated` that `question` carries, below what is stated.
+    fn most(&self, question: &Question, stated: Condition) -> Result<Option<(Flag, Condition)>, Stopped> {
+        let carries = |traffic: Traffic| {
+            let mut other = question.clone();
+            other.traffic = traffic;
+            answered(&other, self.control)
+        };
+        match stated {
+            Condition::InFlight(requests) => {
+                let most = largest_below(1, requests, |requests| carries(Traffic::InFlight(requests)))?;
+                Ok(most.map(|requests| (Flag::Concurrency(requests), Condition::InFlight(requests))))
+            }
+            Condition::Rate(rate) => {
+                let most = slower(rate, |digits| carries(Traffic::Rate(digits.value())))?;
+                Ok(most.map(|digits| (Flag::Rate(digits), Condition::Rate(digits.value()))))
+            }
+            Condition::Limit(..) => Ok(None),
+        }
+    }
+
+    /// Flags that let the model and one request be held, with what the other conditions then need besides; none where
+    /// the flags do not even do that.
+    fn completed(&self, flags: Vec<Flag>) -> Result<Option<Vec<Flag>>, Stopped> {
+        let Some(question) = self.asked(&flags) else { return Ok(None) };
+        if question.context_fits().is_err() {
+            return Ok(None);
+        }
+        let all = conflicts(&question, self.control)?;
+        if all.bare {
+            return Ok(None);
+        }
+        let Some(way) = ways(&all.sets).into_iter().next() else { return Ok(Some(flags)) };
+        let more = self.loosened(&question, &way)?;
+        Ok(more.map(|more| [flags, more].concat()))
+    }
+}
+
+/// What may be given up to end all conflicts: the fewest conditions first.
+fn ways(sets: &[Vec<Condition>]) -> Vec<Vec<Condition>> {
+    let mut all: Vec<Condition> = Vec::new();
+    for one in sets.iter().flatten() {
+        if !all.contains(one) {
+            all.push(*one);
+        }
+    }
+    let place = |one: &Condition| all.iter().position(|other| other == one).unwrap_or(all.len());
+    let sets: Vec<Vec<usize>> = sets.iter().map(|set| set.iter().map(place).collect()).collect();
+    let ways = hitting(&sets).into_iter().take(MOST_WAYS);
+    ways.map(|way| way.into_iter().map(|one| all[one]).collect()).collect()
+}
+
+/// The largest rate in print that `carries`, below one that is known not to: down to a thousandth of it.
+fn slower(
+    rate: f64,
+    mut carries: impl FnMut(Digits) -> Result<bool, Stopped>,
+) -> Result<Option<Digits>, Stopped> {
+    const PARTS: f64 = 1024.0;
+    let (mut low, mut high) = (None, rate);
+    while low.is_none() && high > rate / PARTS {
+        let Some(half) = Digits::down(high / 2.0) else { return Ok(None) };
+        if carries(half)? { low = Some(half) } else { high = half.value() }
+    }
+    let Some(mut low) = low else { return Ok(None) };
+    loop {
+        let middle = Digits::down((low.value() + high) / 2.0).filter(|digits| digits.value() > low.value());
+        let next = middle.unwrap_or_else(|| low.more());
+        if next.value() >= high {
+            return Ok(Some(low));
+        }
+        if carries(next)? { low = next } else { high = next.value() }
+    }
+}

@@ -1,0 +1,86 @@
+//! Shorter requests, where a request is longer than the model or the memory allows.
+
+use super::Unanswered;
+use crate::plan::infeasible::Infeasible;
+use crate::report::flag::Flag;
+use crate::report::relax::{Clash, Conflict};
+use crate::report::table::grouped;
+use crate::search::relax::{Stopped, answered, conflicts, largest_below};
+
+impl Unanswered<'_> {
+    /// Names the lengths as what conflicts, with those that can be had.
+    pub(super) fn lengths(&self, found: &mut Conflict) -> Result<(), Stopped> {
+        let workload = &self.problem.workload;
+        let (isl, osl) = (workload.isl, workload.osl);
+        let tokens = self.question.stated.lengths.isl + osl;
+        let images = tokens - osl - isl;
+        let mut stated = vec![format!("--isl {isl}"), format!("--osl {osl}")];
+        if images > 0 {
+            stated.push(format!("--images {}", workload.images));
+        }
+        let request = format!("{} tokens of prompt and answer", grouped(tokens));
+        let held = |flags: &[Flag]| {
+            self.asked(flags).map_or(Ok(false), |question| match question.context_fits() {
+                Ok(()) => Ok(!conflicts(&question, self.control)?.bare),
+                Err(_) => Ok(false),
+            })
+        };
+        let context = self.question.context_fits().err();
+        if let Some(Infeasible::ContextTooLong { limit, .. }) = context {
+            let why = format!("{request}, the model states {} at most", grouped(limit));
+            found.conflicts.push(Clash { conditions: stated.clone(), why: Some(why) });
+        }
+        // What is kept of the conditions is no matter of length: the longest that is held, then the longest with which
+        // all of them are kept.
+        let longest = self.longest(isl, Flag::Isl, |flags| held(flags))?;
+        if context.is_none() {
+            let why = match longest {
+                Some(most) => format!(
+                    "{request}, in device memory {} at most, whatever else is said",
+                    grouped(most + images + osl)
+                ),
+                None => {
+                    format!("{request}, in device memory not even one of prompt is held beside the model")
+                }
+            };
+            found.conflicts.push(Clash { conditions: stated, why: Some(why) });
+        }
+        if let Some(longest) = longest {
+            let all = |flags: &[Flag]| {
+                self.asked(flags).map_or(Ok(false), |question| answered(&question, self.control))
+            };
+            let kept = self.longest(longest + 1, Flag::Isl, all)?;
+            let flags = kept.map(|kept| self.prompt(Flag::Isl(kept)));
+            found.remedies.extend(self.confirmed(flags)?);
+            if kept != Some(longest) {
+                let flags = self.completed(self.prompt(Flag::Isl(longest)))?;
+                found.remedies.extend(self.confirmed(flags)?);
+            }
+        }
+        if let Some(most) = self.longest(osl, Flag::Osl, held)? {
+            let flags = self.completed(vec![Flag::Osl(most)])?;
+            found.remedies.extend(self.confirmed(flags)?);
+        }
+        Ok(())
+    }
+
+    /// The longest below `beyond` for which `holds`.
+    fn longest(
+        &self,
+        beyond: u64,
+        flag: impl Fn(u64) -> Flag,
+        holds: impl Fn(&[Flag]) -> Result<bool, Stopped>,
+    ) -> Result<Option<u64>, Stopped> {
+        largest_below(1, beyond, |tokens| holds(&self.prompt(flag(tokens))))
+    }
+
+    /// A length, with a shorter cached part where the prompt gets shorter than that.
+    fn prompt(&self, length: Flag) -> Vec<Flag> {
+        match length {
+            Flag::Isl(tokens) if self.problem.workload.prefix >= tokens => {
+                vec![Flag::Prefix(tokens.saturating_sub(1)), length]
+            }
+            _ => vec![length],
+        }
+    }
+}

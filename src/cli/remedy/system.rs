@@ -1,0 +1,132 @@
+//! Other hardware and lower weight formats, where a question has no answer as it stands.
+
+use super::Unanswered;
+use crate::report::flag::Flag;
+use crate::report::relax::{Conflict, Remedy};
+use crate::search::relax::{Stopped, more_memory};
+use crate::spec::device::Device;
+use crate::store::hardware::Shorthand;
+use crate::store::kind::Kind;
+
+/// So many times the devices are tried at most, and on few devices so many in all.
+const MOST_TIMES: u64 = 4;
+/// See [`MOST_TIMES`].
+const MOST_OF_FEW: u64 = 16;
+/// Other devices that are tried.
+const MOST_OTHERS: usize = 4;
+
+impl Unanswered<'_> {
+    /// The fewest more devices of the same kind that the shorthand can say and with which there is an answer; where
+    /// what is there does not hold the model (`bare`), the other conditions may be loosened as well.
+    pub(super) fn larger(&self, bare: bool) -> Result<Option<Remedy>, Stopped> {
+        let systems = self.systems();
+        let flag = |at: usize| {
+            let smaller = at.checked_sub(1).map(|below| systems[below].clone());
+            vec![Flag::Hardware(systems[at].clone(), smaller)]
+        };
+        // In steps that double, then back to the least of those between.
+        let mut steps: Vec<usize> =
+            (0..).map(|power| (1usize << power) - 1).take_while(|at| *at < systems.len()).collect();
+        steps.extend(systems.len().checked_sub(1));
+        steps.dedup();
+        let mut below = None;
+        for at in steps {
+            if !self.works(&flag(at))? {
+                below = Some(at);
+                continue;
+            }
+            let (mut short, mut enough) = (below.map_or(0, |below| below + 1), at);
+            while short < enough {
+                let middle = short + (enough - short) / 2;
+                if self.works(&flag(middle))? { enough = middle } else { short = middle + 1 }
+            }
+            return self.confirmed(Some(flag(enough)));
+        }
+        // Alone they end no conflict, but they may hold the model.
+        let Some(last) = systems.len().checked_sub(1).filter(|_| bare) else { return Ok(None) };
+        let flags = self.completed(flag(last))?;
+        self.confirmed(flags)
+    }
+
+    /// Larger systems of the same device as the shorthand says them, the fewest devices first.
+    fn systems(&self) -> Vec<String> {
+        let cluster = &self.problem.cluster;
+        let (device, here) = (self.device(), cluster.devices());
+        let most = here.saturating_mul(MOST_TIMES).max(MOST_OF_FEW);
+        let there = |text: String| {
+            let found = self.catalog.hardware(&text).ok()?;
+            let larger =
+                found.device.id == cluster.device.id && found.devices() > here && found.devices() <= most;
+            larger.then(|| (found.devices(), found.nodes, text))
+        };
+        // A node more or less of a large system is what counts, not a device.
+        let ones: Vec<u64> = if cluster.nodes == 1 { (1..=most.min(64)).collect() } else { vec![] };
+        let mut found: Vec<(u64, u64, String)> =
+            ones.into_iter().filter_map(|count| there(format!("{count}x{device}"))).collect();
+        let whole = found.iter().filter(|(_, nodes, _)| *nodes == 1).map(|(count, ..)| *count).max();
+        let mut nodes = vec![cluster.devices_per_node];
+        nodes.extend(whole.filter(|whole| *whole != cluster.devices_per_node));
+        for held in nodes {
+            let counts = (2..).take_while(|count| count * held <= most);
+            found.extend(counts.filter_map(|count| there(format!("{count}x{held}x{device}"))));
+        }
+        found.sort();
+        found.dedup_by_key(|(count, ..)| *count);
+        found.into_iter().map(|(.., text)| text).collect()
+    }
+
+    /// The device as it was typed, where it was.
+    fn device(&self) -> String {
+        let id = &self.problem.cluster.device.id;
+        let typed = self.scenario.hardware.as_deref().and_then(|text| Shorthand::parse(text.trim()).ok());
+        let same = |name: &str| self.catalog.device(name).is_ok_and(|device| device.id == *id);
+        match typed.map(|short| short.device.to_string()) {
+            Some(name) if same(&name) && !name.contains(char::is_whitespace) => name,
+            _ => id.clone(),
+        }
+    }
+
+    /// More memory on every device, and the device with the least more than now with which there is an answer, where
+    /// memory is what is short.
+    pub(super) fn other_devices(&self, bare: bool, found: &mut Conflict) -> Result<(), Stopped> {
+        found.more_memory_gb = more_memory(self.question, self.control)?;
+        if !bare && found.more_memory_gb.is_none() {
+            return Ok(());
+        }
+        let cluster = &self.problem.cluster;
+        let size = |device: &Device| device.memory.capacity.as_ref().map(|capacity| capacity.value);
+        let files = self.catalog.shelf(Kind::Devices).into_values();
+        let all = files.filter_map(|file| self.catalog.load::<Device>(&file.id).ok());
+        let mut larger: Vec<(f64, String)> = all
+            .filter(|device| device.vendor == cluster.device.vendor && device.class == cluster.device.class)
+            .filter_map(|device| Some((size(&device)?, device.id)))
+            .filter(|(capacity, _)| size(&cluster.device).is_some_and(|here| *capacity > here))
+            .collect();
+        larger.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let counted = |id: &str| match cluster.nodes {
+            1 => format!("{}x{id}", cluster.devices_per_node),
+            nodes => format!("{nodes}x{}x{id}", cluster.devices_per_node),
+        };
+        let named = larger.iter().map(|(_, id)| counted(id));
+        let resolved = named.filter(|text| self.catalog.hardware(text).is_ok()).take(MOST_OTHERS);
+        for text in resolved {
+            let remedy = self.confirmed(Some(vec![Flag::Hardware(text, None)]))?;
+            if let Some(remedy) = remedy {
+                found.remedies.push(remedy);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first lower weight format with which there is an answer.
+    pub(super) fn lower_formats(&self) -> Result<Option<Remedy>, Stopped> {
+        for lower in &self.problem.lower_formats {
+            let remedy = self.confirmed(Some(vec![Flag::WeightFormat(lower.format.id.clone())]))?;
+            if remedy.is_some() {
+                return Ok(remedy);
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,232 @@
+//! Conditions as flags that can be typed: values rounded outward to the digits that are printed, so that what is read
+//! back is never tighter than what was found. Knows no search.
+
+use std::fmt;
+
+use crate::search::relax::Condition;
+use crate::spec::objective::Metric;
+
+/// A number in whole units of a power of ten: what is printed is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digits {
+    units: u64,
+    power: i32,
+}
+
+/// Digits that count, of what is below a thousand; from there on every digit before the point.
+const COUNTED: i32 = 3;
+
+impl Digits {
+    /// The largest with few digits that is no more than `value`; none where that is no number above 0.
+    pub fn down(value: f64) -> Option<Digits> {
+        if !value.is_finite() || value <= 0.0 || value >= 1e15 {
+            return None;
+        }
+        let power = ((value.log10().floor() as i32) - (COUNTED - 1)).min(0);
+        let near = (value * 10f64.powi(-power)).floor() as u64;
+        // A logarithm or a product may be off by a hair: what counts is how it reads.
+        let tried = (near.saturating_sub(1)..=near + 1).map(|units| Digits { units, power });
+        tried.filter(|digits| digits.units > 0 && digits.value() <= value).last()
+    }
+
+    /// The least with few digits that is no less than `value`; none where that is no number above 0.
+    pub fn up(value: f64) -> Option<Digits> {
+        let below = Digits::down(value)?;
+        if below.value() >= value { Some(below) } else { Some(below.more()) }
+    }
+
+    /// One unit more.
+    pub fn more(self) -> Digits {
+        Digits { units: self.units + 1, ..self }
+    }
+
+    /// One unit less; none where that leaves nothing.
+    pub fn less(self) -> Option<Digits> {
+        (self.units > 1).then(|| Digits { units: self.units - 1, ..self })
+    }
+
+    /// The number as its text reads.
+    pub fn value(self) -> f64 {
+        self.to_string().parse().unwrap_or(f64::NAN)
+    }
+}
+
+impl fmt::Display for Digits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimals = self.power.unsigned_abs() as usize;
+        let digits = format!("{:0>width$}", self.units, width = decimals + 1);
+        match digits.split_at(digits.len() - decimals) {
+            (whole, "") => f.write_str(whole),
+            (whole, part) => write!(f, "{whole}.{part}"),
+        }
+    }
+}
+
+/// A flag with its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flag {
+    /// A latency limit in milliseconds, or seconds.
+    Limit(Metric, Digits, Unit),
+    /// Requests in flight.
+    Concurrency(u64),
+    /// Requests a second.
+    Rate(Digits),
+    /// Prompt tokens.
+    Isl(u64),
+    /// Output tokens.
+    Osl(u64),
+    /// Prompt tokens that the cache holds already.
+    Prefix(u64),
+    /// A system, and the next smaller that was tried.
+    Hardware(String, Option<String>),
+    /// A weight format.
+    WeightFormat(String),
+}
+
+/// What a time is printed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+}
+
+impl Flag {
+    /// The least limit in print that is no less than `seconds`.
+    pub fn limit(metric: Metric, seconds: f64) -> Option<Flag> {
+        let (unit, value) =
+            if seconds < 1.0 { (Unit::Milliseconds, seconds * 1e3) } else { (Unit::Seconds, seconds) };
+        Some(Flag::Limit(metric, Digits::up(value)?, unit))
+    }
+
+    /// The seconds that a limit comes to.
+    pub fn seconds(&self) -> Option<f64> {
+        match self {
+            Flag::Limit(_, digits, Unit::Milliseconds) => Some(digits.value() / 1e3),
+            Flag::Limit(_, digits, Unit::Seconds) => Some(digits.value()),
+            _ => None,
+        }
+    }
+
+    /// The flag alone.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Flag::Limit(metric, ..) => limit_flag(*metric),
+            Flag::Concurrency(_) => "--concurrency",
+            Flag::Rate(_) => "--rate",
+            Flag::Isl(_) => "--isl",
+            Flag::Osl(_) => "--osl",
+            Flag::Prefix(_) => "--prefix",
+            Flag::Hardware(..) => "--hardware",
+            Flag::WeightFormat(_) => "--weight-format",
+        }
+    }
+
+    /// The value alone, as it is typed.
+    pub fn value(&self) -> String {
+        match self {
+            Flag::Limit(_, digits, Unit::Milliseconds) => format!("{digits}ms"),
+            Flag::Limit(_, digits, Unit::Seconds) => format!("{digits}s"),
+            Flag::Concurrency(number) | Flag::Isl(number) | Flag::Osl(number) | Flag::Prefix(number) => {
+                number.to_string()
+            }
+            Flag::Rate(digits) => digits.to_string(),
+            Flag::Hardware(name, _) | Flag::WeightFormat(name) => name.clone(),
+        }
+    }
+
+    /// The same one printed unit tighter; none where there is no such thing.
+    pub fn tighter(&self) -> Option<Flag> {
+        Some(match self {
+            Flag::Limit(metric, digits, unit) => Flag::Limit(*metric, digits.less()?, *unit),
+            Flag::Concurrency(requests) => Flag::Concurrency(requests + 1),
+            Flag::Rate(digits) => Flag::Rate(digits.more()),
+            Flag::Isl(tokens) => Flag::Isl(tokens + 1),
+            Flag::Osl(tokens) => Flag::Osl(tokens + 1),
+            Flag::Hardware(_, smaller) => Flag::Hardware(smaller.clone()?, None),
+            Flag::Prefix(_) | Flag::WeightFormat(_) => return None,
+        })
+    }
+
+    /// The same one printed unit looser, where rounding may have gone wrong.
+    pub fn looser(&self) -> Option<Flag> {
+        Some(match self {
+            Flag::Limit(metric, digits, unit) => Flag::Limit(*metric, digits.more(), *unit),
+            Flag::Rate(digits) => Flag::Rate(digits.less()?),
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Flag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name(), self.value())
+    }
+}
+
+/// Flags side by side, as they are typed.
+pub fn line(flags: &[Flag]) -> String {
+    flags.iter().map(Flag::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// The flag of a latency limit.
+pub fn limit_flag(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Ttft => "--ttft",
+        Metric::Tpot => "--tpot",
+        _ => "--e2e",
+    }
+}
+
+/// A condition as the flag that states it, in all its digits.
+pub fn stated(condition: &Condition) -> String {
+    match *condition {
+        Condition::Limit(metric, seconds) => format!("{} {}", limit_flag(metric), exact(seconds)),
+        Condition::InFlight(requests) => format!("--concurrency {requests}"),
+        Condition::Rate(rate) => format!("--rate {rate}"),
+    }
+}
+
+/// A time in all its digits but those that a change of unit adds.
+fn exact(seconds: f64) -> String {
+    let plain = |value: f64| format!("{value:.12e}").parse::<f64>().unwrap_or(value);
+    if seconds < 1.0 { format!("{}ms", plain(seconds * 1e3)) } else { format!("{}s", plain(seconds)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::figure::{Seconds, read};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_rounded_outward_reads_back_outside_and_one_unit_less_inside(power in -9.0..9.0) {
+            let value = 10f64.powf(power);
+            let (up, down) = (Digits::up(value).unwrap(), Digits::down(value).unwrap());
+            prop_assert!(up.value() >= value && down.value() <= value);
+            prop_assert!(up.less().is_none_or(|less| less.value() < value) && down.more().value() > value);
+            prop_assert!((up.value() / down.value() - 1.0) < 0.011);
+            let limit = Flag::limit(Metric::Ttft, value).unwrap();
+            let typed = read::<Seconds>(&limit.value()).unwrap();
+            prop_assert!(typed >= value * (1.0 - 1e-15), "{limit} of {value}");
+            prop_assert!((limit.seconds().unwrap() / typed - 1.0).abs() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn flags_read_as_they_are_typed() {
+        let limit = |seconds: f64| Flag::limit(Metric::Ttft, seconds).unwrap().to_string();
+        assert_eq!(limit(0.3502), "--ttft 351ms");
+        assert_eq!(limit(0.0456), "--ttft 45.6ms");
+        assert_eq!(limit(1.2345), "--ttft 1.24s");
+        assert_eq!(limit(12345.6), "--ttft 12346s");
+        assert_eq!(limit(0.9996), "--ttft 1000ms");
+        assert_eq!(Flag::Rate(Digits::down(3.2049).unwrap()).to_string(), "--rate 3.20");
+        assert_eq!(Flag::Rate(Digits::down(0.001_239).unwrap()).to_string(), "--rate 0.00123");
+        assert_eq!(stated(&Condition::Limit(Metric::Tpot, 0.35)), "--tpot 350ms");
+        assert_eq!(stated(&Condition::Limit(Metric::E2e, 2.5)), "--e2e 2.5s");
+        assert!(Digits::up(0.0).is_none() && Digits::down(f64::NAN).is_none());
+    }
+}

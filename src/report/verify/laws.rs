@@ -1,0 +1,103 @@
+//! Laws that the numbers of a row keep among themselves, whatever the formulas that they come from: checked on what is
+//! saved, with arithmetic alone.
+
+use serde_json::Value;
+
+use super::{figure, off, rows};
+use crate::search::question::{Question, Traffic};
+
+/// Sums of the same numbers in another order.
+const SUMMED: f64 = 1e-9;
+/// The same, and what is told of a number that is whole but for rounding.
+const IN_FLIGHT: f64 = 3e-9;
+
+/// The laws that a row breaks.
+pub(super) fn laws(question: &Question, row: &Value) -> Vec<String> {
+    let mut faults: Vec<Option<String>> = Vec::new();
+    let metrics = &row["metrics"];
+    if !metrics.is_null() {
+        faults.extend(of_metrics(question, row, metrics));
+    }
+    let memory = &row["memory"];
+    if !memory.is_null() {
+        let parts = ["weights_bytes", "kv_cache_bytes", "activations_bytes", "buffers_bytes"];
+        let sum: f64 = parts.iter().map(|part| figure(memory, part)).sum();
+        faults.push(off("memory.total_bytes", figure(memory, "total_bytes"), sum, SUMMED));
+    }
+    faults.extend(of_devices(question, row));
+    for (name, value) in row["intervals"].as_object().into_iter().flatten() {
+        if value.is_object() {
+            faults.push(ordered(&format!("intervals.{name}"), value));
+        }
+    }
+    faults.into_iter().flatten().collect()
+}
+
+/// p10, p50 and p90 in their order.
+fn ordered(what: &str, quantiles: &Value) -> Option<String> {
+    let [low, middle, high] = ["p10", "p50", "p90"].map(|key| figure(quantiles, key));
+    (!(low <= middle && middle <= high)).then(|| format!("{what}: {low}, {middle}, {high} do not rise"))
+}
+
+/// Times add up, rates agree with times, and as many requests are in flight as come and stay.
+fn of_metrics(question: &Question, row: &Value, metrics: &Value) -> Vec<Option<String>> {
+    let of = |key: &str| figure(metrics, key);
+    let osl = question.stated.lengths.osl as f64;
+    let (ttft, tpot, e2e, output) = (of("ttft_ms"), of("tpot_ms"), of("e2e_ms"), of("output_tok_s"));
+    let mut faults = vec![
+        off("metrics.e2e_ms: of the first token and the others", e2e, ttft + (osl - 1.0) * tpot, SUMMED),
+        off(
+            "metrics.output_tok_s: of that per device",
+            output,
+            of("output_tok_s_per_device") * figure(row, "devices"),
+            SUMMED,
+        ),
+    ];
+    if osl > 1.0 {
+        faults.push(off(
+            "metrics.output_tok_s_per_user: of a token's time",
+            of("output_tok_s_per_user"),
+            1e3 / tpot,
+            SUMMED,
+        ));
+    }
+    if !metrics["watts"].is_null() {
+        let watts = of("watts");
+        faults.push(off(
+            "metrics.tok_per_joule: of output and power",
+            of("tok_per_joule"),
+            output / watts,
+            SUMMED,
+        ));
+    }
+    let in_flight = output * e2e * 1e-3 / osl;
+    faults.push(off("concurrency: output x E2E / OSL", figure(row, "concurrency"), in_flight, IN_FLIGHT));
+    if let Traffic::Rate(rate) = question.traffic {
+        faults.push(off("metrics.output_tok_s: of the rate", output, rate * osl, SUMMED));
+    }
+    faults
+}
+
+/// Devices of every pool, of all, and those that are left.
+fn of_devices(question: &Question, row: &Value) -> Vec<Option<String>> {
+    let plan = &row["plan"];
+    let number = |value: &Value, key: &str| value[key].as_u64().unwrap_or(0) as f64;
+    let mut pools = vec![&plan["prefill"]];
+    if plan["mode"] == "disaggregated" {
+        pools.push(&plan["decode"]);
+    }
+    pools.extend(rows(plan, "others"));
+    let mut faults = Vec::new();
+    for pool in &pools {
+        let of = |key: &str| number(pool, key);
+        let devices = of("tp") * of("pp") * of("dp") * of("cp") * of("replicas");
+        faults.push(off("plan: devices of a pool", of("devices"), devices, 0.0));
+        let layers: f64 = rows(pool, "stages").iter().filter_map(|held| held.as_f64()).sum();
+        faults.push(off("plan: layers of its stages", layers, question.graph.layers.value as f64, 0.0));
+    }
+    let used: f64 = pools.iter().map(|pool| number(pool, "devices")).sum();
+    faults.push(off("devices: of all pools", number(row, "devices"), used, 0.0));
+    let idle = question.cluster.devices() as f64 - used;
+    faults.push(off("idle_devices: of the system", number(row, "idle_devices"), idle, 0.0));
+    faults
+}

@@ -1,0 +1,103 @@
+//! Rows of a saved answer as deployments, each evaluated again straight from the formulas.
+
+use serde_json::Value;
+
+use super::laws::laws;
+use super::{Check, differences, value};
+use crate::plan::parallel::ParallelPlan;
+use crate::report::answer::{forbidden, reported};
+use crate::report::result::Reported;
+use crate::search::candidate::{Candidate, Duty, PoolPlan};
+use crate::search::outcome::Found;
+use crate::search::question::Question;
+use crate::serving::terms::Offload;
+
+fn pool(saved: &Value) -> Option<PoolPlan> {
+    let plan: ParallelPlan = serde_json::from_value(saved.clone()).ok()?;
+    let number = |key: &str| saved.get(key)?.as_u64();
+    Some(PoolPlan {
+        duty: match saved.get("duty")?.as_str()? {
+            "both" => Duty::Both,
+            "prefill" => Duty::Prefill,
+            "decode" => Duty::Decode,
+            _ => return None,
+        },
+        plan,
+        stages: serde_json::from_value(saved.get("stages")?.clone()).ok()?,
+        replicas: number("replicas").filter(|count| *count > 0)?,
+        concurrency: number("concurrency_per_replica").filter(|count| *count > 0)?,
+    })
+}
+
+/// The deployments that a row may mean: host memory is told of it, not what lies in it.
+fn candidates(question: &Question, row: &Value) -> Option<Vec<Candidate>> {
+    let plan = row.get("plan")?;
+    let apart = plan.get("mode")?.as_str()? == "disaggregated";
+    let mut pools = vec![pool(plan.get("prefill")?)?];
+    if apart {
+        pools.push(pool(plan.get("decode")?)?);
+    }
+    for other in plan.get("others")?.as_array()? {
+        pools.push(pool(other)?);
+    }
+    // Prompts, answers, both, as they are deployed.
+    let kinds = [Duty::Prefill, Duty::Decode, Duty::Both];
+    pools.sort_by_key(|pool| kinds.iter().position(|duty| *duty == pool.duty));
+    let text = |key: &str| row.get(key)?.as_str();
+    let (weights, kv) = (text("weight_format")?, text("kv_format")?);
+    let formats = question.formats.iter().position(|pair| pair.weights == weights && pair.kv == kv)?;
+    let spilled = text("feasibility")? == "with_offload";
+    let offloads: &[Offload] = if spilled { question.offloads() } else { &[Offload::Nothing] };
+    let one = |offload: &Offload| Candidate { formats, pools: pools.clone(), offload: *offload };
+    Some(offloads.iter().map(one).collect())
+}
+
+/// A row evaluated again: its deployment, and where it differs from what is saved.
+pub(super) fn again(question: &Question, row: &Value) -> Result<Found, Vec<String>> {
+    let unreadable = || vec!["it is no deployment of this question".to_string()];
+    let mut least: Option<Vec<String>> = None;
+    for candidate in candidates(question, row).ok_or_else(unreadable)? {
+        let sound = candidate.pools.iter().all(|pool| {
+            let layers: u64 = pool.stages.iter().map(|layers| u64::from(*layers)).sum();
+            pool.stages.len() as u64 == pool.plan.pp && layers == question.graph.layers.value
+        });
+        let broken = forbidden(question, &candidate);
+        if !sound || !broken.is_empty() {
+            return Err(broken.iter().map(ToString::to_string).chain(unreadable()).take(1).collect());
+        }
+        if candidate.devices() > question.cluster.devices() {
+            return Err(vec!["it takes more devices than there are".into()]);
+        }
+        let fresh: Reported = reported(question, &candidate);
+        let mut faults = laws(question, row);
+        differences("", row, &value(&fresh), &mut faults);
+        faults.extend(fresh.violations.iter().cloned());
+        if faults.is_empty() {
+            let point = crate::search::aggregated::measure(question, &candidate);
+            return Ok(Found { candidate, point });
+        }
+        if least.as_ref().is_none_or(|known| faults.len() < known.len()) {
+            least = Some(faults);
+        }
+    }
+    Err(least.unwrap_or_else(unreadable))
+}
+
+/// Evaluates rows again; those that hold, and a check.
+pub(super) fn evaluated(question: &Question, what: &str, rows: &[&Value]) -> (Vec<Found>, Check) {
+    let (mut found, mut faults) = (Vec::new(), Vec::new());
+    for (at, row) in rows.iter().enumerate() {
+        match again(question, row) {
+            Ok(one) => found.push(one),
+            Err(why) => faults.extend(why.into_iter().map(|why| format!("{what} {at}: {why}"))),
+        }
+    }
+    (
+        found,
+        Check::new(
+            format!("{what}: evaluated again, legal, in memory, within the limits"),
+            rows.len(),
+            faults,
+        ),
+    )
+}

@@ -1,0 +1,195 @@
+//! Drawing deployments: from nothing, and by changing one.
+
+use fastrand::Rng;
+
+use crate::plan::legal::{check, has_experts};
+use crate::plan::parallel::ParallelPlan;
+use crate::search::candidate::{Candidate, Duty, PoolPlan};
+use crate::search::question::{Question, Traffic};
+use crate::serving::terms::Offload;
+
+/// Tries at a legal plan.
+const TRIES: u32 = 64;
+/// Requests of an instance as a power of two, at most.
+const MOST_POWER: u32 = 14;
+
+/// Draws deployments for a question.
+pub struct Draw<'q> {
+    question: &'q Question,
+    random: Rng,
+    experts: bool,
+}
+
+impl<'q> Draw<'q> {
+    /// By a seed.
+    pub fn new(question: &'q Question, seed: u64) -> Draw<'q> {
+        Draw { question, random: Rng::with_seed(seed), experts: has_experts(&question.graph) }
+    }
+
+    /// A deployment; it may break any rule but those of its plans.
+    pub fn candidate(&mut self, best: Option<&Candidate>) -> Option<Candidate> {
+        let drawn = match best.filter(|best| best.offload == Offload::Nothing && !best.pools.is_empty()) {
+            Some(best) if self.random.bool() => {
+                let mut other = best.clone();
+                for _ in 0..self.random.u32(1..=2) {
+                    self.change(&mut other);
+                }
+                Some(other).filter(|other| !other.pools.is_empty())
+            }
+            _ => self.anew(),
+        };
+        drawn.map(|candidate| self.settled(candidate))
+    }
+
+    /// In the order of pools, with the requests that are in flight spread over them.
+    fn settled(&mut self, mut candidate: Candidate) -> Candidate {
+        const ORDER: [Duty; 3] = [Duty::Prefill, Duty::Decode, Duty::Both];
+        candidate.pools.sort_by_key(|pool| ORDER.iter().position(|duty| *duty == pool.duty));
+        for pool in candidate.pools.iter_mut().filter(|pool| pool.duty == Duty::Prefill) {
+            pool.concurrency = pool.plan.dp;
+        }
+        if let Traffic::InFlight(requests) = self.question.traffic {
+            let answers = |pool: &PoolPlan| pool.duty != Duty::Prefill;
+            let instances: u64 =
+                candidate.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
+            let each = requests.div_ceil(instances.max(1));
+            for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
+                // What waits for its prompt needs no slot of a pool that only decodes.
+                let fewer = pool.duty == Duty::Decode && pool.concurrency < each;
+                pool.concurrency = if fewer { pool.concurrency } else { each };
+            }
+        }
+        candidate
+    }
+
+    fn anew(&mut self) -> Option<Candidate> {
+        let formats = self.random.usize(0..self.question.formats.len());
+        let all = self.question.cluster.devices();
+        let duties: &[Duty] = match self.random.u8(0..8) {
+            0..=2 => &[Duty::Both],
+            3 => &[Duty::Both, Duty::Both],
+            4 | 5 => &[Duty::Prefill, Duty::Decode],
+            6 => &[Duty::Prefill, Duty::Decode, Duty::Decode],
+            _ => &[Duty::Prefill, Duty::Decode, Duty::Both],
+        };
+        let mut left = all;
+        let mut pools = Vec::new();
+        for duty in duties {
+            let pool = self.pool(formats, *duty, left)?;
+            left -= pool.replicas * pool.plan.devices();
+            pools.push(pool);
+        }
+        Some(Candidate { formats, pools, offload: Offload::Nothing })
+    }
+
+    /// A pool of at most so many devices.
+    fn pool(&mut self, formats: usize, duty: Duty, most: u64) -> Option<PoolPlan> {
+        let plan = self.plan(formats, most)?;
+        let most = most / plan.devices();
+        let replicas = if self.random.bool() { most } else { self.random.u64(1..=most) };
+        let stages = self.stages(plan.pp);
+        Some(PoolPlan { duty, plan, stages, replicas, concurrency: self.requests() })
+    }
+
+    /// As likely few as many.
+    fn requests(&mut self) -> u64 {
+        let below = 1u64 << self.random.u32(0..=MOST_POWER);
+        self.random.u64(below..2 * below)
+    }
+
+    /// A legal plan of at most so many devices.
+    fn plan(&mut self, formats: usize, most: u64) -> Option<ParallelPlan> {
+        let question = self.question;
+        let limits = question.legal_limits(&question.formats[formats]);
+        for _ in 0..TRIES {
+            if most == 0 {
+                return None;
+            }
+            // Small and large instances alike.
+            let devices =
+                if self.random.bool() { self.random.u64(1..=most) } else { self.random.u64(1..=most.min(8)) };
+            let tp = self.divisor(devices);
+            let pp = self.divisor(devices / tp);
+            let cp = if self.random.bool() { 1 } else { self.divisor(devices / tp / pp) };
+            let dp = devices / tp / pp / cp;
+            let ranks = tp * cp * dp;
+            let ep = if self.experts { self.divisor(ranks) } else { 1 };
+            let moe_tp = if self.experts { ranks / ep } else { tp };
+            let sp = tp > 1 && self.random.u8(0..4) == 0;
+            let plan = ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp };
+            if check(&question.graph, &plan, &limits).is_ok() {
+                return Some(plan);
+            }
+        }
+        None
+    }
+
+    fn divisor(&mut self, of: u64) -> u64 {
+        let all: Vec<u64> = (1..=of).filter(|part| of.is_multiple_of(*part)).collect();
+        all[self.random.usize(0..all.len())]
+    }
+
+    /// Layers of each stage: about even, or cut anywhere.
+    fn stages(&mut self, stages: u64) -> Vec<u32> {
+        let layers = self.question.graph.layers.value;
+        if self.random.u8(0..4) == 0 && stages > 1 && layers > stages {
+            let mut cuts: Vec<u64> = (1..layers).collect();
+            self.random.shuffle(&mut cuts);
+            cuts.truncate(stages as usize - 1);
+            cuts.extend([0, layers]);
+            cuts.sort_unstable();
+            return cuts.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect();
+        }
+        let (each, more) = (layers / stages, layers % stages);
+        let mut held: Vec<u32> = (0..stages).map(|at| (each + u64::from(at < more)) as u32).collect();
+        for _ in 0..self.random.usize(0..3) {
+            self.shift(&mut held);
+        }
+        held
+    }
+
+    /// Moves a layer from one stage to another.
+    fn shift(&mut self, stages: &mut [u32]) {
+        let (from, to) = (self.random.usize(0..stages.len()), self.random.usize(0..stages.len()));
+        if stages[from] > 1 {
+            stages[from] -= 1;
+            stages[to] += 1;
+        }
+    }
+
+    /// Changes one thing about a deployment.
+    fn change(&mut self, candidate: &mut Candidate) {
+        let at = self.random.usize(0..candidate.pools.len().max(1));
+        let free = self.question.cluster.devices().saturating_sub(candidate.devices());
+        let Some(pool) = candidate.pools.get_mut(at) else { return };
+        match self.random.u8(0..11) {
+            0 => pool.replicas += 1,
+            1 => pool.replicas = pool.replicas.saturating_sub(1).max(1),
+            2 => pool.concurrency = self.random.u64(1..=pool.concurrency.saturating_mul(2)),
+            3 => pool.concurrency += 1,
+            4 => pool.concurrency = pool.concurrency.saturating_sub(1).max(1),
+            5 => {
+                let mut stages = std::mem::take(&mut pool.stages);
+                self.shift(&mut stages);
+                pool.stages = stages;
+            }
+            6 | 7 => {
+                let most = free + pool.replicas * pool.plan.devices();
+                let (duty, concurrency) = (pool.duty, pool.concurrency);
+                if let Some(other) = self.pool(candidate.formats, duty, most) {
+                    let concurrency = if self.random.bool() { concurrency } else { other.concurrency };
+                    candidate.pools[at] = PoolPlan { concurrency, ..other };
+                }
+            }
+            8 => {
+                let duties = [Duty::Both, Duty::Prefill, Duty::Decode];
+                let duty = duties[self.random.usize(0..duties.len())];
+                candidate.pools.extend(self.pool(candidate.formats, duty, free));
+            }
+            9 => {
+                candidate.pools.remove(at);
+            }
+            _ => candidate.formats = self.random.usize(0..self.question.formats.len()),
+        }
+    }
+}

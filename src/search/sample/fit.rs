@@ -1,0 +1,92 @@
+//! Whether a deployment may run: its plans by the rules, its stages, its devices in the domains that there are, its
+//! memory. Knows nothing of how it came to be.
+
+use crate::plan::legal::check;
+use crate::plan::parallel::Phase;
+use crate::quantity::read::Plain;
+use crate::search::candidate::{Candidate, Duty};
+use crate::search::question::{Question, Traffic};
+use crate::serving::evaluate::residency;
+
+/// Whether `candidate` may run at all, whatever its latencies.
+pub fn runs(question: &Question, candidate: &Candidate) -> bool {
+    legal(question, candidate) && placed(question, candidate) && held(question, candidate)
+}
+
+/// Every plan by the rules, every layer in one stage, and a pool for every half of a request.
+fn legal(question: &Question, candidate: &Candidate) -> bool {
+    let limits = question.legal_limits(&question.formats[candidate.formats]);
+    let layers = question.graph.layers.value;
+    let plans = candidate.pools.iter().all(|pool| {
+        let sum: u64 = pool.stages.iter().map(|held| u64::from(*held)).sum();
+        let stages = pool.stages.len() as u64 == pool.plan.pp && sum == layers;
+        stages
+            && pool.stages.iter().all(|held| *held > 0)
+            && pool.replicas > 0
+            && pool.concurrency > 0
+            && check(&question.graph, &pool.plan, &limits).is_ok()
+    });
+    let any = |duty| candidate.pools.iter().any(|pool| pool.duty == duty);
+    let apart = any(Duty::Prefill) || any(Duty::Decode);
+    let can = question.stated.lengths.osl > 1
+        && question.cluster.devices() > 1
+        && question.runtime.1.iter().any(|degree| degree == "disagg");
+    plans && (!apart || (any(Duty::Prefill) && any(Duty::Decode) && can)) && loaded(question, candidate)
+}
+
+/// No instance without a request.
+fn loaded(question: &Question, candidate: &Candidate) -> bool {
+    let Traffic::InFlight(requests) = question.traffic else { return true };
+    let answering = candidate.pools.iter().filter(|pool| pool.duty != Duty::Prefill);
+    answering.map(|pool| pool.replicas).sum::<u64>() <= requests
+}
+
+/// Whether the instances can be put somewhere, the largest first, each where there is room first: inside a unit of the
+/// innermost tier, on whole units of one node, or on whole nodes.
+fn placed(question: &Question, candidate: &Candidate) -> bool {
+    let (unit, block, all) =
+        (question.cluster.domain(), question.cluster.block(), question.cluster.devices());
+    let mut sizes: Vec<(u64, u64)> =
+        candidate.pools.iter().map(|pool| (pool.plan.devices(), pool.replicas)).collect();
+    if sizes.iter().any(|(devices, replicas)| devices.saturating_mul(*replicas) > all) {
+        return false;
+    }
+    sizes.sort_by(|a, b| b.cmp(a));
+    // Units by the devices that are left of them; a node may end in a part of one.
+    let mut node = vec![unit; (block / unit) as usize];
+    node.extend(Some(block % unit).filter(|rest| *rest > 0));
+    let full = node.clone();
+    let mut free = vec![node; (all / block) as usize];
+    for devices in sizes.into_iter().flat_map(|(devices, replicas)| (0..replicas).map(move |_| devices)) {
+        let units = devices.div_ceil(unit) as usize;
+        let room = if devices <= unit {
+            free.iter_mut().flatten().find(|left| **left >= devices).map(|left| *left -= devices)
+        } else if units as u64 <= block / unit {
+            let whole = |node: &Vec<u64>| node.iter().filter(|left| **left == unit).count() >= units;
+            free.iter_mut().find(|node| whole(node)).map(|node| {
+                node.iter_mut().filter(|left| **left == unit).take(units).for_each(|left| *left = 0);
+            })
+        } else {
+            let nodes = devices.div_ceil(block) as usize;
+            let there = free.iter().filter(|node| **node == full).count() >= nodes;
+            let mut empty = free.iter_mut().filter(|node| **node == full);
+            there.then(|| {
+                empty.by_ref().take(nodes).for_each(|node| node.iter_mut().for_each(|left| *left = 0))
+            })
+        };
+        if room.is_none() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether the fullest device of every pool has room for what it holds.
+fn held(question: &Question, candidate: &Candidate) -> bool {
+    let machine = question.formats[candidate.formats].plain();
+    candidate.pools.iter().zip(candidate.instances(question)).all(|(pool, instance)| {
+        let phase = if pool.duty == Duty::Prefill { Phase::Prefill } else { Phase::Decode };
+        let held = residency(&Plain, &instance, phase, machine, question.terms(), pool.concurrency);
+        held.total.value() <= held.usable.value()
+    })
+}

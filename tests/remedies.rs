@@ -1,0 +1,178 @@
+//! What is proposed where nothing serves: typed on the command line just as it is printed, it gives an answer, and one
+//! printed unit tighter it does not, on random questions.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use clap::Parser;
+use mantile::cli::Cli;
+use mantile::cli::remedy::Unanswered;
+use mantile::report::relax::{Claim, Conflict, Remedy};
+use mantile::search::question::Question;
+use mantile::search::run::{UNWATCHED, run};
+use mantile::spec::deployment::Deployment;
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+use mantile::store::problem::Problem;
+
+/// Questions without an answer that are tried; `PROPTEST_CASES` sets another number.
+const CASES: u64 = 30;
+
+const MODELS: [&str; 5] =
+    ["TinyLlama-1.1B-Chat-v1.0", "TinyLlama-1.1B-Chat-v1.0", "Llama-3.1-8B", "gpt-oss-20b", "Qwen3-30B-A3B"];
+const HARDWARE: [&str; 8] =
+    ["1xl40s", "2xl40s", "3xl40s", "1xrtx-4090", "2xrtx-4090", "1xh100", "2xh100", "1xa100-sxm-80gb"];
+const OBJECTIVES: [&str; 5] = ["throughput", "latency", "interactive", "perf-per-dollar", "min-chips"];
+
+/// A number of any size between two.
+fn between(random: &mut fastrand::Rng, low: f64, high: f64) -> f64 {
+    low * (high / low).powf(random.f64())
+}
+
+fn drawn(random: &mut fastrand::Rng) -> Scenario {
+    let of =
+        |random: &mut fastrand::Rng, names: &[&str]| Some(names[random.usize(0..names.len())].to_string());
+    let limit = |random: &mut fastrand::Rng, low: f64, high: f64| {
+        let tight = random.u8(0..3) == 0;
+        tight.then(|| format!("{:.3}ms", between(random, low, high)))
+    };
+    let long = random.u8(0..6) == 0;
+    let traffic = random.u8(0..3);
+    Scenario {
+        model: of(random, &MODELS),
+        hardware: of(random, &HARDWARE),
+        objective: of(random, &OBJECTIVES),
+        isl: Some(between(random, 16.0, if long { 500_000.0 } else { 8000.0 }) as u64),
+        osl: Some(between(random, 2.0, 1000.0) as u64),
+        ttft: limit(random, 0.5, 2000.0),
+        tpot: limit(random, 0.2, 30.0),
+        e2e: limit(random, 5.0, 20_000.0),
+        concurrency: (traffic == 1).then(|| between(random, 1.0, 5000.0) as u64),
+        rate: (traffic == 2).then(|| between(random, 0.1, 500.0)),
+        ..Scenario::default()
+    }
+}
+
+/// Whether the command line, asked the saved question with `flags` typed behind it, has an answer; none where it
+/// refuses them.
+fn typed(scenario: &Scenario, flags: &str) -> Option<bool> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("question.json");
+    std::fs::write(&file, serde_json::to_string(scenario).unwrap()).unwrap();
+    let words = ["mantile-opt", "--scenario", file.to_str().unwrap()].into_iter().chain(flags.split(' '));
+    let cli = Cli::try_parse_from(words).ok()?;
+    let scenario = cli.optimize.question.scenario(&Deployment::default()).ok()?;
+    answered(&posed(&scenario)?.1).into()
+}
+
+fn posed(scenario: &Scenario) -> Option<(Problem, Question)> {
+    let problem = Problem::resolve(&Catalog::default(), scenario).ok()?;
+    let mut question = problem.question().ok()?;
+    question.axes.clear();
+    Some((problem, question))
+}
+
+fn answered(question: &Question) -> bool {
+    run(question, &UNWATCHED).best.is_some()
+}
+
+/// What is said of a question, where it has no answer.
+fn conflict(scenario: &Scenario) -> Option<Conflict> {
+    let (problem, question) = posed(scenario)?;
+    if answered(&question) {
+        return None;
+    }
+    let catalog = Catalog::default();
+    let (problem, question) = (&problem, &question);
+    Some(Unanswered { catalog: &catalog, scenario, problem, question, control: &UNWATCHED }.conflict())
+}
+
+/// The flags with one of them tighter, as they would be typed.
+fn tighter(remedy: &Remedy, tighter: &str) -> String {
+    let name = tighter.split(' ').next().unwrap();
+    let words: Vec<&str> = remedy.flags.split(' ').collect();
+    let pairs =
+        words.chunks(2).map(|pair| if pair[0] == name { tighter.to_string() } else { pair.join(" ") });
+    pairs.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_remedy_works_as_typed_and_one_unit_tighter_it_does_not() {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    let mut random = fastrand::Rng::with_seed(12);
+    let mut tried = 0;
+    while tried < cases {
+        let scenario = drawn(&mut random);
+        let Some(found) = conflict(&scenario) else { continue };
+        tried += 1;
+        assert!(found.complete);
+        let told = serde_json::to_string(&scenario).unwrap();
+        if found.remedies.is_empty() {
+            *kinds.entry("none".into()).or_default() += 1;
+        }
+        for remedy in &found.remedies {
+            assert_eq!(typed(&scenario, &remedy.flags), Some(true), "{told}: {remedy:?}");
+            for flag in &remedy.tighter {
+                assert_ne!(
+                    typed(&scenario, &tighter(remedy, flag)),
+                    Some(true),
+                    "{told}: {flag} of {remedy:?}"
+                );
+            }
+            assert!(remedy.claim != Claim::Least || !remedy.tighter.is_empty(), "{remedy:?}");
+            let names: Vec<&str> = remedy.flags.split(' ').step_by(2).collect();
+            *kinds.entry(format!("{} {:?}", names.join(" "), remedy.claim)).or_default() += 1;
+        }
+        // Conditions that conflict have a remedy: what they say can be loosened.
+        let of_conditions = found.conflicts.iter().all(|clash| clash.why.is_none());
+        assert!(!of_conditions || !found.remedies.is_empty(), "{told}");
+    }
+    eprintln!("{kinds:#?}");
+    assert!(kinds.len() > 3, "{kinds:?}");
+}
+
+#[test]
+fn every_set_of_conditions_that_conflicts_is_named_and_the_remedies_end_all_of_them() {
+    let scenario = Scenario {
+        model: Some("Llama-3.1-8B".into()),
+        hardware: Some("1xl40s".into()),
+        ttft: Some("1 ms".into()),
+        tpot: Some("1 ms".into()),
+        ..Scenario::default()
+    };
+    let found = conflict(&scenario).unwrap();
+    let sets: Vec<_> = found.conflicts.iter().map(|clash| clash.conditions.clone()).collect();
+    assert_eq!(sets, [["--ttft 1ms"], ["--tpot 1ms"]]);
+    let both = found
+        .remedies
+        .iter()
+        .find(|remedy| remedy.flags.contains("--ttft") && remedy.flags.contains("--tpot"));
+    assert_eq!(both.unwrap().now, "--ttft 1ms --tpot 1ms");
+}
+
+#[test]
+fn a_context_that_is_too_long_is_named_with_the_length_that_works() {
+    let of = |hardware: &str, isl: u64| {
+        let scenario = Scenario {
+            model: Some("Llama-3.1-8B".into()),
+            hardware: Some(hardware.into()),
+            workload: Some("batch".into()),
+            isl: Some(isl),
+            osl: Some(512),
+            ..Scenario::default()
+        };
+        conflict(&scenario).unwrap()
+    };
+    // Longer than the model states.
+    let found = of("1xh100", 200_000);
+    assert_eq!(found.conflicts[0].conditions, ["--isl 200000", "--osl 512"]);
+    assert!(found.conflicts[0].why.as_ref().unwrap().contains("131,072"), "{found:?}");
+    assert!(found.remedies.iter().any(|remedy| remedy.flags == "--isl 130560"), "{found:?}");
+    // Longer than the memory holds.
+    let found = of("1xrtx-4090", 130_000);
+    assert!(found.conflicts[0].why.as_ref().unwrap().contains("memory"), "{found:?}");
+    assert!(found.remedies.iter().any(|remedy| remedy.flags.starts_with("--isl ")), "{found:?}");
+    assert!(found.remedies.iter().any(|remedy| remedy.flags.starts_with("--hardware ")), "{found:?}");
+}

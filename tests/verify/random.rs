@@ -1,0 +1,313 @@
+//! Answers to random questions hold, and random spoilings of them are found: a bounded number by default, as many as
+//! `MANTILE_VERIFY` says where it is set.
+
+use std::collections::BTreeMap;
+
+use clap::Parser;
+use fastrand::Rng;
+use mantile::cli::verify::again::Again;
+use mantile::cli::{Cli, Command};
+use mantile::report::verify::Verified;
+use mantile::store::catalog::Catalog;
+use serde_json::{Value, json};
+
+/// Answers that are checked, and spoilings, by default.
+const SOUND: usize = 20;
+/// See [`SOUND`].
+const SPOILT: usize = 60;
+/// Spoilings of one answer.
+const EACH: usize = 10;
+/// Deployments drawn against each.
+const DRAWN: (u64, u64) = (60, 5);
+
+fn counted(usual: usize) -> usize {
+    std::env::var("MANTILE_VERIFY").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
+}
+
+fn of<'a>(random: &mut Rng, all: &[&'a str]) -> &'a str {
+    all[random.usize(0..all.len())]
+}
+
+/// A number of any size between two, in three digits.
+fn between(random: &mut Rng, low: f64, high: f64) -> String {
+    format!("{:.3e}", low * (high / low).powf(random.f64())).parse::<f64>().unwrap().to_string()
+}
+
+fn whole(random: &mut Rng, low: f64, high: f64) -> String {
+    (low * (high / low).powf(random.f64())).round().to_string()
+}
+
+/// A question as it is typed.
+fn question(random: &mut Rng) -> Vec<String> {
+    match random.u8(0..10) {
+        0 => placement(random),
+        1 => fleet(random),
+        2 => recommendation(random),
+        _ => deployment(random),
+    }
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(String::from).collect()
+}
+
+fn deployment(random: &mut Rng) -> Vec<String> {
+    let model = of(
+        random,
+        &["TinyLlama-1.1B-Chat-v1.0", "Llama-3.1-8B", "gpt-oss-20b", "Qwen3-30B-A3B", "Qwen2.5-14B"],
+    );
+    let hardware = of(
+        random,
+        &[
+            "1xl40s",
+            "2xl40s",
+            "3xl40s",
+            "4xl40s",
+            "5xl40s",
+            "1xh100",
+            "2xh100",
+            "3xh100",
+            "4xh200",
+            "2xrtx-4090",
+            "2x2xh100",
+        ],
+    );
+    let objective = of(
+        random,
+        &[
+            "throughput",
+            "latency",
+            "interactive",
+            "perf-per-dollar",
+            "perf-per-watt",
+            "min-chips",
+            "max-context",
+        ],
+    );
+    let mut asked = words(&format!("--model {model} --hardware {hardware} --objective {objective}"));
+    asked.extend(words(&format!(
+        "--isl {} --osl {}",
+        whole(random, 16.0, 16_000.0),
+        whole(random, 1.0, 2000.0)
+    )));
+    match random.u8(0..4) {
+        0 => asked.extend(words(&format!("--concurrency {}", whole(random, 1.0, 300.0)))),
+        1 => {
+            asked.extend(words(&format!("--rate {}", between(random, 0.01, 20.0))));
+            if random.bool() {
+                asked.extend(words(&format!("--percentile {}", of(random, &["p50", "p90", "p99"]))));
+            }
+        }
+        _ => {}
+    }
+    for (flag, low, high) in [("ttft", 20.0, 20_000.0), ("tpot", 3.0, 300.0), ("e2e", 500.0, 500_000.0)] {
+        if random.u8(0..4) == 0 {
+            asked.extend(words(&format!("--{flag} {}ms", between(random, low, high))));
+        }
+    }
+    if random.u8(0..6) == 0 {
+        asked.extend(words("--why"));
+    }
+    asked
+}
+
+fn placement(random: &mut Rng) -> Vec<String> {
+    let rig = of(
+        random,
+        &[
+            "--hardware spark-mac-studio",
+            "--hardware rtx-4090-3090",
+            "--device 2xrtx-3090 --device rtx-4090 --link pcie4x16",
+        ],
+    );
+    let model = of(random, &["Llama-3.1-8B", "Qwen3-8B", "gpt-oss-20b"]);
+    let objective = of(random, &["latency", "request", "throughput", "max-context"]);
+    let isl = whole(random, 16.0, 8000.0);
+    words(&format!(
+        "place --model {model} {rig} --objective {objective} --isl {isl} --osl {}",
+        whole(random, 2.0, 500.0)
+    ))
+}
+
+fn fleet(random: &mut Rng) -> Vec<String> {
+    let offers = of(random, &["1xl40s", "1xl40s,h100-sxm-x1", "h100-sxm-x1,2xrtx-4090", "1xl40s,2xrtx-4090"]);
+    let mut asked = words(&format!("fleet --model Llama-3.1-8B --offers {offers}"));
+    match random.u8(0..4) {
+        0 => asked.push("--spare".into()),
+        1 => asked.extend(words("--aim devices")),
+        2 => asked.extend(words(&format!("--aim throughput --budget-hour {}usd", whole(random, 1.0, 20.0)))),
+        _ => {}
+    }
+    asked
+}
+
+fn recommendation(random: &mut Rng) -> Vec<String> {
+    let model = of(random, &["Qwen3-32B", "gpt-oss-20b", "Llama-3.1-8B"]);
+    let only =
+        of(random, &["nvidia-rtx-4090", "nvidia-rtx-4090,nvidia-l40s", "nvidia-rtx-3090,apple-m4-max"]);
+    let users = whole(random, 1.0, 50.0);
+    let pace = whole(random, 5.0, 60.0);
+    words(&format!("recommend --model {model} --only {only} --users {users} --target-tok-s {pace}"))
+}
+
+/// What the command line answers, as JSON; none where it refuses the question.
+fn answer(asked: &[String]) -> Option<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("answer.json");
+    let output = ["--format", "json", "--out", file.to_str().unwrap()].map(String::from);
+    let cli = Cli::try_parse_from(["mantile-opt".to_string()].iter().chain(asked).chain(&output)).unwrap();
+    let catalog = Catalog::default();
+    let told = match &cli.command {
+        None => cli.optimize.run(&catalog),
+        Some(Command::Place(command)) => command.run(&catalog),
+        Some(Command::Fleet(command)) => command.run(&catalog),
+        Some(Command::Recommend(command)) => command.run(&catalog),
+        Some(_) => panic!("{asked:?}"),
+    };
+    told.ok()?;
+    Some(serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap())
+}
+
+fn faults(verified: &Verified) -> Vec<String> {
+    let failed = verified.checks.iter().filter(|check| !check.faults.is_empty());
+    failed.map(|check| format!("{}: {:?}", check.what, check.faults)).collect()
+}
+
+#[test]
+fn answers_to_random_questions_hold() {
+    let mut random = Rng::with_seed(7);
+    let (mut checked, mut refused, mut alarms) = (0, 0, Vec::new());
+    let count = counted(SOUND);
+    let catalog = Catalog::default();
+    while checked < count {
+        let asked = question(&mut random);
+        let Some(value) = answer(&asked) else {
+            refused += 1;
+            assert!(refused < 10 + count, "{asked:?}");
+            continue;
+        };
+        checked += 1;
+        let again = Again::of(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
+        let verified = again.check(&catalog, &value, DRAWN);
+        if !verified.holds {
+            eprintln!("{}\n  {}", asked.join(" "), faults(&verified).join("\n  "));
+            alarms.push(asked.join(" "));
+        }
+    }
+    assert!(alarms.is_empty(), "{} of {count}:\n{}", alarms.len(), alarms.join("\n"));
+}
+
+/// A key as a pointer spells it.
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// Every place in a value, by its pointer.
+fn places(value: &Value, at: String, all: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, value)| places(value, format!("{at}/{}", escaped(key)), all));
+        }
+        Value::Array(rows) => {
+            rows.iter().enumerate().for_each(|(row, value)| places(value, format!("{at}/{row}"), all));
+        }
+        _ => {}
+    }
+    all.push(at);
+}
+
+/// Puts something else in place of what is at a random place; tells where.
+fn spoil(random: &mut Rng, value: &mut Value) -> String {
+    let mut all = Vec::new();
+    // Each field is as likely as any other, however large it is.
+    let fields: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+    let field = &fields[random.usize(0..fields.len())];
+    places(&value[field.as_str()], format!("/{}", escaped(field)), &mut all);
+    let whole = random.u8(0..20) == 0;
+    let at = if whole { String::new() } else { all[random.usize(0..all.len())].clone() };
+    let place = value.pointer_mut(&at).unwrap();
+    *place = match &*place {
+        Value::Null => json!(1.5),
+        Value::Bool(told) => json!(!told),
+        Value::Number(number) if number.is_u64() => {
+            let number = number.as_u64().unwrap();
+            match random.u8(0..3) {
+                0 => json!(number + 1),
+                1 => json!(number * 2 + 3),
+                _ => json!(number / 2 + u64::from(number < 2)),
+            }
+        }
+        Value::Number(number) => {
+            let factor =
+                if random.bool() { 1.0 + 0.2 * random.f64() + 1e-6 } else { 0.1 + 0.85 * random.f64() };
+            let number = number.as_f64().unwrap();
+            json!(if number == 0.0 { factor } else { number * factor })
+        }
+        Value::String(text) => json!(format!("{text}1")),
+        Value::Array(rows) => {
+            let mut rows = rows.clone();
+            match random.u8(0..2) {
+                0 if !rows.is_empty() => {
+                    rows.remove(random.usize(0..rows.len()));
+                }
+                _ => rows.push(rows.first().cloned().unwrap_or(json!("more"))),
+            }
+            Value::Array(rows)
+        }
+        Value::Object(fields) => {
+            let mut fields = fields.clone();
+            let key = fields.keys().nth(random.usize(0..fields.len().max(1))).cloned();
+            match key.filter(|_| random.bool()) {
+                Some(key) => {
+                    fields.remove(&key);
+                }
+                None => {
+                    fields.insert("surplus".into(), json!(1));
+                }
+            }
+            Value::Object(fields)
+        }
+    };
+    at
+}
+
+#[test]
+fn random_spoilings_are_found() {
+    let mut random = Rng::with_seed(11);
+    let count = counted(SPOILT);
+    let catalog = Catalog::default();
+    let (mut spoilt, mut passed) = (0, BTreeMap::<String, u64>::new());
+    while spoilt < count {
+        let asked = question(&mut random);
+        let Some(value) = answer(&asked) else { continue };
+        let again = Again::of(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
+        for _ in 0..EACH.min(count - spoilt) {
+            let mut other = value.clone();
+            let at = spoil(&mut random, &mut other);
+            if other == value {
+                continue;
+            }
+            spoilt += 1;
+            // What is asked is resolved again; an answer that is none any more is found as well.
+            let same = ["scenario", "asked", "sought", "models"].iter().all(|key| other[*key] == value[*key]);
+            let found = if same {
+                !again.check(&catalog, &other, DRAWN).holds
+            } else {
+                Again::of(&catalog, &other)
+                    .is_ok_and(|again| again.check(&catalog, &other, DRAWN).holds)
+                    .eq(&false)
+            };
+            if !found {
+                eprintln!(
+                    "{}: {at} spoilt: {:?} for {:?}",
+                    asked.join(" "),
+                    other.pointer(&at),
+                    value.pointer(&at)
+                );
+                *passed.entry(at).or_default() += 1;
+            }
+        }
+    }
+    let missed: u64 = passed.values().sum();
+    assert!(missed as f64 <= 0.01 * count as f64, "{missed} of {count} are not found: {passed:#?}");
+}
