@@ -148,6 +148,35 @@ fn exit_codes_say_how_far_an_answer_is_proved() {
 }
 
 #[test]
+fn a_saved_answer_is_estimated_again_row_by_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("answer.json");
+    let path = path.to_str().unwrap();
+    let asked = ["--model", "Llama-3.1-8B", "--hardware", "2xh100-sxm", "--isl", "700", "--tpot", "30ms"];
+    assert!(run(&[&asked[..], &["--format", "json", "--out", path]].concat()).status.success());
+    let answer: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let metrics = |args: &[&str]| -> Value {
+        let output = run(&[&["estimate", "--format", "json"], args].concat());
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["metrics"].clone()
+    };
+    assert_eq!(metrics(&["--plan-from", path]), answer["best"]["metrics"]);
+    let last = answer["front"].as_array().unwrap().len() - 1;
+    let row = format!("front/{last}");
+    assert_eq!(metrics(&["--plan-from", path, "--pick", &row]), answer["front"][last]["metrics"]);
+    // By hand, and from a file of the plan alone.
+    let plan = answer["best"]["notation"].as_str().unwrap();
+    let typed: Vec<&str> = asked.iter().copied().chain(["--plan", plan]).collect();
+    assert_eq!(metrics(&typed), answer["best"]["metrics"]);
+    let alone = folder.path().join("plan.json");
+    fs::write(&alone, serde_json::json!({ "plan": plan }).to_string()).unwrap();
+    let typed: Vec<&str> = asked.iter().copied().chain(["--plan-from", alone.to_str().unwrap()]).collect();
+    assert_eq!(metrics(&typed), answer["best"]["metrics"]);
+    let missing = run(&["estimate", "--plan-from", path, "--pick", "front/999999"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", text(&missing.stdout));
+}
+
+#[test]
 fn colours_are_for_terminals_that_want_them() {
     let plain = run(&["--isl", "0"]);
     assert!(!text(&plain.stderr).contains('\u{1b}'));

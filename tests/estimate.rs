@@ -15,7 +15,7 @@ use std::cell::Cell;
 
 use ask::{ask, on};
 use mantile::cli::stated::candidate;
-use mantile::report::answer::reported;
+use mantile::report::answer::{forbidden, reported};
 use mantile::report::notation::notation;
 use mantile::search::aggregated::measure;
 use mantile::search::outcome::Found;
@@ -162,7 +162,10 @@ fn every_deployment_typed_again_comes_to_the_same_metrics() {
         if case.candidate.apart() && case.candidate.offload != mantile::serving::terms::Offload::Nothing {
             return Ok(());
         }
-        if case.candidate.devices() > question.cluster.devices() {
+        // What no rule allows is not laid out.
+        if case.candidate.devices() > question.cluster.devices()
+            || !forbidden(&question, &case.candidate).is_empty()
+        {
             return Ok(());
         }
         again(

@@ -24,8 +24,8 @@ use pose::{answered, pose};
 
 const AFTER: &str = concat!(
     "\
-Every offer is tried in every plan for every bucket: what a system carries within the limits is a coefficient of a \
-programme whose numbers of systems are whole and whose shares of traffic are not. The answer is checked row by row.
+Every offer is searched for the plan that carries most of each bucket, as `optimize --rate` does: what a system carries \
+within the limits, with requests at random, is a coefficient of a programme whose numbers of systems are whole and whose shares of traffic are not. The answer is checked row by row.
 
 Examples:
   mantile-opt fleet

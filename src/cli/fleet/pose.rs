@@ -6,6 +6,7 @@ use super::tried::{Tried, tried};
 use crate::cli::progress::counted;
 use crate::graph::model::ModelGraph;
 use crate::report::fleet::{Asked, FleetAnswer, Name, Posed, Shaped, fleet_answer};
+use crate::search::fleet::rates::SEARCHED;
 use crate::search::fleet::{Aim, Bounds, Bucket, Fleet, Kind, Supply, mix};
 use crate::search::outcome::Status;
 use crate::search::programme::solve::Effort;
@@ -41,6 +42,13 @@ pub fn pose(catalog: &Catalog, mut asked: Asked, scenario: Scenario) -> Result<P
                 models.len() - 1
             }
         });
+    }
+    let more = format!(
+        "of {} lengths plans are searched for {SEARCHED}: the others are served in those plans, or in like instances",
+        asked.buckets.len()
+    );
+    if asked.buckets.len() > SEARCHED && !asked.assumed.contains(&more) {
+        asked.assumed.push(more);
     }
     asked.models = models.iter().map(|(_, model, _)| model.name.clone()).collect();
     let fleet_buckets = asked.buckets.iter().zip(&of_bucket).map(|(bucket, model)| Bucket {

@@ -46,7 +46,10 @@ impl Carried {
 /// beats at every length.
 pub fn rates(question: &Question, lengths: &[Lengths]) -> Vec<ShapeRates> {
     let asked: Vec<Question> = lengths.iter().map(|lengths| question.with_lengths(*lengths)).collect();
-    let best: Vec<Option<Carried>> = asked.par_iter().map(most).collect();
+    let searched = searched(lengths);
+    let best =
+        asked.par_iter().enumerate().map(|(at, asked)| searched.contains(&at).then(|| most(asked)).flatten());
+    let best: Vec<Option<Carried>> = best.collect();
     let mut plans: Vec<Candidate> = best.iter().flatten().map(|best| best.candidate.clone()).collect();
     if lengths.len() > 1 {
         plans.extend(alike(question, &asked));
@@ -62,6 +65,20 @@ pub fn rates(question: &Question, lengths: &[Lengths]) -> Vec<ShapeRates> {
     worth_having(rated.collect(), |shape, at| {
         shape.carried[at].as_ref().map_or(0.0, |carried| carried.requests_per_s)
     })
+}
+
+/// Of more lengths than that, every so many-eth has plans of its own; the others are served in those.
+pub const SEARCHED: usize = 16;
+
+/// The lengths whose best plan is searched for: the shortest, the longest, and some between.
+fn searched(lengths: &[Lengths]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by_key(|at| (lengths[*at].isl, lengths[*at].osl, *at));
+    let last = lengths.len().saturating_sub(1);
+    let parts = SEARCHED.min(lengths.len()).saturating_sub(1).max(1);
+    let mut chosen: Vec<usize> = (0..=parts).map(|part| part * last / parts).collect();
+    chosen.dedup();
+    chosen.into_iter().filter_map(|at| order.get(at).copied()).collect()
 }
 
 /// Those that no other beats at every length; of equals the first.
@@ -117,4 +134,23 @@ fn carries(question: &Question, formats: usize, instance: &Arc<Instance>) -> Opt
     let osl = question.stated.lengths.osl as f64;
     let loads = [most, even].into_iter().filter(|requests| *requests > 0);
     loads.map(|requests| at(requests)[place(Metric::OutputTokS)] / osl).reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_lengths_the_ends_and_some_between_are_searched_for() {
+        let of = |count: u64| -> Vec<Lengths> {
+            (0..count).map(|at| Lengths { isl: 100 + at * 7 % count, osl: 10, prefix: 0 }).collect()
+        };
+        for count in [0, 1, 2, SEARCHED as u64, 1000] {
+            let (lengths, found) = (of(count), searched(&of(count)));
+            assert_eq!(found.len(), SEARCHED.min(count as usize), "{count}");
+            let isl = |at: &usize| lengths[*at].isl;
+            let ends = (lengths.iter().map(|l| l.isl).min(), lengths.iter().map(|l| l.isl).max());
+            assert_eq!((found.iter().map(isl).min(), found.iter().map(isl).max()), ends);
+        }
+    }
 }
