@@ -25,6 +25,8 @@ mod mutations;
 mod names;
 #[path = "models/plans.rs"]
 mod plans;
+#[path = "models/resaved.rs"]
+mod resaved;
 #[path = "models/states.rs"]
 mod states;
 #[path = "models/totals.rs"]

@@ -283,7 +283,7 @@ const CLASS_DEFAULTS: &[(&str, &[&str])] = &[
     ("phimoe", &["attention_bias", "lm_head_bias"]),
     ("qwen2", &["num_key_value_heads", "tie_word_embeddings"]),
     ("qwen3", &["num_key_value_heads", "tie_word_embeddings"]),
-    ("qwen3_moe", &["num_key_value_heads"]),
+    ("qwen3_moe", &["head_dim", "num_key_value_heads"]),
     ("stablelm", &["use_qkv_bias"]),
     ("starcoder2", &["num_key_value_heads", "tie_word_embeddings"]),
 ];

@@ -2,8 +2,6 @@
 //!
 //! Defaults of missing keys: `AfmoeConfig` of transformers.
 
-use serde_json::json;
-
 use super::deepseek::shared_of;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
@@ -38,13 +36,12 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "score_func",
         "use_grouped_mm",
     ]);
-    keys.only("attention_bias", &json!(false))?;
     let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
     let (hidden, layers) = (whole.hidden, whole.layers);
     let attention = Attention {
         qk_norm: QkNorm::PerHead,
         output_gate: Some("gate_proj"),
-        ..Attention::read_grouped(keys, hidden)?
+        ..Attention::read_grouped(keys, hidden)?.biased(keys.flag("attention_bias", false)?)
     };
     let moe = Moe {
         router: "mlp.router.gate",

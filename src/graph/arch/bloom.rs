@@ -94,7 +94,9 @@ pub fn build_mpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "tokenizer_name",
         "verbose",
     ]);
-    keys.only("no_bias", &json!(true))?;
+    for (key, only) in [("no_bias", json!(true)), ("expansion_ratio", json!(4))] {
+        alike(keys, key, &only)?;
+    }
     keys.only("ffn_config", &json!({"ffn_type": "mptmlp"}))?;
     if let Some(attention) = keys.section_or_none("attn_config")? {
         attention.set_aside(&[
@@ -105,7 +107,8 @@ pub fn build_mpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             "softmax_scale",
         ]);
         attention.only("attn_type", &json!("multihead_attention"))?;
-        attention.only("alibi", &json!(true))?;
+        alike(&attention, "alibi", &json!(true))?;
+        alike(&attention, "qk_ln", &json!(false))?;
     }
     let (hidden, layers) = (
         keys.count(keys.spelling(&["d_model", "hidden_size"])?)?,
@@ -117,11 +120,17 @@ pub fn build_mpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
     };
     let heads = keys.count(keys.spelling(&["n_heads", "num_attention_heads"])?)?;
-    // The class knows no other ratio.
-    keys.only("expansion_ratio", &json!(4))?;
     let attention = Attention::of(hidden, heads, mha(heads), None)?;
     Ok(whole
         .uniform(Layer::new(attention, Network::Dense(FeedForward::plain(hidden, fourfold(hidden), false)))))
+}
+
+/// Refuses an option of MPT that transformers passes over while vLLM and the code that comes with checkpoints read it.
+fn alike(keys: &Keys<'_>, key: &'static str, only: &serde_json::Value) -> Result<(), Error> {
+    let fix = "take a checkpoint without this option: engines build different models of it";
+    let expected =
+        format!("{only}: transformers knows no other form and builds it anyway, vLLM reads the key");
+    keys.only(key, only).map_err(|error| Error { expected, fix: fix.to_owned(), ..error })
 }
 
 fn fourfold(hidden: Count) -> Count {

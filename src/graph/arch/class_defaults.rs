@@ -150,6 +150,18 @@ static PARTS: &[(&str, Defaults)] = &[
     ),
     ("idefics3_vision", IDEFICS3_VISION),
     (
+        "kimi_k25_vision",
+        &[
+            ("hidden_size", 1152),
+            ("intermediate_size", 4304),
+            ("num_hidden_layers", 27),
+            ("num_attention_heads", 16),
+            ("patch_size", 14),
+            ("pos_emb_height", 64),
+            ("pos_emb_width", 64),
+        ],
+    ),
+    (
         "llama",
         &[
             ("vocab_size", 32000),

@@ -79,7 +79,7 @@ pub fn glm4(keys: &Keys<'_>, bias: bool) -> Result<ModelGraph, Error> {
     let attention = Attention {
         qkv_bias: keys.flag("attention_bias", bias)?,
         qk_norm: if keys.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::Absent },
-        ..Attention::read_stated(keys, whole.hidden)?
+        ..Attention::read_rounded(keys.stated("num_key_value_heads")?, whole.hidden)?
     };
     let same = vec![Mixer::Attention(attention); whole.layers.value as usize];
     layers(keys, whole, same, None, V3)

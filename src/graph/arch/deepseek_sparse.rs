@@ -18,6 +18,8 @@ const GLM: Family = Family { mtp: Mtp::Shared, ..V3 };
 
 /// `deepseek_v32`: an indexer in every layer.
 pub fn build_v32(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // The class takes it over from another one and does not read it.
+    keys.set_aside(&["mlp_bias"]);
     let whole = Whole::read(keys, false)?;
     let own = everywhere(whole.layers);
     build(keys, whole, own, V3)

@@ -33,9 +33,10 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "hc_sinkhorn_iters",
         "expert_dtype",
     ]);
-    keys.only("num_key_value_heads", &json!(1))?;
-    keys.only("attention_bias", &json!(false))?;
+    // One head of keys and values and no biases on attention, whatever these say: the class does not read them.
+    keys.set_aside(&["num_key_value_heads", "attention_bias"]);
     keys.only("n_shared_experts", &json!(1))?;
+    let bias = keys.flag("mlp_bias", false)?;
     let streams = keys.count("hc_mult")?;
     let whole = Whole { streams: Some(streams), ..Whole::read(keys, false)? };
     let hidden = whole.hidden;
@@ -60,7 +61,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     }
     let moe = Moe {
         correction_bias: Some("mlp.gate.e_score_correction_bias"),
-        shared: shared(keys, hidden)?,
+        shared: shared(keys, hidden)?.map(|shared| shared.biased(bias)),
         ..routed(keys, hidden)?
     };
     let hashed = Moe { correction_bias: None, table: Some(whole.vocab), ..moe.clone() };

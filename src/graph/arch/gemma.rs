@@ -10,8 +10,23 @@ use crate::graph::part::window::patterned_windows;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
+/// Refuses a model whose tokens attend to later ones.
+pub(super) fn causal(keys: &Keys<'_>) -> Result<(), Error> {
+    let key = "use_bidirectional_attention";
+    if keys.is_aside(key) || !keys.flag_or_none(key)? {
+        return Ok(());
+    }
+    Err(Error::new(
+        key,
+        "true: every token attends to later ones",
+        "false or null: only models that generate text are served",
+        "take the model's text-generation checkpoint",
+    ))
+}
+
 /// `gemma`: Llama's layers; heads of 256 unless stated.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    causal(keys)?;
     let whole = Whole::read(keys, true)?;
     let layer = layer(keys, &whole)?;
     Ok(whole.uniform(layer))
@@ -19,6 +34,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `gemma2`: norms before and after attention and network; even layers slide.
 pub fn build_gemma2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    causal(keys)?;
     // `sliding_window_size` repeats `sliding_window`.
     keys.set_aside(&["sliding_window_size"]);
     let whole = Whole::read(keys, true)?;
@@ -40,6 +56,7 @@ pub fn build_vault(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 ///
 /// Files of the larger models leave out what equals the class's defaults (transformers' `Gemma3TextConfig`).
 pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    causal(keys)?;
     let (hidden, layers) = (keys.count_or("hidden_size", 2304)?, keys.count_or("num_hidden_layers", 26)?);
     let whole = Whole::of(keys, hidden, layers, keys.count_or("vocab_size", 262_208)?, true)?;
     let (heads, kv_heads) =

@@ -3,6 +3,8 @@
 //!
 //! Defaults of missing keys: `Gemma4TextConfig` of transformers.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::vision::gemma4 as tower;
@@ -20,6 +22,7 @@ use crate::graph::reach::Reach;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
+use crate::spec::model::value::elided;
 
 const NAMES: Names =
     Names { table: &[("mlp.experts", "experts"), ("mlp.router", "router")], transposed: false };
@@ -57,13 +60,15 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole { per_layer, names: NAMES, ..whole };
     let full = full_layers(keys, layers)?;
     let first_shared = layers.value - shared_layers(keys, layers, 0)?;
-    let (sliding, global) = attention(keys, hidden)?;
+    let heads = Heads::read(keys, hidden)?;
+    let mut own = own_numbers(keys, layers)?;
     let wide = keys.flag("use_double_wide_mlp", false)?;
     let width = keys.count_or("intermediate_size", 9216)?;
     let moe = moe(keys, hidden)?;
-    let layer = |(index, full): (u64, bool)| {
+    let mut layer = |(index, full): (u64, bool)| {
         let shared = index >= first_shared;
-        let attention = if full { global.clone() } else { sliding.clone() };
+        let own = own.as_mut().map(|own| own.remove(&index));
+        let attention = heads.attention(full, own)?;
         let source = if shared { Source::Shared } else { attention.source };
         let width = match shared && wide {
             true => Count::derived("intermediate_size", 2 * width.value, "twice, since the cache is shared"),
@@ -76,9 +81,9 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         };
         let extras = Extras { per_layer, altup: None, scalar: true };
         let mixer = Mixer::Attention(Attention { source, ..attention });
-        Layer { arrangement: Arrangement::Sandwich, extras, ..Layer::of(hidden, mixer, network) }
+        Ok(Layer { arrangement: Arrangement::Sandwich, extras, ..Layer::of(hidden, mixer, network) })
     };
-    let layers = (0..).zip(full).map(layer).collect();
+    let layers = (0..).zip(full).map(&mut layer).collect::<Result<_, Error>>()?;
     Ok(whole.graph(layers, vec![]))
 }
 
@@ -119,26 +124,79 @@ pub(super) fn shared_layers(keys: &Keys<'_>, layers: Count, default: u64) -> Res
     Err(Error::new("num_kv_shared_layers", shared.to_string(), expected, fix))
 }
 
-/// Attention of sliding and of full layers.
-fn attention(keys: &Keys<'_>, hidden: Count) -> Result<(Attention, Attention), Error> {
-    let heads = keys.count_or("num_attention_heads", 8)?;
-    let kv_heads = keys.count_or("num_key_value_heads", 4)?;
-    let keys_alone = keys.flag("attention_k_eq_v", false)?;
-    let global_kv_heads = keys.count_or_none("num_global_key_value_heads")?.filter(|_| keys_alone);
-    let bias = keys.flag("attention_bias", false)?;
-    let of = |kv_heads, head_dim| {
-        let attention = Attention::of(hidden, heads, kv_heads, Some(head_dim))?.biased(bias);
-        Ok::<_, Error>(Attention { qk_norm: QkNorm::PerHead, v_norm: true, ..attention })
+/// Head dimension and key/value heads of a layer that states its own.
+type Own = (Option<Count>, Option<Count>);
+
+/// What `per_layer_config` says of layers by their index; `None` where the file does not have it: it replaces
+/// `global_head_dim` and `num_global_key_value_heads` in files of transformers 5.
+fn own_numbers(keys: &Keys<'_>, layers: Count) -> Result<Option<BTreeMap<u64, Own>>, Error> {
+    let key = "per_layer_config";
+    let Some(entries) = keys.entries(key)? else { return Ok(None) };
+    keys.set_aside(&["global_head_dim", "num_global_key_value_heads"]);
+    let one = |(name, entry): (&str, Keys<'_>)| match name.parse::<u64>() {
+        Ok(layer) if layer < layers.value => {
+            let own = (entry.count_or_none("head_dim")?, entry.count_or_none("num_key_value_heads")?);
+            Ok((layer, own))
+        }
+        _ => {
+            let expected = format!("the number of a layer, from 0 to {}", layers.value - 1);
+            let fix = "copy per_layer_config from the model's config.json";
+            Err(Error::new(key, format!("an entry named \"{}\"", elided(name)), expected, fix))
+        }
     };
-    let sliding = of(kv_heads, keys.count_or("head_dim", 256)?)?;
-    let sliding = Attention { reach: Reach::Window(keys.count_or("sliding_window", 512)?), ..sliding };
-    let global = of(global_kv_heads.unwrap_or(kv_heads), keys.count_or("global_head_dim", 512)?)?;
-    let source = if keys_alone { Source::KeysAlone } else { Source::Own };
-    Ok((sliding, Attention { source, ..global }))
+    entries.into_iter().map(one).collect::<Result<_, _>>().map(Some)
+}
+
+/// The heads of sliding and of full layers.
+struct Heads {
+    hidden: Count,
+    heads: Count,
+    kv_heads: [Count; 2],
+    head_dim: [Count; 2],
+    window: Count,
+    source: Source,
+    bias: bool,
+}
+
+impl Heads {
+    fn read(keys: &Keys<'_>, hidden: Count) -> Result<Heads, Error> {
+        let (kv_heads, head_dim) =
+            (keys.count_or("num_key_value_heads", 4)?, keys.count_or("head_dim", 256)?);
+        let keys_alone = keys.flag("attention_k_eq_v", false)?;
+        let global = keys.count_or_none("num_global_key_value_heads")?.filter(|_| keys_alone);
+        Ok(Heads {
+            hidden,
+            heads: keys.count_or("num_attention_heads", 8)?,
+            kv_heads: [kv_heads, global.unwrap_or(kv_heads)],
+            head_dim: [head_dim, keys.count_or("global_head_dim", 512)?],
+            window: keys.count_or("sliding_window", 512)?,
+            source: if keys_alone { Source::KeysAlone } else { Source::Own },
+            bias: keys.flag("attention_bias", false)?,
+        })
+    }
+
+    /// A layer's attention: by its kind, or by what it states itself over the numbers of sliding layers.
+    fn attention(&self, full: bool, own: Option<Option<Own>>) -> Result<Attention, Error> {
+        let kind = usize::from(full);
+        let (head_dim, kv_heads) = match own {
+            None => (self.head_dim[kind], self.kv_heads[kind]),
+            Some(own) => {
+                let (head_dim, kv_heads) = own.unwrap_or_default();
+                (head_dim.unwrap_or(self.head_dim[0]), kv_heads.unwrap_or(self.kv_heads[0]))
+            }
+        };
+        let attention = Attention::of(self.hidden, self.heads, kv_heads, Some(head_dim))?.biased(self.bias);
+        let attention = Attention { qk_norm: QkNorm::PerHead, v_norm: true, ..attention };
+        Ok(match full {
+            true => Attention { source: self.source, ..attention },
+            false => Attention { reach: Reach::Window(self.window), ..attention },
+        })
+    }
 }
 
 fn moe(keys: &Keys<'_>, hidden: Count) -> Result<Option<Moe>, Error> {
-    keys.set_aside(&["num_experts", "top_k_experts", "moe_intermediate_size"]);
+    // `expert_intermediate_size` is an older name that no class reads.
+    keys.set_aside(&["num_experts", "top_k_experts", "moe_intermediate_size", "expert_intermediate_size"]);
     if !keys.flag("enable_moe_block", false)? {
         return Ok(None);
     }

@@ -32,6 +32,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "use_associative_scan",
         "use_mamba_kernels",
+        "use_mambapy",
         "num_logits_to_keep",
         "calc_logits_for_entire_prompt",
     ]);

@@ -1,12 +1,14 @@
 //! Kimi-Linear: Kimi Delta Attention with latent attention in between, experts after the first layers.
 //!
-//! Defaults of missing keys: `KimiLinearConfig`, which the checkpoint ships.
+//! Defaults of missing keys: `KimiLinearConfig`, which the checkpoint ships, and that of transformers for the names that
+//! it writes in place of the checkpoint's.
 
 use serde_json::json;
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kimi_delta::KimiDelta;
+use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::{Moe, Shared};
@@ -35,49 +37,90 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "moe_router_activation_func",
         "num_expert_group",
         "use_grouped_topk",
+        "n_group",
+        "norm_topk_prob",
+        "topk_group",
     ]);
     keys.only("moe_layer_freq", &json!(1))?;
+    // The class of transformers ties nothing, whatever the key says; the code that comes with checkpoints does.
+    keys.only("tie_word_embeddings", &json!(false))?;
     keys.only("num_nextn_predict_layers", &json!(0))?;
     let max_context = keys.count_or_none("model_max_length")?.map(|tokens| tokens.value);
     let whole = Whole { names: NAMES, max_context, ..Whole::read(keys, false)? };
     let hidden = whole.hidden;
     let latent = Latent::read(keys, hidden)?;
-    let linear = keys.section("linear_attn_config")?;
+    let (delta, recurrent) = linear_attention(keys, hidden, whole.layers)?;
+    let words = [("sparse", true), ("dense", false)];
+    let sparse = match layer_kinds(keys, "mlp_layer_types", whole.layers, &words)? {
+        Some(sparse) => {
+            keys.set_aside(&["first_k_dense_replace"]);
+            sparse
+        }
+        None => {
+            let dense = keys.count_unless_zero("first_k_dense_replace")?.map_or(0, |layers| layers.value);
+            (0..whole.layers.value).map(|layer| layer >= dense).collect()
+        }
+    };
+    let (moe, network) = (moe(keys, hidden)?, FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let mut layers = vec![];
+    for (recurrent, sparse) in recurrent.into_iter().zip(sparse) {
+        let mixer = match recurrent {
+            true => Mixer::Recurrent(Box::new(Recurrent::KimiDelta(delta.clone()))),
+            false => Mixer::Latent(latent.clone()),
+        };
+        let network = match sparse {
+            true => Network::Moe(Box::new(moe.clone())),
+            false => Network::Dense(network.clone()),
+        };
+        layers.push(Layer::of(hidden, mixer, network));
+    }
+    Ok(whole.graph(layers, vec![]))
+}
+
+/// The linear attention, and which layers have it: by `linear_attn_config`, which lists layers from 1, or by the keys
+/// that transformers writes in its place.
+fn linear_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(KimiDelta, Vec<bool>), Error> {
+    let words = [("linear_attention", true), ("full_attention", false)];
+    let Some(linear) = keys.section_or_none("linear_attn_config")? else {
+        let delta = KimiDelta {
+            hidden,
+            heads: keys.count_or("linear_num_heads", 32)?,
+            head_dim: keys.count_or("linear_head_dim", 128)?,
+            kernel: keys.count_or("linear_conv_kernel_dim", 4)?,
+        };
+        let kinds = layer_kinds(keys, "layer_types", layers, &words)?;
+        let usual = || (0..layers.value).map(|layer| layer == 0 || !layer.is_multiple_of(4)).collect();
+        return Ok((delta, kinds.unwrap_or_else(usual)));
+    };
+    // Copies that transformers writes beside it.
+    keys.set_aside(&["linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim", "layer_types"]);
     let delta = KimiDelta {
         hidden,
         heads: linear.count("num_heads")?,
         head_dim: linear.count("head_dim")?,
         kernel: linear.count("short_conv_kernel_size")?,
     };
-    let mut recurrent = vec![None; whole.layers.value as usize];
+    let mut recurrent = vec![None; layers.value as usize];
     for (key, is_recurrent) in [("kda_layers", true), ("full_attn_layers", false)] {
         for layer in linear.stated(key)?.numbers(key)?.unwrap_or_default() {
             match recurrent.get_mut((layer as usize).wrapping_sub(1)) {
                 Some(kind @ None) => *kind = Some(is_recurrent),
-                _ => return Err(unlisted(key, layer, whole.layers)),
+                _ => return Err(unlisted(key, layer, layers)),
             }
         }
     }
-    let dense = keys.count_unless_zero("first_k_dense_replace")?.map_or(0, |layers| layers.value);
-    let (moe, network) = (moe(keys, hidden)?, FeedForward::gated(hidden, keys.count("intermediate_size")?));
-    let mut layers = vec![];
-    for (index, recurrent) in (0..).zip(recurrent) {
-        let mixer = match recurrent {
-            Some(true) => Mixer::Recurrent(Box::new(Recurrent::KimiDelta(delta.clone()))),
-            Some(false) => Mixer::Latent(latent.clone()),
-            None => return Err(unlisted("kda_layers", index + 1, whole.layers)),
-        };
-        let network =
-            if index < dense { Network::Dense(network.clone()) } else { Network::Moe(Box::new(moe.clone())) };
-        layers.push(Layer::of(hidden, mixer, network));
-    }
-    Ok(whole.graph(layers, vec![]))
+    let said = |(kind, at): (Option<bool>, u64)| kind.ok_or_else(|| unlisted("kda_layers", at, layers));
+    let recurrent = recurrent.into_iter().zip(1..).map(said).collect::<Result<_, _>>()?;
+    Ok((delta, recurrent))
 }
 
 fn moe(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
-    let (experts, top_k) = (keys.count("num_experts")?, keys.count("num_experts_per_token")?);
+    let named = |names: [&'static str; 2]| keys.spelling(&names);
+    let experts = keys.count(named(["num_experts", "num_local_experts"])?)?;
+    let top_k = keys.count(named(["num_experts_per_token", "num_experts_per_tok"])?)?;
     let inner = keys.count("moe_intermediate_size")?;
-    let shared = keys.count_unless_zero("num_shared_experts")?.map(|shared| {
+    let shared = named(["num_shared_experts", "n_shared_experts"])?;
+    let shared = keys.count_unless_zero(shared)?.map(|shared| {
         let how = "num_shared_experts × moe_intermediate_size";
         let width = Count::derived("shared_intermediate", shared.value * inner.value, how);
         Shared { tensor: "mlp.shared_experts", network: FeedForward::gated(hidden, width), gate: None }

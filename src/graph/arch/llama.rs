@@ -36,29 +36,31 @@ pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `ministral3`: as Mistral, windows by `layer_types` where there are any.
 pub fn build_ministral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    windowed(keys, None, |_| true)
+    windowed(keys, None, false, |_| true)
 }
 
 /// `ministral`: likewise, with the window of Mistral's class.
 pub fn build_ministral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    windowed(keys, Some(4096), |_| true)
+    windowed(keys, Some(4096), false, |_| true)
 }
 
 /// `cwm`: every fourth layer full, beginning with the first.
 pub fn build_cwm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    windowed(keys, Some(8192), |layer| layer % 4 != 0)
+    windowed(keys, Some(8192), keys.flag("mlp_bias", false)?, |layer| layer % 4 != 0)
 }
 
-/// Llama's layers, those that are `sliding` with a window of `default` unless stated.
+/// Llama's layers, those that are `sliding` with a window of `default` unless stated; `bias`, that of the network.
 fn windowed(
     keys: &Keys<'_>,
     default: Option<u64>,
+    bias: bool,
     sliding: impl Fn(u64) -> bool,
 ) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     let windows = interleaved_windows(keys, whole.layers, uniform_window(keys, default)?, sliding)?;
     let attention = Attention::read_stated(keys, whole.hidden)?;
-    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let width = keys.count("intermediate_size")?;
+    let network = Network::Dense(FeedForward { bias, ..FeedForward::gated(whole.hidden, width) });
     let layer = |window: Option<Count>| {
         Layer::new(Attention { reach: window.into(), ..attention.clone() }, network.clone())
     };

@@ -26,8 +26,11 @@ const PLACE: wrapper::Place =
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let text = wrapper::text(keys, "llama4_text")?;
-    // The wrapper's class ties nothing, whatever its own key says; older versions do.
-    keys.only("tie_word_embeddings", &json!(false))?;
+    // The wrapper's class ties nothing, whatever its own key says; versions before 5 do.
+    if !wrapper::written_by_5(keys)? {
+        keys.only("tie_word_embeddings", &json!(false))?;
+    }
+    keys.set_aside(&["tie_word_embeddings"]);
     let graph = build_text(&text)?;
     let tower = vision::llama4::tower(&wrapper::vision(keys, "llama4_vision_model")?, graph.hidden)?;
     Ok(wrapper::wrap(graph, PLACE, vec![tower]))

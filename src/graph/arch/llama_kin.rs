@@ -9,6 +9,7 @@ use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::names::Names;
 use crate::graph::part::whole::Whole;
+use crate::graph::part::window::{interleaved_windows, without_windows};
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -20,10 +21,24 @@ pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `smollm3`: some layers without position encoding; windows, if switched on, in those.
 pub fn build_smollm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["no_rope_layers", "no_rope_layer_interval", "max_window_layers", "sliding_window"]);
-    keys.only("use_sliding_window", &json!(false))?;
     let whole = Whole::read(keys, true)?;
-    keys.only("layer_types", &json!(vec!["full_attention"; whole.layers.value as usize]))?;
-    with_biases(keys, whole, None)
+    let window = match keys.flag("use_sliding_window", false)? {
+        true => keys.count_or_none("sliding_window")?,
+        false => None,
+    };
+    // Without `layer_types` the layers without position encoding slide: every fourth one, unless stated.
+    let every = keys.count_or("no_rope_layer_interval", 4)?.value;
+    let ropes = keys.numbers("no_rope_layers")?.filter(|ropes| !ropes.is_empty());
+    let plain = |layer: u64| match &ropes {
+        Some(ropes) => ropes.get(layer as usize) == Some(&0),
+        None => (layer + 1).is_multiple_of(every),
+    };
+    let windows = match window {
+        Some(_) => interleaved_windows(keys, whole.layers, window, plain)?,
+        None => without_windows(keys, whole.layers)?,
+    };
+    let layer = biased_layer(keys, &whole, None)?;
+    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
 }
 
 /// `helium`: biases on Q, K and V only; the output is square, so heads share the stream between them.
@@ -160,13 +175,19 @@ pub fn build_xverse(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// Llama's layers with `attention_bias` and `mlp_bias`, or one switch for all.
 fn with_biases(keys: &Keys<'_>, whole: Whole, all: Option<bool>) -> Result<ModelGraph, Error> {
+    let layer = biased_layer(keys, &whole, all)?;
+    Ok(whole.uniform(layer))
+}
+
+/// One of those layers.
+fn biased_layer(keys: &Keys<'_>, whole: &Whole, all: Option<bool>) -> Result<Layer, Error> {
     let (attention_bias, bias) = match all {
         Some(all) => (all, all),
         None => (keys.flag("attention_bias", false)?, keys.flag("mlp_bias", false)?),
     };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(attention_bias);
     let network = FeedForward { bias, ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?) };
-    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+    Ok(Layer::new(attention, Network::Dense(network)))
 }
 
 const HUNYUAN_NAMES: Names = Names {

@@ -119,16 +119,17 @@ pub fn build_paligemma(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Copies of the language model's widths; the projector's follows from them.
     keys.set_aside(&["hidden_size", "vocab_size", "num_image_tokens"]);
     let inside = text(keys, "gemma")?;
-    inside.set_aside(&["num_image_tokens"]);
+    // The class attends both ways inside the prompt's image, whatever the key says.
+    inside.set_aside(&["num_image_tokens", "use_bidirectional_attention"]);
     let graph = tied(language(&inside, &["gemma", "gemma2"])?, keys, &inside)?;
     let seen = vision(keys, "siglip_vision_model")?;
     // The class gives the projector this width; one unlike the stream's would not fit it.
     let width =
         keys.value("projection_dim").or(seen.value("projection_dim")).and_then(|width| width.as_u64());
-    if width.is_some_and(|width| width != graph.hidden.value) {
+    if let Some(width) = width.filter(|width| *width != graph.hidden.value) {
         let expected = format!("the language model's hidden_size {}", graph.hidden.value);
         let fix = "copy both values from the model's config.json";
-        return Err(Error::new("projection_dim", format!("{width:?}"), expected, fix));
+        return Err(Error::new("projection_dim", width.to_string(), expected, fix));
     }
     seen.set_aside(&["num_image_tokens", "projector_hidden_act"]);
     let tower = clip::tower(&seen, "siglip_vision_model", &Projector::One { text: graph.hidden })?;

@@ -57,14 +57,15 @@ const GRANITE: Names = Names {
 /// `bamba`: attention where `attn_layer_indices` says.
 pub fn build_bamba(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
-    keys.only("attention_bias", &json!(false))?;
-    keys.only("mlp_bias", &json!(false))?;
     let whole = Whole { names: BAMBA, ..Whole::read(keys, false)? };
     let hidden = whole.hidden;
     let attending = keys.numbers("attn_layer_indices")?.unwrap_or_default();
-    let attention = Attention::read_stated(keys, hidden)?;
+    let attention = Attention::read_stated(keys, hidden)?.biased(keys.flag("attention_bias", false)?);
     let ssd = read(keys, hidden, inner(keys, hidden, "mamba_expand", None)?)?;
-    let network = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let network = Network::Dense(FeedForward {
+        bias: keys.flag("mlp_bias", false)?,
+        ..FeedForward::gated(hidden, keys.count("intermediate_size")?)
+    });
     let layer =
         |layer| Layer::of(hidden, mixer(attending.contains(&layer), &attention, &ssd), network.clone());
     let layers = (0..whole.layers.value).map(layer).collect();

@@ -1,12 +1,14 @@
 //! MiMo-V2-Flash: full and sliding layers with heads of their own, values narrower than keys, experts.
 //!
-//! Every key that shapes a layer must be stated: transformers reads other ones than the checkpoint has.
+//! Checkpoints' own code and transformers read other keys: those of the checkpoint count where it has them.
+//! Defaults of missing keys: `MiMoV2FlashConfig` of transformers.
 
 use serde_json::json;
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
 use crate::graph::part::whole::Whole;
@@ -27,6 +29,9 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("n_shared_experts", &json!(0)).or_else(|_| keys.only("n_shared_experts", &json!(null)))?;
     let whole = Whole::read(keys, false)?;
     let hidden = whole.hidden;
+    if !keys.has("hybrid_layer_pattern") && !keys.has("moe_layer_freq") {
+        return build_by_class(keys, whole);
+    }
     let slides = pattern(keys, "hybrid_layer_pattern", whole.layers)?;
     let sparse = pattern(keys, "moe_layer_freq", whole.layers)?;
     // The checkpoint's own code reads these for sliding layers, transformers those of the full ones.
@@ -61,6 +66,41 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         keys.stated("add_swa_attention_sink_bias")?.flag("add_swa_attention_sink_bias", false)?,
         Reach::Window(keys.count("sliding_window")?),
     )?;
+    assemble(keys, whole, [full, sliding], slides, sparse)
+}
+
+/// The keys that transformers writes: sliding layers have twice as many heads of keys and values, and sinks.
+fn build_by_class(keys: &Keys<'_>, whole: Whole) -> Result<ModelGraph, Error> {
+    let layers = whole.layers;
+    let words = [("sliding_attention", true), ("full_attention", false)];
+    let slides = layer_kinds(keys, "layer_types", layers, &words)?
+        .unwrap_or_else(|| (0..layers.value).map(|at| at > 0 && !(at + 1).is_multiple_of(6)).collect());
+    let sparse = layer_kinds(keys, "mlp_layer_types", layers, &[("sparse", true), ("dense", false)])?
+        .unwrap_or_else(|| (0..layers.value).map(|layer| layer > 0).collect());
+    let heads = keys.count("num_attention_heads")?;
+    let kv_heads = keys.count_or("num_key_value_heads", 4)?;
+    let twice = Count::derived("num_key_value_heads", 2 * kv_heads.value, "twice, in sliding layers");
+    let (head_dim, v_head_dim) = (keys.count_or("head_dim", 192)?, keys.count_or("v_head_dim", 128)?);
+    let bias = keys.flag("attention_bias", false)?;
+    let attention = |kv_heads, sinks, reach| {
+        let attention = Attention::of(whole.hidden, heads, kv_heads, Some(head_dim))?;
+        let v_head_dim = Some(v_head_dim);
+        Ok::<_, Error>(Attention { v_head_dim, qkv_bias: bias, sinks, reach, ..attention })
+    };
+    let full = attention(kv_heads, false, Reach::All)?;
+    let sliding = attention(twice, true, Reach::Window(keys.count_or("sliding_window", 129)?))?;
+    assemble(keys, whole, [full, sliding], slides, sparse)
+}
+
+/// The model of full and sliding layers, those with experts as `sparse` says.
+fn assemble(
+    keys: &Keys<'_>,
+    whole: Whole,
+    [full, sliding]: [Attention; 2],
+    slides: Vec<bool>,
+    sparse: Vec<bool>,
+) -> Result<ModelGraph, Error> {
+    let hidden = whole.hidden;
     let (experts, top_k) = (keys.count("n_routed_experts")?, keys.count("num_experts_per_tok")?);
     let moe = Moe {
         correction_bias: Some("mlp.gate.e_score_correction_bias"),

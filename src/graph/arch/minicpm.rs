@@ -29,7 +29,6 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `minicpm3`: the values' heads share the stream between them.
 pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
-    keys.only("mlp_bias", &json!(false))?;
     let whole = Whole::read(keys, true)?;
     let hidden = whole.hidden;
     let heads = keys.count("num_attention_heads")?;
@@ -49,6 +48,7 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         reach: Reach::All,
         indexer: None,
     };
-    let network = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let network = FeedForward::gated(hidden, keys.count("intermediate_size")?);
+    let network = Network::Dense(FeedForward { bias: keys.flag("mlp_bias", false)?, ..network });
     Ok(whole.uniform(Layer::of(hidden, Mixer::Latent(latent), network)))
 }

@@ -9,6 +9,7 @@ use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::indexer::Indexer;
+use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::{Moe, Shared};
 use crate::graph::part::names::Names;
@@ -35,6 +36,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "img_token_compression_config",
         "image_grid_pinpoints",
+        "merged_hidden_size",
         "process_image_mode",
         "num_reward_heads",
     ]);
@@ -58,10 +60,13 @@ fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     keys.count("head_dim")?;
     let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, hidden)? };
-    let config = keys.section("sparse_attention_config")?;
-    let indexer = indexer(&config, hidden)?;
-    let sparse = switches(&config, "sparse_attention_freq", whole.layers)?;
-    let with_experts = switches(keys, "moe_layer_freq", whole.layers)?;
+    let (indexer, sparse) = sparse_attention(keys, hidden, whole.layers)?;
+    let with_experts = match keys.has("moe_layer_freq") {
+        true => Some(switches(keys, "moe_layer_freq", whole.layers)?),
+        false => None,
+    };
+    let with_experts = named(keys, "mlp_layer_types", whole.layers, ["sparse", "dense"], with_experts)?
+        .unwrap_or_else(|| vec![true; whole.layers.value as usize]);
     let dense = FeedForward::gated(hidden, keys.count("dense_intermediate_size")?);
     let network = FeedForward::gated(hidden, keys.count("shared_intermediate_size")?);
     let moe = Moe {
@@ -85,6 +90,57 @@ fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
+/// The indexer, and which layers read what it picks: from `sparse_attention_config` as the checkpoint has it, or from
+/// the keys that transformers writes in its place.
+fn sparse_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(Indexer, Vec<bool>), Error> {
+    let words = ["minimax_m3_sparse", "full_attention"];
+    match keys.section_or_none("sparse_attention_config")? {
+        Some(config) => {
+            let sparse = Some(switches(&config, "sparse_attention_freq", layers)?);
+            let sparse = named(keys, "layer_types", layers, words, sparse)?.unwrap_or_default();
+            Ok((indexer(&config, hidden)?, sparse))
+        }
+        None => {
+            keys.set_aside(&["index_local_blocks"]);
+            let [blocks, size] =
+                [keys.count_or("index_topk_blocks", 16)?, keys.count_or("index_block_size", 128)?];
+            let indexer = Indexer {
+                hidden,
+                q_lora_rank: None,
+                heads: keys.count_or("index_n_heads", 4)?,
+                head_dim: keys.count_or("index_head_dim", 128)?,
+                top_k: top_k(blocks, size, "index_topk_blocks × index_block_size"),
+            };
+            let none = || vec![false; layers.value as usize];
+            Ok((indexer, named(keys, "layer_types", layers, words, None)?.unwrap_or_else(none)))
+        }
+    }
+}
+
+/// What each layer is by the words under `key`; where another key has said so too, both must agree.
+fn named(
+    keys: &Keys<'_>,
+    key: &'static str,
+    layers: Count,
+    [yes, no]: [&str; 2],
+    said: Option<Vec<bool>>,
+) -> Result<Option<Vec<bool>>, Error> {
+    let found = layer_kinds(keys, key, layers, &[(yes, true), (no, false)])?;
+    match (found, said) {
+        (Some(found), Some(said)) if found != said => Err(Error::new(
+            key,
+            "other layers than the list of 0 and 1 beside it",
+            "the same layers in both",
+            "copy both lists from the model's config.json",
+        )),
+        (found, said) => Ok(found.or(said)),
+    }
+}
+
+fn top_k(blocks: Count, size: Count, how: &'static str) -> Count {
+    Count::derived("index_topk", blocks.value * size.value, how)
+}
+
 /// The indexer: whole blocks of keys are chosen, those next to the query among them.
 fn indexer(config: &Keys<'_>, hidden: Count) -> Result<Indexer, Error> {
     config.only("use_sparse_attention", &json!(true))?;
@@ -96,8 +152,7 @@ fn indexer(config: &Keys<'_>, hidden: Count) -> Result<Indexer, Error> {
         "sparse_disable_index_value",
     ]);
     let (blocks, size) = (config.count("sparse_topk_blocks")?, config.count("sparse_block_size")?);
-    let top_k =
-        Count::derived("index_topk", blocks.value * size.value, "sparse_topk_blocks × sparse_block_size");
+    let top_k = top_k(blocks, size, "sparse_topk_blocks × sparse_block_size");
     Ok(Indexer {
         hidden,
         q_lora_rank: None,

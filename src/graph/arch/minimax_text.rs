@@ -2,8 +2,6 @@
 //!
 //! Defaults of missing keys: `MiniMaxConfig` of transformers.
 
-use serde_json::Value;
-
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::kinds::layer_kinds;
@@ -12,6 +10,7 @@ use crate::graph::part::lightning::Lightning;
 use crate::graph::part::moe::Moe;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::whole::Whole;
+use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -25,7 +24,6 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "mlp_alpha_factor",
         "mlp_beta_factor",
     ]);
-    keys.only("sliding_window", &Value::Null)?;
     let whole = Whole::read(keys, false)?;
     let hidden = whole.hidden;
     let kinds = [("full_attention", true), ("linear_attention", false)];
@@ -33,7 +31,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         Some(attends) => attends,
         None => (0..whole.layers.value).map(|layer| layer % 2 == 0).collect(),
     };
-    let attention = Attention::read_stated(keys, hidden)?;
+    let reach = uniform_window(keys, None)?.into();
+    let attention = Attention { reach, ..Attention::read_stated(keys, hidden)? };
     let chunk = keys.count_or("block_size", 256)?;
     let linear = Lightning { hidden, heads: attention.heads, head_dim: attention.head_dim, chunk };
     let moe = Moe::routed(

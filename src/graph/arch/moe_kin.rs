@@ -164,7 +164,7 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, true)?;
     let (hidden, layers) = (whole.hidden, whole.layers.value);
     let bias = keys.flag("use_bias", false)?;
-    keys.only("use_bias", &json!(false))?;
+    let whole = Whole { head_bias: bias, ..whole };
     let attention = Attention::read_stated(keys, hidden)?.biased(bias);
     let width = keys.count("moe_intermediate_size")?;
     let experts = keys.count(keys.spelling(&["moe_num_experts", "num_experts"])?)?;
@@ -175,7 +175,7 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
             let all = shared.value * width.value;
             let all =
                 Count::derived("shared_intermediate", all, "moe_num_shared_experts × moe_intermediate_size");
-            let network = FeedForward::gated(hidden, all);
+            let network = FeedForward { bias, ..FeedForward::gated(hidden, all) };
             Some(Shared { tensor: "mlp.shared_experts", network, gate: None })
         }
     };
@@ -193,7 +193,8 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let (first, last) = (index("moe_layer_start_index", 1)?, index("moe_layer_end_index", layers - 1)?);
     let interval = keys.count_or("moe_layer_interval", 1)?.value;
-    let dense = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
+    let dense = FeedForward { bias, ..FeedForward::gated(hidden, keys.count("intermediate_size")?) };
+    let dense = Network::Dense(dense);
     let layer = |layer: u64| {
         let routed = (layer + 1).is_multiple_of(interval) && (first..=last).contains(&layer);
         let network = if routed { Network::Moe(Box::new(moe.clone())) } else { dense.clone() };

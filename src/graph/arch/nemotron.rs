@@ -53,15 +53,18 @@ pub fn build_arcee(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_apertus(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("post_norm", &json!(false))?;
     keys.only("qk_norm", &json!(true))?;
-    keys.only("hidden_act", &json!("xielu"))?;
     keys.only("mlp_bias", &json!(false))?;
     let whole = Whole { names: APERTUS_NAMES, ..Whole::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
-    let network = FeedForward {
-        learned: &["act_fn.alpha_p", "act_fn.alpha_n"],
-        constants: &["act_fn.beta", "act_fn.eps"],
-        ..FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, false)
+    let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, false);
+    let network = match keys.says("hidden_act", "xielu") {
+        true => FeedForward {
+            learned: &["act_fn.alpha_p", "act_fn.alpha_n"],
+            constants: &["act_fn.beta", "act_fn.eps"],
+            ..network
+        },
+        false => network,
     };
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }

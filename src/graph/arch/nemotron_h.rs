@@ -59,9 +59,12 @@ const WORDS: &[(&str, Kind)] = &[
 
 /// `nemotron_h`: the pattern says what there is; keys of what it does not name are idle.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // The class passes over both, the checkpoints' own code does not.
-    for key in ["attention_bias", "tie_word_embeddings"] {
-        keys.only(key, &json!(false))?;
+    // The class passes over these, the code that comes with checkpoints does not.
+    if keys.has("auto_map") {
+        keys.only("sliding_window", &serde_json::Value::Null)?;
+        keys.only("tie_word_embeddings", &json!(false))?;
+    } else {
+        keys.set_aside(&["attention_bias", "mamba_proj_bias", "sliding_window"]);
     }
     keys.set_aside(&[
         "expand",
@@ -80,7 +83,6 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "time_step_rank",
         "use_mamba_kernels",
     ]);
-    keys.only("sliding_window", &serde_json::Value::Null)?;
     let kinds = kinds(keys, "hybrid_override_pattern", "layers_block_type")?;
     let Some(kinds) = kinds else {
         let expected = "one character or word for each layer";
@@ -96,7 +98,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         return Err(Error::new("num_hidden_layers", stated.value.to_string(), expected, fix));
     }
     let whole = Whole::of(keys, keys.count("hidden_size")?, depth, keys.count("vocab_size")?, false)?;
-    let whole = Whole { names: NAMES, ..whole };
+    let whole = Whole { names: NAMES, tied: false, ..whole };
     let parts = Parts { keys, hidden: whole.hidden };
     parts.set_idle_aside();
     let layers = kinds.iter().map(|kind| parts.layer(*kind)).collect::<Result<Vec<_>, _>>()?;
@@ -166,7 +168,9 @@ impl Parts<'_, '_> {
         let keys = self.keys;
         let bias = keys.flag("use_bias", false)?;
         // NVIDIA's code and transformers read different keys for the same bias.
-        keys.only("mamba_proj_bias", &json!(bias))?;
+        if keys.has("auto_map") {
+            keys.only("mamba_proj_bias", &json!(bias))?;
+        }
         let single = keys.says("mamba_ssm_cache_dtype", "float32");
         Ssd {
             hidden: self.hidden,
@@ -189,22 +193,24 @@ impl Parts<'_, '_> {
         let heads = keys.count("num_attention_heads")?;
         let kv_heads = keys.stated("num_key_value_heads")?.count("num_key_value_heads")?;
         let head_dim = keys.count_or(keys.spelling(&["head_dim", "attention_head_dim"])?, 128)?;
-        let bias = keys.flag("attention_bias", false)?;
+        let bias = keys.has("auto_map") && keys.flag("attention_bias", false)?;
         let attention = Attention::of(self.hidden, heads, kv_heads, Some(head_dim))?;
         Ok(Attention { qkv_bias: bias, o_bias: bias, ..attention })
     }
 
     fn moe(&self) -> Result<Moe, Error> {
         let keys = self.keys;
-        keys.only("n_shared_experts", &json!(1))?;
-        keys.only("mlp_bias", &json!(false))?;
+        // One network, as wide as `moe_shared_expert_intermediate_size` says, however many experts it stands for.
+        keys.set_aside(&["n_shared_experts"]);
+        let bias = keys.flag("mlp_bias", false)?;
         let (experts, top_k) = (keys.count("n_routed_experts")?, keys.count("num_experts_per_tok")?);
         let width = keys.count("moe_shared_expert_intermediate_size")?;
-        let network = FeedForward::plain(self.hidden, width, false);
+        let network = FeedForward::plain(self.hidden, width, bias);
         Ok(Moe {
             correction_bias: Some("mlp.gate.e_score_correction_bias"),
             stacking: Stacking::PlainOutIn,
             latent: keys.count_or_none("moe_latent_size")?,
+            latent_bias: bias,
             shared: Some(Shared { tensor: "mlp.shared_experts", network, gate: None }),
             ..Moe::routed(self.hidden, experts, top_k, keys.count("moe_intermediate_size")?)?
         })

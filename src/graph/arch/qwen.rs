@@ -109,9 +109,14 @@ pub fn build_qwen3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     dense(keys, whole, attention)
 }
 
-/// Attention of Qwen3, dense or MoE.
-pub(super) fn normed_attention(keys: &Keys<'_>, whole: &Whole) -> Result<Attention, Error> {
+/// Attention of Qwen3.
+fn normed_attention(keys: &Keys<'_>, whole: &Whole) -> Result<Attention, Error> {
     keys.count("head_dim")?;
+    headed_attention(keys, whole)
+}
+
+/// The same where heads without a `head_dim` share the stream between them: the MoE's class has no number of its own.
+pub(super) fn headed_attention(keys: &Keys<'_>, whole: &Whole) -> Result<Attention, Error> {
     let bias = keys.flag("attention_bias", false)?;
     let qk_norm = QkNorm::PerHead;
     Ok(Attention { qkv_bias: bias, o_bias: bias, qk_norm, ..Attention::read_stated(keys, whole.hidden)? })

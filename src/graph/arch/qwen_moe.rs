@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::qwen::normed_attention;
+use super::qwen::headed_attention;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
 use crate::graph::part::feed_forward::FeedForward;
@@ -31,7 +31,7 @@ pub fn build_qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_qwen3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = Whole::read(keys, false)?;
     keys.only("shared_expert_intermediate_size", &json!(0))?;
-    let attention = normed_attention(keys, &whole)?;
+    let attention = headed_attention(keys, &whole)?;
     let moe = routed(keys, &whole)?;
     layers(keys, whole, attention, moe)
 }

@@ -12,7 +12,7 @@ static SWITCHES: &[(&str, &str)] = &[
         "attention_bias",
         "apertus arcee bamba cohere cohere2 dots1 falcon_h1 gemma gemma2 gemma3_text gemma3n_text \
          gemma4_text glm glm4 glm4_moe gpt_neox gpt_oss granite granitemoe granitemoehybrid \
-         granitemoeshared helium hunyuan_v1_dense hunyuan_v1_moe llama llama4_text nemotron nemotron_h olmo \
+         granitemoeshared helium hunyuan_v1_dense hunyuan_v1_moe llama llama4_text nemotron olmo \
          olmo2 olmo3 olmoe phimoe qwen3 qwen3_moe qwen3_next recurrent_gemma seed_oss smollm3",
     ),
     ("lm_head_bias", "phimoe"),
@@ -24,7 +24,7 @@ static SWITCHES: &[(&str, &str)] = &[
     (
         "sliding_window",
         "cohere2 dots1 exaone4 gemma2 gemma3_text gemma3n_text gemma4_text gpt_oss ministral3 mistral \
-         mixtral nemotron_h olmo3 olmoe phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe recurrent_gemma smollm3 \
+         mixtral olmo3 olmoe phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe recurrent_gemma smollm3 \
          starcoder2",
     ),
     (

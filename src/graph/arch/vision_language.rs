@@ -103,7 +103,11 @@ pub fn build_kimi_k25(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         .only("model_type", &json!("deepseek_v3"))
         .or_else(|_| inside.only("model_type", &json!("kimi_k2")))?;
     let graph = tied(deepseek::build_v3(&inside)?, keys, &inside)?;
-    let tower = moonvit::tower(&vision(keys, "")?, graph.hidden)?;
+    let seen = vision(keys, "kimi_k25_vision")?;
+    let tower = moonvit::tower(&seen, graph.hidden)?;
+    // Widths of the projector's norm, which are the encoder's.
+    keys.set_aside(&["projection_layer_norm_eps"]);
+    keys.only("projection_hidden_size", &json!(moonvit::width(&seen)?.value))?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 

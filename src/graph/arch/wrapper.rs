@@ -65,8 +65,8 @@ fn part<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Keys<'c>,
 /// The keys of an encoder under `key`.
 pub fn encoder<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Keys<'c>, Error> {
     let vision = part(keys, key, class)?;
-    // An encoder has no vocabulary to tie.
-    vision.set_aside(&["tie_word_embeddings"]);
+    // An encoder has no vocabulary, nor a head to tie to it.
+    vision.set_aside(&["tie_word_embeddings", "vocab_size"]);
     Ok(vision)
 }
 
@@ -139,6 +139,14 @@ const TYING: &[&str] = &[
     "paligemma",
 ];
 
+/// Whether transformers 5 or later wrote the file. It ties heads by the wrapper's word alone, and writes the language
+/// model's default beside it, which says nothing.
+pub fn written_by_5(keys: &Keys<'_>) -> Result<bool, Error> {
+    let version = keys.text("transformers_version")?;
+    let major = version.as_deref().and_then(|version| version.split('.').next()?.parse::<u64>().ok());
+    Ok(major.is_some_and(|major| major >= 5))
+}
+
 /// The language model with its head tied or not as the wrapper's class decides.
 ///
 /// # Errors
@@ -149,9 +157,12 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
     let class = keys.text("model_type")?;
     let among = |classes: &[&str]| class.as_deref().is_none_or(|class| classes.contains(&class));
     let either = among(EITHER);
-    let default = if either { inside } else { among(TYING) };
+    let wrapper_rules = written_by_5(keys)?;
+    // Mllama's class in transformers 5 does not take over what its language model says.
+    let alone = wrapper_rules && class.as_deref() == Some("mllama");
+    let default = if either { inside && !alone } else { among(TYING) };
     let outside = keys.flag(key, default)?;
-    let both_say = text.has(key) || !keys.has(key);
+    let both_say = !wrapper_rules && (text.has(key) || !keys.has(key));
     if inside != outside && both_say && (outside || !either) {
         return Err(Error::new(
             key,
@@ -160,7 +171,7 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
             "state in both whether lm_head is the embedding (true) or stored apart (false)",
         ));
     }
-    let tied = outside || (either && inside);
+    let tied = outside || (either && inside && !wrapper_rules);
     let vocabulary = |node: &NodeIndex| match graph.head.graph[*node].operator {
         Operator::Linear { input, output, .. } if graph.head.graph[*node].name == "lm_head" => {
             Some((*node, vec![output.value, input.value]))

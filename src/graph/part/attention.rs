@@ -131,6 +131,18 @@ impl Attention {
         Attention::of(hidden, heads, kv_heads, keys.count_or_none("head_dim")?)
     }
 
+    /// The same for classes that round `hidden_size / num_attention_heads` down where a file has no `head_dim`.
+    pub fn read_rounded(keys: &Keys<'_>, hidden: Count) -> Result<Attention, Error> {
+        let heads = keys.count("num_attention_heads")?;
+        if keys.count_or_none("head_dim")?.is_some() || heads.value > hidden.value {
+            return Attention::read_grouped(keys, hidden);
+        }
+        let kv_heads = keys.count_or_none("num_key_value_heads")?.unwrap_or_else(|| mha(heads));
+        let how = "hidden_size / num_attention_heads, rounded down";
+        let head_dim = Count::derived("head_dim", hidden.value / heads.value, how);
+        Attention::of(hidden, heads, kv_heads, Some(head_dim))
+    }
+
     /// The same with biases on all four projections, or on none.
     pub fn biased(self, bias: bool) -> Attention {
         Attention { qkv_bias: bias, o_bias: bias, ..self }
@@ -167,7 +179,9 @@ impl Attention {
         let k = own.then(|| project("k_proj", kv_width, Split::KvHeads));
         let v = both.then(|| project("v_proj", v_width, Split::KvHeads)).or(k);
         let gate = self.output_gate.map(|stored| {
-            let (name, tensor, bias) = ("q_gate_proj", format!("self_attn.{stored}"), self.qkv_bias);
+            // Rows of `q_proj` have its bias; a matrix of its own has none.
+            let bias = self.qkv_bias && stored == "q_proj";
+            let (name, tensor) = ("q_gate_proj", format!("self_attn.{stored}"));
             let (split, role) = (Split::Heads, Role::Attention);
             block.linear(from, Matrix { name, tensor, input: hidden, output: o_width, split, role, bias })
         });

@@ -37,6 +37,13 @@ pub struct Shared {
     pub gate: Option<&'static str>,
 }
 
+impl Shared {
+    /// The same with biases on all matrices, or on none.
+    pub fn biased(self, bias: bool) -> Shared {
+        Shared { network: FeedForward { bias, ..self.network }, ..self }
+    }
+}
+
 /// A mixture of experts, as one layer has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moe {
@@ -66,6 +73,8 @@ pub struct Moe {
     pub stacking: Stacking,
     /// Width that the stream is projected to before the routed experts, and back from (Nemotron-3 Super).
     pub latent: Option<Count>,
+    /// Biases on those two projections.
+    pub latent_bias: bool,
     /// Experts that every token passes.
     pub shared: Option<Shared>,
 }
@@ -95,6 +104,7 @@ impl Moe {
             table: None,
             stacking: Stacking::OutIn,
             latent: None,
+            latent_bias: false,
             shared: None,
         })
     }
@@ -116,12 +126,12 @@ impl Moe {
         let gated = self.stacking != Stacking::PlainOutIn;
         let mut enter = from;
         if let Some(latent) = self.latent {
-            enter = project(block, from, "fc1_latent_proj", hidden, latent);
+            enter = project(block, from, "fc1_latent_proj", hidden, latent, self.latent_bias);
         }
         let routed = Operator::Experts { hidden: self.width(), experts, top_k, intermediate, gated };
         let mut routed = block.node("experts", routed, self.expert_weights(), &[enter, router]);
         if let Some(latent) = self.latent {
-            routed = project(block, routed, "fc2_latent_proj", latent, hidden);
+            routed = project(block, routed, "fc2_latent_proj", latent, hidden, self.latent_bias);
         }
         let mut sums = vec![routed];
         if let Some(shared) = &self.shared {
@@ -202,9 +212,10 @@ fn project(
     name: &'static str,
     input: Count,
     output: Count,
+    bias: bool,
 ) -> NodeIndex {
     let (tensor, split, role) = (format!("mlp.{name}"), Split::Replicate, Role::SharedExpert);
-    block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
+    block.linear(from, Matrix { name, tensor, input, output, split, role, bias })
 }
 
 /// The gate on shared experts: one number per token, applied where the results are summed.

@@ -2,8 +2,6 @@
 //!
 //! Knows the ways in which configurations say so, not what a window costs.
 
-use serde_json::json;
-
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -70,13 +68,27 @@ pub fn patterned_windows(
 /// The windows of Qwen models: off unless `use_sliding_window`, then from layer `max_window_layers` on.
 pub fn qwen_windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> {
     keys.set_aside(&["sliding_window", "max_window_layers", "layer_types"]);
-    if !keys.flag("use_sliding_window", false)? {
-        keys.only("layer_types", &json!(vec!["full_attention"; layers.value as usize]))?;
-        return Ok(vec![None; layers.value as usize]);
+    let on = keys.flag("use_sliding_window", false)?;
+    let window = if on { keys.count_or_none("sliding_window")? } else { None };
+    if window.is_none() {
+        return without_windows(keys, layers);
     }
-    let window = keys.count("sliding_window")?;
     let first = keys.count("max_window_layers")?;
-    interleaved_windows(keys, layers, Some(window), |layer| layer >= first.value)
+    interleaved_windows(keys, layers, window, |layer| layer >= first.value)
+}
+
+/// No windows, which `layer_types` may not contradict.
+pub fn without_windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> {
+    let slides = keys.texts("layer_types")?.into_iter().flatten().any(|kind| kind == "sliding_attention");
+    if slides {
+        return Err(Error::new(
+            "layer_types",
+            "sliding_attention, without a window: use_sliding_window is false, or sliding_window null",
+            "full_attention in every layer",
+            "switch use_sliding_window on and state sliding_window, or name every layer full_attention",
+        ));
+    }
+    interleaved_windows(keys, layers, None, |_| false)
 }
 
 #[cfg(test)]

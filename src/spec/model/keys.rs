@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of any architecture: what is required, and what absence means, the caller says.
 
+mod sections;
+
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,47 +50,6 @@ impl<'c> Keys<'c> {
     fn default_of(&self, key: &'static str) -> Option<Count> {
         let (key, value) = self.defaults.iter().find(|(name, _)| *name == key)?;
         Some(Count::class_default(key, *value))
-    }
-
-    /// The keys of the object under `key`, e.g. `text_config`; what stays unread in it, `all_read` reports too.
-    pub fn section(&self, key: &'static str) -> Result<Keys<'c>, Error> {
-        match self.section_or_none(key)? {
-            Some(section) => Ok(section),
-            None => Err(self.error(key, "nothing: the key is missing", "an object")),
-        }
-    }
-
-    /// The same, where the object may be left out or `null`.
-    pub fn section_or_none(&self, key: &'static str) -> Result<Option<Keys<'c>>, Error> {
-        match self.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Object(map)) => {
-                let path = format!("{}{key}.", self.path);
-                Ok(Some(self.opened(map, path)))
-            }
-            Some(other) => Err(self.error(key, shown(other), "an object")),
-        }
-    }
-
-    fn opened(&self, map: &'c Map<String, Value>, path: String) -> Keys<'c> {
-        let section = || Section { map, read: BTreeSet::new() };
-        self.sections.borrow_mut().entry(path.clone()).or_insert_with(section);
-        Keys { map, path, defaults: &[], sections: Rc::clone(&self.sections) }
-    }
-
-    /// The keys of each object in the list under `key`, e.g. `block_configs`.
-    pub fn section_list(&self, key: &'static str) -> Result<Vec<Keys<'c>>, Error> {
-        let Some(Value::Array(values)) = self.get(key) else {
-            return Err(self.error(key, "no list", "a list of objects"));
-        };
-        let one = |(at, value): (usize, &'c Value)| {
-            let Value::Object(map) = value else {
-                return Err(self.error(&format!("{key}[{at}]"), shown(value), "an object"));
-            };
-            let path = format!("{}{key}[{at}].", self.path);
-            Ok(self.opened(map, path))
-        };
-        values.iter().enumerate().map(one).collect()
     }
 
     /// A decimal number as a fraction in integers: 2.625 is 2625 / 1000.
@@ -190,6 +151,19 @@ impl<'c> Keys<'c> {
             Some(Value::Bool(flag)) => Ok(*flag),
             Some(other) => Err(self.error(key, shown(other), "true or false")),
         }
+    }
+
+    /// Whether the key says `true`; left out or `null`, it does not.
+    pub fn flag_or_none(&self, key: &'static str) -> Result<bool, Error> {
+        match self.get(key) {
+            Some(Value::Null) => Ok(false),
+            _ => self.flag(key, false),
+        }
+    }
+
+    /// Whether the key has been read or set aside already.
+    pub fn is_aside(&self, key: &str) -> bool {
+        self.sections.borrow().get(&self.path).is_some_and(|section| section.read.contains(key))
     }
 
     /// A text that may be left out or `null`.

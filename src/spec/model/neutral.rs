@@ -132,7 +132,11 @@ const NEUTRAL: &[&str] = &[
     "rotary_emb_base",
     "rotary_pct",
     "rotary_dim",
+    // how many tokens a processor makes of an image or a video: said of the traffic, not of the model
+    "image_seq_length",
+    "video_seq_length",
     // numerics: same shapes, same operators
+    "output_gate_type",
     "activation",
     "activation_function",
     "attention_multiplier",

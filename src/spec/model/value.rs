@@ -76,13 +76,26 @@ pub(crate) fn says_nothing(value: &Value) -> bool {
     }
 }
 
+/// Letters of a text that an error shows at most.
+const SHOWN: usize = 60;
+
+/// A text as an error shows it: its beginning where it is long, without what a terminal would obey.
+pub(crate) fn elided(text: &str) -> String {
+    let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    let mut start: String = text.chars().take(SHOWN).map(plain).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        start.push('…');
+    }
+    start
+}
+
 /// A value as an error shows it: kind and, where short, content.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => number.to_string(),
-        Value::String(text) => format!("the text \"{}\"", text.chars().take(60).collect::<String>()),
+        Value::String(text) => format!("the text \"{}\"", elided(text)),
         Value::Array(values) => format!("a list of {}", values.len()),
         Value::Object(map) => format!("an object of {} keys", map.len()),
     }

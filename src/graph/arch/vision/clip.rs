@@ -33,22 +33,41 @@ pub struct Vit {
     pub parts: Vec<TowerPart>,
 }
 
-/// `clip` has a class token and a norm before its layers; SigLIP has neither but a bias on its patches.
+/// `clip` has a class token and a norm before its layers; SigLIP has neither but a bias on its patches, and a head that
+/// pools its states unless `vision_use_head` says no: stored, but nothing that a language model reads.
 fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
-    if clip {
-        keys.set_aside(&["vision_use_head"]);
-    } else if keys.flag("vision_use_head", true)? {
-        return Err(Error::new(
-            "vision_use_head",
-            "true, as it is where the key is missing",
-            "false: a language model reads no pooled image",
-            "state it as the model's config.json does",
-        ));
+    let prefix = "model.vision_tower";
+    let mut vit = encoder(keys, clip, prefix)?;
+    if keys.flag("vision_use_head", !clip)? && !clip {
+        vit.parts.push(idle_head(keys, vit.hidden, prefix)?);
     }
-    encoder(keys, clip, "model.vision_tower")
+    Ok(vit)
 }
 
-/// SigLIP without the head that pools its states.
+/// SigLIP's pooling head: attention of one learned query, a norm and a network. Weights alone, for nobody computes it.
+fn idle_head(keys: &Keys<'_>, hidden: Count, prefix: &str) -> Result<TowerPart, Error> {
+    let (width, inner) = (hidden.value, keys.count("intermediate_size")?.value);
+    let stored = |name: &str, shape| weight(format!("head.{name}"), shape, Role::Tower);
+    let weights = vec![
+        stored("probe", vec![1, 1, width]),
+        stored("attention.in_proj_weight", vec![3 * width, width]),
+        stored("attention.in_proj_bias", vec![3 * width]),
+        stored("attention.out_proj.weight", vec![width, width]),
+        stored("attention.out_proj.bias", vec![width]),
+        stored("layernorm.weight", vec![width]),
+        stored("layernorm.bias", vec![width]),
+        stored("mlp.fc1.weight", vec![inner, width]),
+        stored("mlp.fc1.bias", vec![inner]),
+        stored("mlp.fc2.weight", vec![width, inner]),
+        stored("mlp.fc2.bias", vec![width]),
+    ];
+    let mut block = Assembly::default();
+    let stream = block.input(hidden);
+    block.node("idle_head", Operator::Add { width: hidden }, weights, &[stream]);
+    Ok(once(block, "idle_head", prefix, Count::derived("positions", 1, "one pooled state")))
+}
+
+/// SigLIP.
 pub fn siglip(keys: &Keys<'_>) -> Result<Vit, Error> {
     vit(keys, false)
 }
@@ -56,7 +75,7 @@ pub fn siglip(keys: &Keys<'_>) -> Result<Vit, Error> {
 /// The encoder alone, under `prefix`.
 pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> {
     keys.set_aside(&["projection_dim", "vocab_size", "initializer_factor"]);
-    keys.only("num_channels", &json!(3))?;
+    let channels = keys.count_or("num_channels", 3)?.value;
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
     let patch = keys.count("patch_size")?;
     let side = side(keys.count("image_size")?, patch)?;
@@ -68,7 +87,7 @@ pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> 
     if clip {
         embeddings.push(("embeddings.class_embedding", vec![hidden.value]));
     }
-    let shape = vec![hidden.value, 3, patch.value, patch.value];
+    let shape = vec![hidden.value, channels, patch.value, patch.value];
     let patches = Patches { tensor: "embeddings.patch_embedding", shape, bias: !clip, embeddings };
     let stream = patches.assemble(&mut block, hidden);
     if clip {

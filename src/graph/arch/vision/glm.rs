@@ -2,8 +2,6 @@
 //!
 //! Defaults of missing keys: `Glm4vVisionConfig` of transformers.
 
-use serde_json::json;
-
 use super::{side, stretched};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::operator::{Operator, Split};
@@ -24,7 +22,7 @@ const NAMES: EncoderNames = EncoderNames {
 /// The tower. Layers are as wide inside as the language model; the merger is `intermediate_size` wide.
 pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
     keys.set_aside(&["model_type", "hidden_dropout_prob"]);
-    keys.only("in_channels", &json!(3))?;
+    let channels = keys.count_or("in_channels", 3)?.value;
     let (hidden, out) = (keys.count_or("hidden_size", 1536)?, keys.count_or("out_hidden_size", 4096)?);
     let patch = keys.count_or("patch_size", 14)?;
     let size = keys.count_or("image_size", 336)?;
@@ -36,7 +34,7 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
     let prefix = "model.visual";
     let mut block = Assembly::default();
     let embeddings = vec![("embeddings.position_embedding.weight", vec![side * side, hidden.value])];
-    let shape = vec![hidden.value, 3, frames, patch.value, patch.value];
+    let shape = vec![hidden.value, channels, frames, patch.value, patch.value];
     let patches = Patches { tensor: "patch_embed.proj", shape, bias: true, embeddings };
     let stream = patches.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "post_conv_layernorm", hidden, false);

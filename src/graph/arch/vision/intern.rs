@@ -77,7 +77,7 @@ pub fn tower(
     // Training's, and how much the factors of sums begin with.
     keys.set_aside(&["model_type", "drop_path_rate", "initializer_factor", "layer_scale_init_value"]);
     keys.set_aside(&["projection_dropout"]);
-    keys.only("num_channels", &json!(3))?;
+    let channels = keys.count_or("num_channels", 3)?.value;
     keys.only("use_mask_token", &json!(false))?;
     keys.only("use_mean_pooling", &json!(true))?;
     keys.only("use_absolute_position_embeddings", &json!(true))?;
@@ -98,7 +98,7 @@ pub fn tower(
     let [patches, class, learned] = dialect.embeddings;
     let embeddings =
         vec![(class, vec![1, 1, hidden.value]), (learned, vec![1, positions.value, hidden.value])];
-    let shape = vec![hidden.value, 3, patch.value, patch.value];
+    let shape = vec![hidden.value, channels, patch.value, patch.value];
     let mut block = Assembly::default();
     Patches { tensor: patches, shape, bias: true, embeddings }.assemble(&mut block, hidden);
     let stem = once(block, "patches", dialect.prefix, positions);
@@ -141,7 +141,11 @@ fn square(keys: &Keys<'_>, key: &'static str) -> Result<Count, Error> {
         }
         other => {
             let fix = "copy the value from the model's config.json";
-            Err(Error::new(key, format!("{other:?}"), "one length, or two that are equal", fix))
+            let found = match other {
+                [height, width] => format!("{height} and {width}"),
+                other => format!("a list of {}", other.len()),
+            };
+            Err(Error::new(key, found, "one length, or two that are equal", fix))
         }
     }
 }

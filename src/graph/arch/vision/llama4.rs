@@ -24,7 +24,7 @@ const NAMES: EncoderNames = EncoderNames {
 /// The tower; `text` is the language model's width. Positions are those of one tile.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     keys.set_aside(&["model_type", "vision_feature_layer", "projector_dropout", "norm_eps"]);
-    keys.only("num_channels", &json!(3))?;
+    let channels = keys.count_or("num_channels", 3)?.value;
     keys.only("multi_modal_projector_bias", &json!(false))?;
     keys.only("pixel_shuffle_ratio", &serde_json::from_str("0.5").expect("a number"))?;
     keys.only("vision_feature_select_strategy", &json!("default"))?;
@@ -35,7 +35,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         Count::derived("positions", side * side + 1, "(image_size / patch_size)² and a class token");
     let prefix = "vision_model";
     let mut block = Assembly::default();
-    let shape = vec![hidden.value, 3 * patch.value * patch.value];
+    let shape = vec![hidden.value, channels * patch.value * patch.value];
     let embeddings = vec![
         ("class_embedding", vec![hidden.value]),
         ("positional_embedding_vlm", vec![positions.value, hidden.value]),

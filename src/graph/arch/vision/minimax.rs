@@ -14,6 +14,21 @@ use crate::spec::error::Error;
 use crate::spec::image::ImageSize;
 use crate::spec::model::keys::Keys;
 
+/// Patches that are merged along a side, and frames of a patch: in an object of their own, where transformers puts them
+/// too, or beside the other keys alone.
+fn merged(keys: &Keys<'_>) -> Result<(Count, u64), Error> {
+    let Some(compression) = keys.section_or_none("img_token_compression_config")? else {
+        let frames = keys.count_or("temporal_patch_size", 2)?.value;
+        return Ok((keys.count_or("spatial_merge_size", 2)?, frames));
+    };
+    compression.only("image_token_compression_method", &json!("patch_merge"))?;
+    let merge = compression.count("spatial_merge_size")?;
+    let frames = compression.count("temporal_patch_size")?.value;
+    keys.only("spatial_merge_size", &json!(merge.value))?;
+    keys.only("temporal_patch_size", &json!(frames))?;
+    Ok((merge, frames))
+}
+
 /// The tower; `text` is the language model's width, `projector` that between the first two matrices.
 pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Error> {
     keys.set_aside(&[
@@ -23,13 +38,10 @@ pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Er
         "initializer_factor",
         "vision_segment_max_frames",
     ]);
-    keys.only("num_channels", &json!(3))?;
+    let channels = keys.count_or("num_channels", 3)?.value;
     keys.only("position_embedding_type", &json!("rope"))?;
     keys.only("rope_mode", &json!("3d"))?;
-    let compression = keys.section("img_token_compression_config")?;
-    compression.only("image_token_compression_method", &json!("patch_merge"))?;
-    let merge = compression.count("spatial_merge_size")?;
-    let frames = compression.count("temporal_patch_size")?.value;
+    let (merge, frames) = merged(keys)?;
     let (hidden, heads) = (keys.count_or("hidden_size", 1280)?, keys.count_or("num_attention_heads", 16)?);
     let patch = keys.count_or("patch_size", 14)?;
     let largest = keys.count_or("image_size", 2016)?;
@@ -38,7 +50,7 @@ pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Er
     let sight = stretched(patch.value, merge.value, Some(ImageSize::square(largest.value)));
     let prefix = "model.vision_tower";
     let mut block = Assembly::default();
-    let shape = vec![hidden.value, 3, frames, patch.value, patch.value];
+    let shape = vec![hidden.value, channels, frames, patch.value, patch.value];
     let patches = Patches { tensor: "embeddings.proj", shape, bias: false, embeddings: vec![] };
     let stream = patches.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "pre_layrnorm", hidden, true);

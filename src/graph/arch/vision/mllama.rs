@@ -2,8 +2,6 @@
 //!
 //! Defaults of missing keys: `MllamaVisionConfig` of transformers.
 
-use serde_json::json;
-
 use super::side;
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::operator::Split;
@@ -28,7 +26,7 @@ const ASPECT_RATIOS: u64 = 8;
 /// The tower, and the positions of an image of all its tiles, which cross-attention sees.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
     keys.set_aside(&["model_type", "intermediate_layers_indices", "norm_eps", "supported_aspect_ratios"]);
-    keys.only("num_channels", &json!(3))?;
+    let channels = keys.count_or("num_channels", 3)?.value;
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("attention_heads")?);
     let patch = keys.count_or("patch_size", 14)?;
     let side = side(keys.count_or("image_size", 448)?, patch)?;
@@ -53,7 +51,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
         ("post_tile_positional_embedding.gate", vec![1]),
         ("post_tile_positional_embedding.embedding.weight", vec![ratios, tile]),
     ];
-    let shape = vec![hidden.value, 3, patch.value, patch.value];
+    let shape = vec![hidden.value, channels, patch.value, patch.value];
     let stream =
         Patches { tensor: "patch_embedding", shape, bias: false, embeddings }.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "layernorm_pre", hidden, true);

@@ -1,6 +1,6 @@
 //! Kimi-K2.5's encoder (MoonViT): a grid of learned positions, images of any size, neighbours merged.
 //!
-//! Every key must be stated: only the wrapper's own names are read.
+//! Checkpoints' own code and transformers name the same numbers differently; both are read.
 
 use serde_json::json;
 
@@ -23,16 +23,26 @@ const NAMES: EncoderNames = EncoderNames {
 /// The tower; `text` is the language model's width.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     // The time grid and the rest say how positions are mixed, not what is learned.
-    keys.set_aside(&["model_type", "init_pos_emb_time", "projector_hidden_act", "projector_ln_eps"]);
+    keys.set_aside(&[
+        "model_type",
+        "init_pos_emb_time",
+        "pos_emb_time",
+        "projector_hidden_act",
+        "projector_ln_eps",
+    ]);
     keys.only("merge_kernel_size", &json!([2, 2]))?;
     keys.only("merge_type", &json!("sd2_tpool"))?;
     keys.only("mm_projector_type", &json!("patchmerger"))?;
     keys.only("pos_emb_type", &json!("divided_fixed"))?;
     keys.only("video_attn_type", &json!("spatial_temporal"))?;
     keys.only("text_hidden_size", &json!(text.value))?;
-    let (hidden, heads) = (keys.count("vt_hidden_size")?, keys.count("vt_num_attention_heads")?);
+    let named = |names: [&'static str; 2]| keys.count(keys.spelling(&names)?);
+    let (hidden, heads) = (width(keys)?, named(["num_attention_heads", "vt_num_attention_heads"])?);
     keys.only("mm_hidden_size", &json!(hidden.value))?;
-    let grid = [keys.count("init_pos_emb_height")?.value, keys.count("init_pos_emb_width")?.value];
+    let grid = [
+        named(["pos_emb_height", "init_pos_emb_height"])?.value,
+        named(["pos_emb_width", "init_pos_emb_width"])?.value,
+    ];
     let patch = keys.count("patch_size")?.value;
     let positions = Positions::PerCell(4);
     let sight = Sight::Cells(Cells { side: 2 * patch, fit: Fit::Up, longest: None, row_end: 0, usual: None });
@@ -45,15 +55,15 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let encoder = Encoder {
         hidden,
         heads,
-        intermediate: keys.count("vt_intermediate_size")?,
+        intermediate: named(["intermediate_size", "vt_intermediate_size"])?,
         shift: true,
         qkv_bias: [true; 3],
         out_bias: true,
         network_bias: true,
         names: &NAMES,
     };
-    let layers =
-        encoder.layers(&format!("{prefix}.layers"), keys.count("vt_num_hidden_layers")?, positions, &[])?;
+    let depth = named(["num_hidden_layers", "vt_num_hidden_layers"])?;
+    let layers = encoder.layers(&format!("{prefix}.layers"), depth, positions, &[])?;
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     norm(&mut block, stream, "post_norm", "final_layernorm", hidden, true);
@@ -71,4 +81,9 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     two_layers(&mut block, stream, up, down);
     let projector = once(block, "projector", "model.mm_projector", Positions::PerCell(1));
     Ok(Tower { name: "vision", parts: vec![stem, layers, last, normed, projector], sight })
+}
+
+/// Width of the encoder.
+pub fn width(keys: &Keys<'_>) -> Result<Count, Error> {
+    keys.count(keys.spelling(&["hidden_size", "vt_hidden_size"])?)
 }

@@ -37,7 +37,7 @@ pub struct Projector {
 pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
     let Projector { text, merge, bias } = *projector;
     keys.only("model_type", &json!("pixtral"))?;
-    keys.only("num_channels", &json!(3))?;
+    let channels = keys.count_or("num_channels", 3)?.value;
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
     if hidden.value.is_multiple_of(heads.value) {
         keys.only("head_dim", &json!(hidden.value / heads.value))?;
@@ -56,7 +56,7 @@ pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
     });
     let prefix = "model.vision_tower";
     let mut block = Assembly::default();
-    let shape = vec![hidden.value, 3, patch.value, patch.value];
+    let shape = vec![hidden.value, channels, patch.value, patch.value];
     let patches = Patches { tensor: "patch_conv", shape, bias: false, embeddings: vec![] };
     let stream = patches.assemble(&mut block, hidden);
     norm(&mut block, stream, "pre_norm", "ln_pre", hidden, false);
