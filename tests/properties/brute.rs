@@ -114,7 +114,7 @@ pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
             for load in 1..=laid.shape.fits {
                 let point = laid.at(replicas, load);
                 let asked = match question.traffic {
-                    Traffic::Free => true,
+                    Traffic::Free => load.is_multiple_of(laid.shape.plan.dp),
                     Traffic::InFlight(requests) => {
                         load == requests.div_ceil(replicas) && replicas <= requests
                     }
