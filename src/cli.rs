@@ -7,6 +7,7 @@ pub mod estimate;
 pub mod explain;
 pub mod fleet;
 pub mod inspect;
+pub mod memory;
 pub mod optimize;
 pub mod output;
 pub mod place;
