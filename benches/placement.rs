@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use mantile::search::placement::chain::{Chain, Member, Part};
+use mantile::search::placement::peak::Peak;
 use mantile::search::placement::solve::{Aim, solve};
-use mantile::search::placement::{groups, least_sum, peak};
+use mantile::search::placement::{groups, least_sum};
 use mantile::search::run::UNWATCHED;
 use mantile::spec::rig::{Post, Rig, Shape, Wire};
 use mantile::spec::scenario::Scenario;
@@ -53,8 +54,8 @@ fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
 
 /// The least slowest stage of any number of stages.
 fn slowest(chain: &Chain) -> Option<u64> {
-    let groups = groups(chain).ok()?;
-    let mut programme = peak(chain, &groups).ok()?;
+    let groups = groups(chain);
+    let mut programme = Peak::new(chain, &groups);
     let mut counts: Vec<(u64, usize)> =
         (1..=chain.members.len()).map(|stages| (programme.floor(stages), stages)).collect();
     counts.sort_unstable();

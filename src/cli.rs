@@ -48,6 +48,10 @@ Examples:
   mantile-opt inspect hf:Qwen/Qwen3-8B
   mantile-opt catalog devices
 
+What the search covers: every degree that the runtime has, formats of the question over all pools, prefill and decode \
+together or split, unlike instances side by side, every load. Outside, with its measured worth in the README: uneven \
+load over ranks, unlike formats per pool, caps on batch and chunk, other cuts of a pipeline.
+
 Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME).
 Own catalogue files: $MANTILE_HOME, else ~/.config/mantile, with the repository's folders.
 

@@ -28,6 +28,7 @@ pub mod rows;
 pub mod scatter;
 pub mod schema;
 pub mod shortage;
+pub mod space;
 pub mod table;
 pub mod text;
 pub mod validation;

@@ -1,11 +1,15 @@
 //! A plan in one line says everything: every answer of the search, typed again, comes to the same metrics.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 #[path = "support/ask.rs"]
 mod ask;
 #[path = "support/cases.rs"]
 mod cases;
+#[path = "estimate/outside.rs"]
+mod outside;
+#[path = "estimate/truth.rs"]
+mod truth;
 
 use std::cell::Cell;
 

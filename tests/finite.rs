@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mantile::cli::{ask, estimate};
+use mantile::cli::{ask, stated};
 use mantile::report::answer::{answer, estimated};
 use mantile::report::schema::schema;
 use mantile::report::{rows, text};
@@ -104,10 +104,9 @@ fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
         let both = Degrees { tp: tp.map(|power| 1 << power), ..Degrees::default() };
         asked.deployment = tp.map(|_| Deployment { both, ..Deployment::default() });
         let Ok(problem) = Problem::resolve(&Catalog::default(), &asked) else { return Ok(()) };
-        let (Ok(question), Ok(stated)) = (problem.question(), estimate::deployment(&problem)) else {
-            return Ok(());
-        };
-        let candidate = ask::candidate(&question, &stated.pools());
+        let deployment = problem.deployment.clone().unwrap_or_default();
+        let (Ok(question), Ok(plan)) = (problem.question(), deployment.text()) else { return Ok(()) };
+        let Ok(candidate) = stated::candidate(&question, &plan) else { return Ok(()) };
         let estimated = estimated(&question, ask::asked(&problem, &question), &candidate);
         finite(&text::estimate(&estimated));
         finite(&rows::csv(std::slice::from_ref(&estimated.candidate)));

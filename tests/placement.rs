@@ -26,3 +26,5 @@ mod rigs;
 mod speed;
 #[path = "placement/stopped.rs"]
 mod stopped;
+#[path = "placement/wide.rs"]
+mod wide;

@@ -8,10 +8,14 @@ mod ask;
 mod brute;
 #[path = "support/cases.rs"]
 mod cases;
+#[path = "properties/laws.rs"]
+mod laws;
 #[path = "properties/load.rs"]
 mod load;
 #[path = "properties/machine.rs"]
 mod machine;
+#[path = "properties/room.rs"]
+mod room;
 #[path = "properties/same.rs"]
 mod same;
 #[path = "properties/search.rs"]

@@ -5,7 +5,7 @@
 use mantile::report::answer::answer;
 use mantile::report::ratio::Verdict;
 use mantile::report::text::table;
-use mantile::report::verify::verify;
+use mantile::report::verify::optimize::verify;
 use mantile::search::outcome::Status;
 use mantile::search::point::place;
 use mantile::search::programme::SHARE;

@@ -9,14 +9,12 @@ use std::collections::BTreeSet;
 use mantile::cost::roofline::Cost;
 use mantile::plan::parallel::Phase;
 use mantile::plan::shard::{ShardedBlock, Step};
-use mantile::quantity::count::Count;
 use mantile::quantity::formula::Formula;
 use mantile::quantity::ledger::{Explanation, Ledger, Op};
 use mantile::quantity::num::{Num, Qty};
 use mantile::quantity::read::{Plain, Read};
 use mantile::quantity::unit::SECOND;
-use mantile::search::candidate::Duty;
-use mantile::serving::disaggregated::crowded;
+use mantile::search::question::Traffic;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::step::Watch;
 use mantile::serving::streamed::{arrival, transfer};
@@ -66,14 +64,12 @@ fn figures<N: Num>(evaluation: &Evaluation<Qty<N>>) -> Vec<(String, Qty<N>)> {
 
 fn evaluate<R: Read>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(String, f64)>) {
     let mut kernels = Kernels::default();
-    let mut evaluation = case.candidate.evaluate(read, &case.question, &mut kernels);
+    let mut question = case.question.clone();
     // More in flight than two pools hold moving, as measured deployments have.
-    if let [Duty::Prefill, ..] = case.candidate.pools.iter().map(|pool| pool.duty).collect::<Vec<_>>()[..] {
-        let terms = case.question.stated.read(read);
-        let requests = read.count(Count::plan("concurrency", 1_000));
-        let metrics = &mut evaluation.metrics;
-        metrics.ttft = crowded(requests, metrics.output_tok_s, terms.osl, metrics.tpot, metrics.ttft);
+    if case.candidate.apart() {
+        question.traffic = Traffic::InFlight(1_000);
     }
+    let evaluation = case.candidate.evaluate(read, &question, &mut kernels);
     (evaluation, kernels.0)
 }
 

@@ -1,9 +1,13 @@
 //! A fleet that leaves the house: how many of what, where the traffic goes, and what is certified of it.
 
+pub mod programme;
+
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use programme::{Stated, stated};
 
 use crate::search::fleet::rates::ShapeRates;
 use crate::search::fleet::{Aim, Bounds, Bucket, Fleet, MILLS, Mix};
@@ -102,6 +106,8 @@ pub struct Certificate {
     pub rows_checked: u64,
     /// What the solver got wrong, where it did; our own search answered in its place.
     pub doubts: Vec<String>,
+    /// What was solved, with the answer's values: whoever doubts it can check every row, or solve it again.
+    pub programme: Stated,
 }
 
 /// A change that helps.
@@ -283,9 +289,10 @@ fn certificate(aim: Aim, mix: &Mix, (served, _): (f64, f64)) -> Certificate {
         unit: unit.to_string(),
         prover: solved.prover,
         nodes: solved.nodes,
-        columns: mix.size.0,
-        rows: mix.size.1,
+        columns: mix.programme.columns.len() as u64,
+        rows: mix.programme.rows.len() as u64,
         rows_checked: solved.rows_checked,
         doubts: solved.doubts.clone(),
+        programme: stated(&mix.programme, solved.values.as_ref()),
     }
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::space::{Space, space};
 use crate::search::outcome::{Outcome, Status};
 use crate::search::point::place;
 use crate::search::question::Question;
@@ -26,10 +27,12 @@ pub struct Proof {
     pub bound: Option<f64>,
     /// How far the best may be from the bound, as a fraction of the best.
     pub gap: Option<f64>,
-    /// Who says so.
+    /// What proves it.
     pub proved_by: String,
     /// What ended the search before it had seen everything; null where it had.
     pub stopped_by: Option<StoppedBy>,
+    /// The plans that it is the best of, and what is not among them.
+    pub space: Space,
 }
 
 /// What `outcome` proves.
@@ -44,10 +47,12 @@ pub fn proof(question: &Question, outcome: &Outcome) -> Proof {
     // Of nothing no part can be told: what is free has no gap in per cent.
     let gap = gap.filter(|gap| gap.is_finite());
     let proved_by = match (outcome.status, outcome.bound) {
-        (Status::Optimal, _) => "every shape and pair was looked at, or beaten by a bound",
-        (Status::Infeasible, _) => "every shape and pair was looked at, or misses a limit at best",
-        (_, Some(_)) => "of every shape and pair left: one request alone, and as many of them as fit",
-        (_, None) => "nobody: what was left cannot be bounded, or nothing of it keeps the limits",
+        (Status::Optimal, _) => {
+            "every plan of the space was evaluated, or a bound shows that it is no better"
+        }
+        (Status::Infeasible, _) => "every plan of the space was evaluated, or misses a limit at best",
+        (_, Some(_)) => "nothing yet; of every plan left: one request alone, and as many of them as fit",
+        (_, None) => "nothing: what was left has no bound, or nothing of it keeps the limits",
     };
     Proof {
         metric: metric.map(|metric| metric.entry().column.to_string()),
@@ -55,5 +60,6 @@ pub fn proof(question: &Question, outcome: &Outcome) -> Proof {
         gap,
         proved_by: proved_by.to_string(),
         stopped_by: None,
+        space: space(question, outcome),
     }
 }

@@ -32,6 +32,7 @@ pub fn table(answer: &Answer) -> String {
             infeasible::conflict(answer),
             infeasible::weights(answer),
             basis::lower_format(answer),
+            basis::space(&answer.proof.space),
             basis::census(&answer.census),
         ]);
     };
@@ -49,6 +50,7 @@ pub fn table(answer: &Answer) -> String {
         front::front(answer, best),
         basis::lower_format(answer),
         basis::assumptions(&detail.evidence, &answer.assumptions) + &basis::prices(best),
+        basis::space(&answer.proof.space),
         basis::census(&answer.census),
     ])
 }

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::{Census, Found};
 use super::packing::Item;
-use super::pareto::ParetoFront;
+use super::pareto::{ParetoFront, beats};
 use super::point::{Point, ideal, place};
 use super::question::{Question, Traffic};
 use super::shape::{Laid, Shape, largest, least};
@@ -271,6 +271,37 @@ fn shown_replicas(question: &Question, shape: &Shape) -> RangeInclusive<u64> {
     let fewer_count =
         question.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| question.axes.contains(axis));
     if fewer_count { 2..=most } else { most.max(2)..=most }
+}
+
+/// Drops what several replicas of an instance on the front beat, where not every number of replicas is on it.
+pub fn without_beaten<K>(
+    question: &Question,
+    front: Vec<(Point, K)>,
+    one: impl Fn(&K) -> bool,
+) -> Vec<(Point, K)> {
+    let axes = question.distinct_axes();
+    if question.counts || !axes.contains(&Metric::OutputTokS) {
+        return front;
+    }
+    let instances: Vec<Point> = front.iter().filter(|(_, key)| one(key)).map(|(point, _)| *point).collect();
+    let devices = |point: &Point| point[place(Metric::Devices)] as u64;
+    let beaten = |point: &Point| {
+        instances.iter().any(|instance| {
+            let times = devices(point) / devices(instance);
+            let times = times.min(room(question, devices(instance)));
+            times > 1 && beats(&axes, &replicated(instance, times), point)
+        })
+    };
+    front.into_iter().filter(|(point, _)| !beaten(point)).collect()
+}
+
+/// So many times an instance, each under the same load.
+fn replicated(instance: &Point, times: u64) -> Point {
+    let mut point = *instance;
+    for metric in [Metric::OutputTokS, Metric::Devices, Metric::Watts] {
+        point[place(metric)] *= times as f64;
+    }
+    point
 }
 
 /// The best of each number of replicas, or of a mix of shapes.

@@ -3,7 +3,10 @@
 //! Knows rates and prices, not where they come from. Shares are continuous, numbers of systems whole.
 
 pub mod carried;
+mod large;
 pub mod rates;
+
+use std::collections::BTreeMap;
 
 use super::programme::reasons::{Reasons, reasons};
 use super::programme::solve::{Effort, Solved, solve};
@@ -53,6 +56,12 @@ impl Kind {
     /// Systems of this kind that `rate` requests per second of a bucket keep busy.
     pub fn busy(&self, bucket: usize, rate: f64) -> f64 {
         self.rates[bucket].map_or(f64::INFINITY, |most| rate / most)
+    }
+
+    /// Systems of this kind that all of `bucket`, which is numbered `at`, keeps busy; none where it does not serve it.
+    fn load(&self, bucket: &Bucket, at: usize) -> Option<f64> {
+        let serves = self.model == bucket.model;
+        self.rates[at].filter(|rate| serves && *rate > 0.0).map(|rate| bucket.rate / rate)
     }
 }
 
@@ -122,8 +131,8 @@ pub struct Mix {
     pub parts: Vec<Part>,
     /// What is certified.
     pub solved: Solved,
-    /// Columns and rows of the programme.
-    pub size: (u64, u64),
+    /// What was solved: its rows are what the answer keeps.
+    pub programme: Programme,
     /// Why there is none, where there is none.
     pub reasons: Option<Reasons>,
 }
@@ -150,17 +159,69 @@ const FINEST: f64 = 1_000_000.0;
 const MOST: i64 = 100_000;
 
 /// Where the columns of a fleet's programme stand.
+#[derive(Default)]
 struct Columns {
     counts: Vec<usize>,
+    /// Whether a kind is in use at all, where that matters.
+    used: BTreeMap<usize, usize>,
+    /// Bucket, kind, column.
     shares: Vec<(usize, usize, usize)>,
 }
+
+/// Entries of a solver's tableau beyond which its tree has next to no nodes.
+const LARGE: u64 = 4_000_000;
 
 /// The mix of `fleet` that is best for `aim` within `bounds`.
 pub fn mix(fleet: &Fleet, aim: Aim, bounds: &Bounds, effort: &Effort) -> Mix {
     let (programme, columns) = state(fleet, aim, bounds);
-    let solved = solve(&programme, effort);
-    let why = (solved.status == Status::Infeasible).then(|| reasons(&programme, effort));
-    told(&programme, &columns, solved, why)
+    let solved = if entries(&programme) > LARGE {
+        large::solved(fleet, aim, bounds, (&programme, &columns), effort)
+    } else {
+        better(solve(&programme, effort), || {
+            large::solved(fleet, aim, bounds, (&programme, &columns), effort)
+        })
+    };
+    let why = (solved.status == Status::Infeasible).then(|| {
+        // Reasons are found by solving again and again.
+        if entries(&programme) > LARGE {
+            Reasons { conflict: programme.groups(), ..Reasons::default() }
+        } else {
+            reasons(&programme, effort)
+        }
+    });
+    told(programme, &columns, solved, why)
+}
+
+/// A mix without a solver's tree for all of it, whatever the size: a bound by prices, and a mix of like buckets.
+pub fn mixed(fleet: &Fleet, aim: Aim, bounds: &Bounds, effort: &Effort) -> Mix {
+    let (programme, columns) = state(fleet, aim, bounds);
+    let solved = large::solved(fleet, aim, bounds, (&programme, &columns), effort);
+    told(programme, &columns, solved, None)
+}
+
+/// Entries of a solver's tableau.
+fn entries(programme: &Programme) -> u64 {
+    (programme.rows.len() as u64).saturating_mul(programme.columns.len() as u64)
+}
+
+/// What a solver found, and where that is not proved the better of it and `another`.
+fn better(solved: Solved, another: impl FnOnce() -> Solved) -> Solved {
+    if matches!(solved.status, Status::Optimal | Status::Infeasible) {
+        return solved;
+    }
+    let other = another();
+    if other.status == Status::Infeasible {
+        return other;
+    }
+    let bound = [solved.bound, other.bound].into_iter().flatten().reduce(f64::max);
+    let worth = |solved: &Solved| solved.objective.unwrap_or(f64::INFINITY);
+    let prover = if other.bound.is_some() && other.bound == bound { other.prover } else { solved.prover };
+    let doubts = solved.doubts.clone();
+    let best = if worth(&other) < worth(&solved) { other } else { solved };
+    let bound = bound.map(|bound| best.objective.map_or(bound, |objective| bound.min(objective)));
+    let proved = best.objective.zip(bound).is_some_and(|(objective, bound)| objective <= bound);
+    let status = if proved { Status::Optimal } else { best.status };
+    Solved { bound, prover, status, doubts, ..best }
 }
 
 /// The best shares of stated numbers of systems, one for each kind: whether they carry the traffic at all.
@@ -174,32 +235,50 @@ pub fn pinned(fleet: &Fleet, aim: Aim, bounds: &Bounds, counts: &[u64], effort: 
         programme.columns[*at].domain = Domain::Whole { least: count, most: count };
     }
     let solved = solve(&programme, effort);
-    told(&programme, &columns, solved, None)
+    told(programme, &columns, solved, None)
 }
 
 /// A solved programme as a mix.
-fn told(programme: &Programme, columns: &Columns, solved: Solved, reasons: Option<Reasons>) -> Mix {
-    let size = (programme.columns.len() as u64, programme.rows.len() as u64);
+fn told(programme: Programme, columns: &Columns, solved: Solved, reasons: Option<Reasons>) -> Mix {
     let values = solved.values.clone();
     let counts = columns.counts.iter().map(|at| values.as_ref().map_or(0, |values| values[*at] as u64));
     let parts = columns.shares.iter().filter_map(|&(bucket, kind, at)| {
         let share = values.as_ref()?[at] as f64 / SHARE as f64;
         (share > 0.0).then_some(Part { bucket, kind, share })
     });
-    Mix { counts: counts.collect(), parts: parts.collect(), solved, size, reasons }
+    Mix { counts: counts.collect(), parts: parts.collect(), programme, solved, reasons }
+}
+
+/// Parts of a system that loads are counted in, rounded up: as fine as the largest allows. A fleet is never called too
+/// small for its load.
+fn fineness(loads: impl Iterator<Item = f64>) -> f64 {
+    (FINEST / loads.fold(1.0, f64::max).ceil()).floor().max(1.0)
+}
+
+/// What serving all of `bucket` is worth among those of `fleet`, by its tokens: the largest bucket is worth most.
+fn worth(fleet: &Fleet, bucket: &Bucket) -> i64 {
+    let largest = fleet.buckets.iter().map(Bucket::tokens).fold(0.0, f64::max);
+    (bucket.tokens() / largest * FINEST).round() as i64
 }
 
 /// The programme: systems of each kind are whole, shares of each bucket on each kind that serves it are not.
 fn state(fleet: &Fleet, aim: Aim, bounds: &Bounds) -> (Programme, Columns) {
+    state_with(fleet, aim, bounds, &|bucket| fleet.buckets[bucket].tokens())
+}
+
+/// The same, where serving all of a bucket comes to `tokens` a second.
+fn state_with(
+    fleet: &Fleet,
+    aim: Aim,
+    bounds: &Bounds,
+    tokens: &dyn Fn(usize) -> f64,
+) -> (Programme, Columns) {
     let Fleet { buckets, supplies, kinds } = fleet;
     let mut programme = Programme::default();
-    let mut columns = Columns { counts: vec![], shares: vec![] };
+    let mut columns = Columns::default();
     let mills = |kind: &Kind| (kind.usd_per_hour * MILLS).ceil() as i64;
-    let load = |bucket: usize, kind: &Kind| {
-        let serves = kind.model == buckets[bucket].model;
-        kind.rates[bucket].filter(|rate| serves && *rate > 0.0).map(|rate| buckets[bucket].rate / rate)
-    };
-    let largest = buckets.iter().map(Bucket::tokens).fold(0.0, f64::max);
+    let load = |bucket: usize, kind: &Kind| kind.load(&buckets[bucket], bucket);
+    let largest = (0..buckets.len()).map(tokens).fold(0.0, f64::max);
     let mut terms_of: Vec<Vec<(usize, i64)>> = vec![vec![]; buckets.len()];
     for (index, kind) in kinds.iter().enumerate() {
         let loads: Vec<(usize, f64)> =
@@ -214,21 +293,21 @@ fn state(fleet: &Fleet, aim: Aim, bounds: &Bounds) -> (Programme, Columns) {
         };
         let count = programme.whole(kind.name.clone(), (0, most), cost);
         columns.counts.push(count);
-        // As fine as the largest load allows, rounded up: a fleet is never called too small for its load.
-        let fine = FINEST / loads.iter().map(|(_, load)| *load).fold(1.0, f64::max).ceil();
+        let fine = fineness(loads.iter().map(|(_, load)| *load));
         let mut row = vec![(count, -(fine as i64))];
         for (bucket, load) in loads {
             let worth = match aim {
-                Aim::Throughput => -((buckets[bucket].tokens() / largest * FINEST).round() as i64),
+                Aim::Throughput => -((tokens(bucket) / largest * FINEST).round() as i64),
                 Aim::Cost | Aim::Devices => 0,
             };
             let share = programme.share(format!("{} on {}", buckets[bucket].name, kind.name), worth);
-            row.push((share, (load * fine.floor()).ceil() as i64));
+            row.push((share, (load * fine).ceil() as i64));
             terms_of[bucket].push((share, 1));
             columns.shares.push((bucket, index, share));
         }
         if bounds.spare {
             let used = programme.whole(format!("{} in use", kind.name), (0, 1), 0);
+            columns.used.insert(index, used);
             row.push((used, fine as i64));
             programme.row(
                 (format!("use of {}", kind.name), ""),

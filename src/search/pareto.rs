@@ -148,6 +148,13 @@ impl<K: Clone + Ord> ParetoFront<K> {
     }
 }
 
+/// Whether `a` is at least as good as `b` on every one of `axes`, and better on one.
+pub fn beats(axes: &[Metric], a: &Point, b: &Point) -> bool {
+    let figure = |point: &Point, metric: &Metric| cost(point, *metric, metric.entry().direction);
+    let each = || axes.iter().map(|metric| (figure(a, metric), figure(b, metric)));
+    each().all(|(a, b)| a <= b) && each().any(|(a, b)| a < b)
+}
+
 /// At least as good on every axis.
 #[inline(always)]
 fn no_worse(a: &Ranks, b: &Ranks, width: usize) -> bool {

@@ -10,6 +10,7 @@ pub mod cycle;
 pub mod frugal;
 pub mod groups;
 pub mod hosts;
+pub mod labels;
 pub mod path;
 pub mod peak;
 pub mod price;
@@ -19,7 +20,9 @@ pub mod replicas;
 pub mod sample;
 pub mod solve;
 pub mod sum;
+pub mod unordered;
 pub mod weigh;
+pub mod wide;
 
 use baseline::Rule;
 use chain::{Chain, Stage};
@@ -30,7 +33,8 @@ use sum::Sum;
 
 use super::run::{Control, UNWATCHED};
 
-/// Rows that a programme may have: 2^15 sets of 16 members, for each that is in front, with room to spare.
+/// Rows that a programme may list: 2^15 sets of 16 members, for each that is in front, with room to spare. Beyond, it
+/// looks only at those that may lead to something better than what is known.
 const MOST_ROWS: usize = 1 << 21;
 
 /// What was found, and how it was proved.
@@ -81,34 +85,16 @@ pub enum Refusal {
         /// Members that nobody else reaches.
         parts: usize,
     },
-    /// More unlike members than the programme has room for.
-    TooMany {
-        /// Unlike kinds of members.
-        kinds: usize,
-    },
     /// The programme was stopped before it found any; none has less than so many ticks.
     Stopped {
         /// Ticks.
         bound: u64,
     },
-    /// More layers than the programme for the slowest stage has room for.
-    TooDeep {
-        /// Layers there are.
-        layers: usize,
-    },
 }
 
-/// The kinds and states of `chain`.
-///
-/// # Errors
-/// There are more than the programme has room for.
-pub fn groups(chain: &Chain) -> Result<Groups, Refusal> {
-    Groups::new(chain, MOST_ROWS).ok_or_else(|| {
-        let mut kinds = chain.kinds();
-        kinds.sort_unstable();
-        kinds.dedup();
-        Refusal::TooMany { kinds: kinds.len() }
-    })
+/// The kinds of `chain`, and its states where they can be listed.
+pub fn groups(chain: &Chain) -> Groups {
+    Groups::counted(chain, MOST_ROWS)
 }
 
 /// The least sum of stage times.
@@ -136,7 +122,7 @@ pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, 
     });
     let Shared { best, parts, bound } = found.map_err(|why| match why {
         Refusal::Stopped { .. } => why,
-        _ => groups(chain).map_or_else(|why| why, |groups| refusal(chain, &groups)),
+        _ => refusal(chain, &groups(chain)),
     })?;
     let bound = bound.max(0.0) as u64;
     Ok(Placement { bound, states, parts: Some(parts), ..best.answer })
@@ -144,7 +130,10 @@ pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, 
 
 /// The same of members that share nothing.
 fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Refusal> {
-    let groups = groups(chain)?;
+    let groups = groups(chain);
+    if !groups.listed() {
+        return wide::least_sum(chain, &groups, control);
+    }
     let known = known(chain).into_iter().filter_map(|stages| Some((chain.sum(&stages).ok()?, stages)));
     let known = known.min_by_key(|(ticks, _)| *ticks);
     let bound = known.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
@@ -169,35 +158,21 @@ fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Refusa
     })
 }
 
-/// The fastest slowest stage of exactly `stages` stages; `None` where none is below `below`.
-///
-/// # Errors
-/// There are more unlike members than the programme has room for.
-pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Result<Option<Placement>, Refusal> {
-    let groups = groups(chain)?;
-    let mut programme = peak(chain, &groups)?;
-    let found = programme.least(stages, below, &|| false).found;
+/// The fastest slowest stage of exactly `stages` stages; `None` where none is below `below`, or none was found.
+pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Option<Placement> {
+    let groups = groups(chain);
+    let mut programme = Peak::new(chain, &groups);
+    let least = programme.least(stages, below, &|| false);
     let states = programme.looked;
-    Ok(found.map(|(ticks, stages)| Placement {
+    least.found.map(|(ticks, stages)| Placement {
         stages,
         ticks,
-        bound: ticks,
+        bound: least.bound.min(ticks),
         cheap_bound: bound::slowest(chain, None),
         states,
         kinds: groups.kinds().len(),
         parts: None,
-    }))
-}
-
-/// The programme for the slowest stage.
-///
-/// # Errors
-/// There are more layers than it has room for.
-pub fn peak<'a>(chain: &'a Chain, groups: &'a Groups) -> Result<Peak<'a>, Refusal> {
-    if chain.layers > peak::MOST_LAYERS {
-        return Err(Refusal::TooDeep { layers: chain.layers });
-    }
-    Ok(Peak::new(chain, groups))
+    })
 }
 
 /// Placements that need no search: a bound to begin with.
@@ -231,6 +206,6 @@ pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
     if parted {
         return Refusal::Disconnected { parts: alone.max(2) };
     }
-    let countable = chain.layers <= peak::MOST_LAYERS;
+    let countable = groups.listed() && chain.layers <= peak::MOST_LAYERS;
     Refusal::WholeLayers { held: countable.then(|| Peak::new(chain, groups).held()) }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::aggregated::{self, finish};
+use super::aggregated::{self, finish, without_beaten};
 use super::answers::{Answers, Depth};
 use super::bench::Bench;
 use super::family::Family;
@@ -270,7 +270,9 @@ fn answer(
     if let Some(best) = &best {
         front.insert(best.point, FrontKey::Best);
     }
-    let front = front.into_sorted().into_iter().map(|(point, key)| {
+    let single = |key: &FrontKey| matches!(key, FrontKey::Together(key) if key.replicas == 1);
+    let front = without_beaten(question, front.into_sorted(), single);
+    let front = front.into_iter().map(|(point, key)| {
         let candidate = match key {
             FrontKey::Together(key) => key.candidate(shapes),
             FrontKey::Apart(key) => key.candidate(shapes),

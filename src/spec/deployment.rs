@@ -200,9 +200,6 @@ impl Deployment {
     }
 }
 
-/// Most devices, layers, instances or requests that are taken seriously.
-pub const MOST: u64 = 1 << 20;
-
 fn positive(degrees: Degrees, prefix: &str) -> Result<Degrees, Error> {
     let Degrees { tp, pp, dp, cp, ep, moe_tp, replicas, .. } = degrees;
     let all = [

@@ -6,8 +6,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::deployment::{Degrees, MOST};
+use super::deployment::Degrees;
 use super::error::Error;
+use super::limits::{CONCURRENCY, DEGREE, Limit};
 
 /// What the instances of a pool do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,10 +132,11 @@ fn fault(found: impl Into<String>, expected: impl Into<String>) -> Error {
     Error::new("plan", found, expected, fix)
 }
 
-/// A whole number in the range of degrees.
-fn counted(text: &str, of: &str) -> Result<u64, Error> {
-    let number = text.parse::<u64>().ok().filter(|number| (1..=MOST).contains(number));
-    number.ok_or_else(|| fault(format!("`{text}` as {of}"), format!("a whole number from 1 to {MOST}")))
+/// A whole number within `limit`.
+fn counted(text: &str, of: &str, limit: &Limit) -> Result<u64, Error> {
+    let number = text.parse::<u64>().ok().filter(|number| limit.check_whole("plan", *number).is_ok());
+    let expected = || format!("a whole number from 1 to {}", limit.most);
+    number.ok_or_else(|| fault(format!("`{text}` as {of}"), expected()))
 }
 
 /// The parts of `text` between commas that are in no brackets.
@@ -169,14 +171,14 @@ fn degree(word: &str, degrees: &mut Degrees) -> Result<(), Error> {
             "a degree: tp4, pp2, pp2[20,12], dp8, cp2, ep8, moe_tp2 or sp",
         ));
     };
-    if slot.replace(counted(number, name)?).is_some() {
+    if slot.replace(counted(number, name, &DEGREE)?).is_some() {
         return Err(fault(format!("{name} twice"), format!("{name} once in a pool")));
     }
     let Some(stages) = stages else { return Ok(()) };
     let inside = stages.strip_suffix(']').filter(|_| name == "pp");
     let inside =
         inside.ok_or_else(|| fault(format!("`{word}`"), "layers of each stage after pp: pp2[20,12]"))?;
-    let layers = |text: &str| counted(text.trim(), "layers of a stage").map(|layers| layers as u32);
+    let layers = |text: &str| counted(text.trim(), "layers of a stage", &DEGREE).map(|layers| layers as u32);
     degrees.stages = Some(inside.split(',').map(layers).collect::<Result<_, _>>()?);
     Ok(())
 }
@@ -188,12 +190,12 @@ fn pool(work: Work, text: &str) -> Result<PoolText, Error> {
         Some((shape, load)) => (shape.trim(), Some(load.trim())),
         None => (text.trim(), None),
     };
-    found.concurrency = load.map(|load| counted(load, "requests in flight")).transpose()?;
+    found.concurrency = load.map(|load| counted(load, "requests in flight", &CONCURRENCY)).transpose()?;
     let times = |c: char| c == 'x' || c == '×';
     let count = shape.split_once(times).filter(|(count, _)| count.trim().parse::<u64>().is_ok());
     let shape = match count {
         Some((count, shape)) => {
-            found.degrees.replicas = Some(counted(count.trim(), "instances")?);
+            found.degrees.replicas = Some(counted(count.trim(), "instances", &DEGREE)?);
             shape
         }
         None => shape,
@@ -263,6 +265,8 @@ impl FromStr for PlanText {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const MOST: u64 = DEGREE.most as u64;
 
     fn degrees() -> impl Strategy<Value = Degrees> {
         let one = || prop::option::of(1..=MOST);

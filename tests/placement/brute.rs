@@ -3,15 +3,16 @@
 use mantile::search::placement::chain::{Chain, Hosts, Spill, Stage};
 use mantile::search::placement::frugal::frugal;
 use mantile::search::placement::groups::Groups;
+use mantile::search::placement::peak::Peak;
 use mantile::search::placement::reasons::holds;
 use mantile::search::placement::sum::Sum;
-use mantile::search::placement::{bound, groups, least_slowest, least_sum, peak};
+use mantile::search::placement::{bound, groups, least_slowest, least_sum};
 use proptest::prelude::*;
 
 use super::chains::{any, sharing, some};
 
 /// Every placement: members in every order, every cut.
-fn every(chain: &Chain) -> Vec<Vec<Stage>> {
+pub fn every(chain: &Chain) -> Vec<Vec<Stage>> {
     fn on(chain: &Chain, before: &[Stage], all: &mut Vec<Vec<Stage>>) {
         let from = before.last().map_or(0, |stage| stage.to);
         if from == chain.layers {
@@ -46,14 +47,14 @@ fn check(chain: &Chain) -> Result<(), TestCaseError> {
     for count in 1..=chain.members.len() {
         let of_count = all.iter().filter(|stages| stages.len() == count);
         let slowest = of_count.filter_map(|stages| chain.slowest(stages).ok()).min();
-        let found = least_slowest(chain, count, u64::MAX).unwrap();
+        let found = least_slowest(chain, count, u64::MAX);
         prop_assert_eq!(found.as_ref().map(|found| found.ticks), slowest, "{} stages", count);
         if let Some(found) = found {
             prop_assert_eq!(chain.slowest(&found.stages), Ok(found.ticks));
             prop_assert!(bound::slowest(chain, Some(count)) <= found.ticks);
-            prop_assert!(peak(chain, &groups(chain).unwrap()).unwrap().floor(count) <= found.ticks);
+            prop_assert!(Peak::new(chain, &groups(chain)).floor(count) <= found.ticks);
             prop_assert_eq!(found.stages.len(), count);
-            let none = least_slowest(chain, count, found.ticks).unwrap();
+            let none = least_slowest(chain, count, found.ticks);
             prop_assert!(none.is_none(), "nothing is below the least");
         }
     }

@@ -86,7 +86,7 @@ proptest! {
         let of = |size: u64| chain(&layers, [(counts.0, 1, usable.0 + size), (counts.1, slow, usable.1 + size)], ends);
         let chains: Vec<(u64, Chain)> = sizes.iter().map(|size| (*size, of(*size))).collect();
         let known = every(&chains, [counts.0, counts.1], flying);
-        let found = dealt(&chains, flying, 1 << 40, &UNWATCHED).unwrap();
+        let found = dealt(&chains, flying, 1 << 40, &UNWATCHED);
         prop_assert_eq!(found.found.as_ref().map(|(ticks, _)| *ticks), known);
         prop_assert_eq!(found.bound, known.unwrap_or(1 << 40));
         if let Some((_, stages)) = found.found {
@@ -100,7 +100,7 @@ proptest! {
         }
         // What is known already is not found again, but proved.
         if let Some(ticks) = known {
-            let none = dealt(&chains, flying, ticks, &UNWATCHED).unwrap();
+            let none = dealt(&chains, flying, ticks, &UNWATCHED);
             prop_assert!(none.found.is_none() && none.bound >= ticks);
         }
     }
@@ -143,7 +143,7 @@ fn questions(model: &str, devices: &[(&str, u64)], concurrency: u64) -> Vec<Ques
 fn copies_of_a_small_model_are_worth_more_than_a_row_of_stages() {
     let questions = questions("Llama-3.1-8B", &[("rtx-4090", 3), ("rtx-3090", 2)], 12);
     let prices = Prices::new(&questions[0]);
-    let alone = copies(&prices, f64::INFINITY, &UNWATCHED).unwrap().best.unwrap();
+    let alone = copies(&prices, f64::INFINITY, &UNWATCHED).best.unwrap();
     let solved = solve(&questions, Aim::Throughput, &UNWATCHED).unwrap();
     assert!(solved.is_optimal() && solved.seconds <= alone.seconds * (1.0 + 1e-12));
     assert!(solved.copies.iter().any(|copies| !copies.is_empty()), "{:?}", solved.stages);
@@ -169,6 +169,6 @@ fn copies_of_a_small_model_are_worth_more_than_a_row_of_stages() {
 #[test]
 fn unlike_members_have_no_copies() {
     let questions = questions("Llama-3.1-8B", &[("rtx-4090", 1), ("rtx-3090", 1)], 8);
-    let looked = copies(&Prices::new(&questions[0]), f64::INFINITY, &UNWATCHED).unwrap();
+    let looked = copies(&Prices::new(&questions[0]), f64::INFINITY, &UNWATCHED);
     assert!(looked.best.is_none() && looked.bound.is_infinite() && looked.states == 0);
 }

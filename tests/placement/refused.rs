@@ -59,14 +59,10 @@ fn memory_that_suffices_but_not_in_whole_layers_is_told_apart() {
 #[test]
 fn no_number_of_stages_beyond_members_or_layers_is_tried() {
     let small = chain(2, &[30, 30, 30], Some(1));
-    assert_eq!(least_slowest(&small, 3, u64::MAX), Ok(None));
-    assert_eq!(least_slowest(&small, 0, u64::MAX), Ok(None));
-    assert!(least_slowest(&small, 2, u64::MAX).unwrap().is_some());
-    assert_eq!(
-        least_slowest(&chain(200, &[3000], Some(1)), 1, u64::MAX),
-        Err(Refusal::TooDeep { layers: 200 })
-    );
-    assert!(least_sum(&chain(200, &[3000], Some(1))).is_ok(), "sums know no such limit");
+    assert_eq!(least_slowest(&small, 3, u64::MAX), None);
+    assert_eq!(least_slowest(&small, 0, u64::MAX), None);
+    assert!(least_slowest(&small, 2, u64::MAX).is_some());
+    assert!(least_sum(&chain(200, &[3000], Some(1))).is_ok());
     let deep = least_sum(&chain(201, &[204; 4], Some(1)));
     assert_eq!(deep.unwrap_err(), Refusal::WholeLayers { held: None });
 }

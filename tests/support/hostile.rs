@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use clap::Parser;
 use mantile::cli::output::{Format, Output};
 use mantile::cli::verify::Verify;
-use mantile::cli::{Cli, ask, estimate, validate};
+use mantile::cli::{Cli, ask, stated, validate};
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
 use mantile::quantity::unit::{humanize, parse};
@@ -127,8 +127,8 @@ fn problem(cluster: Cluster, asked: &Scenario) -> Result<Problem, Error> {
 /// One deployment, told in every way.
 fn deployed(problem: &Problem) {
     let Ok(question) = problem.question() else { return };
-    let Ok(stated) = estimate::deployment(problem) else { return };
-    let candidate = ask::candidate(&question, &stated.pools());
+    let Ok(plan) = problem.deployment.clone().unwrap_or_default().text() else { return };
+    let Ok(candidate) = stated::candidate(&question, &plan) else { return };
     let estimated = estimated(&question, ask::asked(problem, &question), &candidate);
     finite(&text::estimate(&estimated));
     finite(&csv(std::slice::from_ref(&estimated.candidate)));

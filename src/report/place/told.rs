@@ -63,7 +63,7 @@ pub fn placed(question: &Question, solved: &Solved) -> Placed {
     };
     let (flying, requests) = solved.batches;
     let cycle = solved.cycle(&token).unwrap_or(f64::NAN);
-    let tokens = (flying * requests).min(question.concurrency.max(1)) as f64;
+    let tokens = flying.saturating_mul(requests).min(question.concurrency.max(1)) as f64;
     Placed {
         stages: solved.stages.iter().enumerate().map(report).collect(),
         unused: (0..question.offers.len()).filter(|at| !used(*at)).map(name).collect(),
@@ -87,7 +87,9 @@ pub fn certificate(solved: &Solved, aim: Aim) -> Certificate {
         (Aim::Throughput, true) => {
             "exact dynamic programme over members, bisected over stage times, for every number of stages"
         }
-        (Aim::Latency | Aim::Request, false) => "the programme was stopped: order and links left out",
+        (Aim::Latency | Aim::Request, false) => {
+            "bounds with order left out, and with members used again at a price (Lagrange multipliers)"
+        }
         (Aim::Throughput, false) => {
             "exact dynamic programmes as far as they went, and for the rest what members have room for"
         }

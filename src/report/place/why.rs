@@ -57,21 +57,12 @@ pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
         ),
         Refusal::Stopped { .. } => (
             "stopped",
-            "stopped before any placement was found: there may be one".to_owned(),
+            "the search ended before any placement was found: there may be one".to_owned(),
             None,
-            vec!["more time: --time-limit".to_owned()],
-        ),
-        Refusal::TooMany { kinds } => (
-            "too_many_members",
-            format!("{kinds} members that are all unlike are more than the programme has room for"),
-            None,
-            vec!["leave out the slowest members".to_owned()],
-        ),
-        Refusal::TooDeep { layers } => (
-            "too_many_layers",
-            format!("{layers} layers are more than the programme for throughput has room for"),
-            None,
-            vec!["--objective latency".to_owned()],
+            vec![
+                "more time, where --time-limit ended it".to_owned(),
+                "fewer unlike members, or more memory".to_owned(),
+            ],
         ),
     };
     let mut reason = Reason {
@@ -85,9 +76,7 @@ pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
         tried: vec![],
         fixes,
     };
-    let of_memory =
-        !matches!(refusal, Refusal::TooMany { .. } | Refusal::TooDeep { .. } | Refusal::Stopped { .. });
-    if of_memory {
+    if !matches!(refusal, Refusal::Stopped { .. }) {
         conflicting(question, &mut reason);
     }
     reason

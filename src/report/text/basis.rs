@@ -7,6 +7,7 @@ use crate::quantity::datum::Grade;
 use crate::report::bounds::{PriceBound, PriceBounds};
 use crate::report::number::{change, count, digits, told};
 use crate::report::result::{Answer, Assumption, Reported};
+use crate::report::space::Space;
 use crate::report::table::grouped;
 use crate::search::outcome::Census;
 use crate::spec::objective::{Direction, Metric};
@@ -99,6 +100,23 @@ static BOUNDS: &[(&str, &str)] = &[
 
 /// So many reasons are told with an example.
 const REASONS: usize = 4;
+
+/// What the search covers, and what it does not.
+pub fn space(space: &Space) -> String {
+    let yes = |flag: bool, what: &str| if flag { format!(", {what}") } else { String::new() };
+    let covers = format!(
+        "every degree of {}{}{}; {}; {}; host memory {}.",
+        space.degrees.join(", "),
+        yes(space.split, "prefill and decode split"),
+        yes(space.mixes, "instances of several shapes"),
+        space.formats.join(" or "),
+        space.loads,
+        space.offload
+    );
+    let outside =
+        format!("Outside: {}. Best is meant under the model: {}.", space.outside.join("; "), space.under);
+    heading("What the search covers", "its worth: README") + &paragraph(&covers) + &paragraph(&outside)
+}
 
 /// What became of every candidate, in a paragraph.
 pub fn census(census: &Census) -> String {

@@ -171,13 +171,14 @@ fn certificate(answer: &FleetAnswer) -> String {
     let certificate = &answer.certificate;
     let status = match certificate.status {
         Status::Optimal => "optimal",
-        Status::Feasible => "feasible, the limit on nodes was reached",
+        Status::Feasible => "feasible, not proved to be the best; the bound is proved",
         Status::Infeasible => "infeasible",
         Status::Unknown => "unknown",
     };
     let prover = match certificate.prover {
         Prover::Solver => "by the solver's tree",
         Prover::OwnSearch => "by our own search",
+        Prover::Prices => "by prices on what is scarce",
         Prover::Trivial => "by the sum of the least costs",
     };
     let mut text = format!("{status} {prover}");

@@ -3,6 +3,7 @@
 use super::page::{BAD, BOLD, GOOD, WIDTH, bullet, styled, wrap};
 use crate::report::asked::Asked;
 use crate::report::number::{count, percent, told};
+use crate::report::proof::StoppedBy;
 use crate::report::result::{Answer, Feasibility, PoolReport, Reported};
 use crate::report::table::grouped;
 use crate::search::candidate::Duty;
@@ -74,17 +75,31 @@ pub fn asked(asked: &Asked) -> String {
     )
 }
 
-fn proof(answer: &Answer) -> (String, String) {
-    let among = format!("among {}", count(answer.census.candidates, "candidate"));
-    let gap = match answer.proof.gap {
-        Some(gap) => format!("gap {}", percent(gap)),
-        None => "no bound is known".to_string(),
-    };
+/// How far it is proved, and among which plans.
+fn proof(answer: &Answer) -> String {
     match answer.status {
-        Status::Optimal => ("proved optimal".into(), among),
-        Status::Feasible => (format!("the best seen before it was stopped, {gap}"), among),
-        Status::Infeasible | Status::Unknown => ("not proved".into(), String::new()),
+        Status::Optimal => {
+            format!("optimal over {}, under the model", count(answer.proof.space.plans, "plan"))
+        }
+        _ => "not proved optimal".to_string(),
     }
+}
+
+/// That an answer is not proved, where it is not: before anything else.
+fn stopped(answer: &Answer) -> String {
+    if answer.status == Status::Optimal {
+        return String::new();
+    }
+    let by = match answer.proof.stopped_by {
+        Some(StoppedBy::TimeLimit) => "stopped by the time limit",
+        Some(StoppedBy::Interrupt) => "interrupted",
+        None => "stopped",
+    };
+    let gap = match answer.proof.gap {
+        Some(gap) => format!("nothing is more than {} better", percent(gap)),
+        None => "how much better another is has no bound".to_string(),
+    };
+    styled(BAD, &format!("NOT PROVED OPTIMAL: {by}; {gap}")) + "\n"
 }
 
 /// The runtime, with its version where stated.
@@ -114,14 +129,11 @@ pub fn answer(answer: &Answer, best: &Reported) -> String {
     let Reported { weight_format, .. } = best;
     let runtime = runtime(&answer.question);
     let line = format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best));
-    let (proof, among) = proof(answer);
-    let short = format!("{line}, {proof}");
-    let full = format!("{short} {among}");
-    // The number of candidates is told at the end too.
-    let line = wrap(if full.chars().count() <= WIDTH { &full } else { &short }, WIDTH, 0, 2);
+    let line = wrap(&format!("{line}, {}", proof(answer)), WIDTH, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
-    format!("{}\n{rest}{}", styled(style, first), wrap(&self::asked(&answer.question), WIDTH, 0, 2))
+    let head = format!("{}{}", stopped(answer), styled(style, first));
+    format!("{head}\n{rest}{}", wrap(&self::asked(&answer.question), WIDTH, 0, 2))
 }
 
 /// A stated deployment: what it breaks first and loud.

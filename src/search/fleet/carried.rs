@@ -78,7 +78,8 @@ impl<'q> Laid<'q> {
         let parts = (machine, terms, &demand);
         let found = evaluate(&Plain, pools, &self.instances, self.plan.offload, parts, &mut ());
         let point = point(&found.metrics);
-        let filled = asked.filled(&point);
+        let filled =
+            if asked.missed_in_pools(&found).next().is_some() { f64::INFINITY } else { asked.filled(&point) };
         let sound = [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().all(|metric| {
             let value = point[place(metric)];
             value.is_finite() && value > 0.0

@@ -65,6 +65,9 @@ pub enum Hosts {
     Each,
 }
 
+/// Ticks of whatever takes longer than can be added without overflow.
+const LONGEST: u128 = 1 << 54;
+
 /// Members, links and layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
@@ -135,7 +138,11 @@ impl Member {
         let deep = over.saturating_sub(room(self.spill));
         let deep_cheap = deep.min(cheap);
         let read = |spill: Option<Spill>, cheap: u64, rest: u64| {
-            spill.map_or(0, |spill| cheap * spill.ticks_per_expert_page + rest * spill.ticks_per_page)
+            let ticks = |pages: u64, each: u64| u128::from(pages) * u128::from(each);
+            let all = spill.map_or(0, |spill| {
+                ticks(cheap, spill.ticks_per_expert_page) + ticks(rest, spill.ticks_per_page)
+            });
+            all.min(LONGEST) as u64
         };
         let (near_cheap, near) = (cheap - deep_cheap, over - deep);
         let host = read(self.spill, near_cheap, near - near_cheap);

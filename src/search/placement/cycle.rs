@@ -9,7 +9,7 @@ use super::peak::{Least, Peak};
 use super::price::{Priced, Prices, Work};
 use super::solve::{RULES, Solved};
 use super::sum::Sum;
-use super::{Refusal, groups, known, peak, refusal};
+use super::{Refusal, groups, known, refusal, wide};
 use crate::search::run::Control;
 
 /// Members and links as a stage with so many requests is priced.
@@ -92,13 +92,13 @@ pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> R
             let stated = prices.chain(Work::Token(each));
             let mut priced = stated.clone();
             parts.into_iter().for_each(|parts| priced.chain = stated.chain.apart(parts));
-            let groups = groups(&priced.chain)?;
+            let groups = groups(&priced.chain);
             loads.push(Load { each, priced, groups, stated });
         }
     }
     // One table of segments for each load, whatever number of stages asks it.
-    let peaks = loads.iter().map(|load| peak(&load.priced.chain, &load.groups));
-    let mut peaks: Vec<Peak<'_>> = peaks.collect::<Result<_, Refusal>>()?;
+    let peaks = loads.iter().map(|load| Peak::new(&load.priced.chain, &load.groups));
+    let mut peaks: Vec<Peak<'_>> = peaks.collect();
     let count = |stages: usize| {
         let (flying, each) = batches(question.concurrency, stages);
         let load = loads.iter().position(|load| load.each == each).expect("every load was priced above");
@@ -119,7 +119,7 @@ pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> R
     let cheap = counts.iter().map(cheap).fold(f64::INFINITY, f64::min);
     // What promises most comes first: the best of it spares the rest.
     counts.sort_by(|a, b| a.floor.total_cmp(&b.floor).then(a.stages.cmp(&b.stages)));
-    let mut bound = f64::INFINITY;
+    let (mut bound, mut looked) = (f64::INFINITY, 0);
     let mut sums: Vec<Option<Sum<'_>>> = loads.iter().map(|_| None).collect();
     for (at, count) in counts.iter().enumerate() {
         (control.progress)(at, counts.len());
@@ -135,7 +135,16 @@ pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> R
             ticks => load.priced.seconds(ticks.saturating_mul(count.flying)),
         };
         found.into_iter().for_each(|(_, stages)| best.offer(count, stages));
-        if count.short() && least < best.seconds {
+        if count.short() && least < best.seconds && !load.groups.listed() {
+            let (chain, begin) = (&load.priced.chain, known(&load.priced.chain));
+            let summed = wide::sum(chain, &load.groups, Some(count.stages), begin, control);
+            looked += summed.looked;
+            summed.found.into_iter().for_each(|(_, stages)| best.offer(count, stages));
+            least = least.max(match summed.bound {
+                u64::MAX => f64::INFINITY,
+                ticks => load.priced.seconds(ticks),
+            });
+        } else if count.short() && least < best.seconds {
             let below = best.below(&load.priced);
             let sum = sums[count.load]
                 .get_or_insert_with(|| Sum::watched(&load.priced.chain, &load.groups, below, control));
@@ -153,8 +162,8 @@ pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> R
         }
         bound = bound.min(least);
     }
-    let looked =
-        peaks.iter().map(|peak| peak.looked).chain(sums.iter().flatten().map(|sum| sum.looked)).sum();
+    looked +=
+        peaks.iter().map(|peak| peak.looked).chain(sums.iter().flatten().map(|sum| sum.looked)).sum::<u64>();
     let Best { seconds, stages, batches, .. } = best;
     if seconds.is_infinite() {
         let Some(Load { priced, groups, .. }) = loads.last() else {

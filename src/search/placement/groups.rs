@@ -11,7 +11,7 @@ pub struct Groups {
     pub members: Vec<Vec<usize>>,
     /// What one more member of a kind adds to a state's number.
     strides: Vec<usize>,
-    /// Number of states.
+    /// Number of states; 0 where they are too many to be listed.
     pub states: usize,
     /// Where each state's rows begin: it has one for each kind that it counts at least one of.
     rows: Vec<u32>,
@@ -22,16 +22,27 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The kinds of `chain`; `None` where there would be more than `most` rows.
+    /// The kinds of `chain` with their states; `None` where there would be more than `most` rows.
     pub fn new(chain: &Chain, most: usize) -> Option<Groups> {
-        let mut members: Vec<Vec<usize>> = Vec::new();
-        for (member, like) in chain.kinds().into_iter().enumerate() {
-            match members.iter_mut().find(|kind| kind[0] == like) {
-                Some(kind) => kind.push(member),
-                None => members.push(vec![member]),
-            }
-        }
-        Groups::of(members, most)
+        Groups::of(by_kind(chain), most)
+    }
+
+    /// The kinds of `chain`, with their states where these have no more than `most` rows.
+    pub fn counted(chain: &Chain, most: usize) -> Groups {
+        let members = by_kind(chain);
+        Groups::of(members.clone(), most).unwrap_or_else(|| Groups {
+            members,
+            strides: vec![],
+            states: 0,
+            rows: vec![0],
+            kind_of: vec![],
+            counts: vec![],
+        })
+    }
+
+    /// Whether the states are listed: where there are too many, kinds alone are.
+    pub fn listed(&self) -> bool {
+        self.states > 0
     }
 
     /// Every member a kind of its own: a state is a bitmask.
@@ -131,4 +142,16 @@ impl Groups {
             })
             .collect()
     }
+}
+
+/// Members by kind.
+fn by_kind(chain: &Chain) -> Vec<Vec<usize>> {
+    let mut members: Vec<Vec<usize>> = Vec::new();
+    for (member, like) in chain.kinds().into_iter().enumerate() {
+        match members.iter_mut().find(|kind| kind[0] == like) {
+            Some(kind) => kind.push(member),
+            None => members.push(vec![member]),
+        }
+    }
+    members
 }

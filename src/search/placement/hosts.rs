@@ -118,7 +118,7 @@ pub fn share<S>(
         let parts = least?.parts;
         best = look(&parts).ok().map(|found| (found, parts));
     }
-    let (mut open, mut looks, mut why) = (vec![root], 1, None);
+    let (mut open, mut looks, mut why, mut unseen) = (vec![root], 1, None, false);
     let mut bound = f64::INFINITY;
     while let Some(next) = (0..open.len()).min_by(|a, b| open[*a].bound.total_cmp(&open[*b].bound)) {
         let node = open.swap_remove(next);
@@ -127,7 +127,7 @@ pub fn share<S>(
             break;
         }
         if looks >= MOST_LOOKS || looks > 1 && stop() {
-            bound = bound.min(node.bound);
+            (bound, unseen) = (bound.min(node.bound), true);
             break;
         }
         looks += 1;
@@ -136,7 +136,7 @@ pub fn share<S>(
             Ok(found) => found,
             Err(refusal) => {
                 if matches!(refusal, Refusal::Stopped { .. }) {
-                    bound = bound.min(node.bound);
+                    (bound, unseen) = (bound.min(node.bound), true);
                 }
                 why.get_or_insert(refusal);
                 continue;
@@ -165,6 +165,8 @@ pub fn share<S>(
             open.push(more);
         }
     }
+    // What was not looked at to its end may hold anything.
+    let why = if unseen { Some(Refusal::Stopped { bound: 0 }) } else { why };
     let (best, parts) = best.ok_or_else(|| why.unwrap_or(Refusal::WholeLayers { held: None }))?;
     let bound = bound.min(best.worth);
     Ok(Shared { best, parts, bound })

@@ -7,6 +7,7 @@
 pub mod copies;
 mod fits;
 mod floor;
+mod wide;
 
 use super::chain::{Chain, Hosts, Segments, Stage};
 use super::groups::Groups;
@@ -46,9 +47,13 @@ pub struct Least {
 }
 
 /// What a look under one bound came to.
-enum Look {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// A placement.
     Found(Vec<Stage>),
+    /// There is none.
     Nothing,
+    /// It ended before either was known.
     Stopped,
 }
 
@@ -78,6 +83,9 @@ impl<'a> Peak<'a> {
             return Least { found: None, bound: u64::MAX };
         }
         let longest = self.longest();
+        if self.wide() {
+            return self.least_wide(stages, below, stop);
+        }
         let last = below.saturating_sub(1).min(longest);
         let mut low = self.floor(stages);
         let nothing = if last == longest { u64::MAX } else { below };
@@ -119,11 +127,14 @@ impl<'a> Peak<'a> {
     }
 
     /// Whether anything fits at all, and how.
-    pub fn any(&mut self) -> Option<Vec<Stage>> {
-        match self.within(u64::MAX - 1, None, &|| false) {
-            Look::Found(stages) => Some(stages),
-            Look::Nothing | Look::Stopped => None,
-        }
+    pub fn any(&mut self) -> Look {
+        let (bound, stop) = (u64::MAX - 1, &|| false);
+        if self.wide() { self.within_wide(bound, None, stop) } else { self.within(bound, None, stop) }
+    }
+
+    /// Whether states are too many to be listed, or layers too many for a word of bits.
+    fn wide(&self) -> bool {
+        !self.groups.listed() || self.chain.layers > MOST_LAYERS
     }
 
     /// Layers that all members together can hold at most, from the last one on.
@@ -155,7 +166,7 @@ impl<'a> Peak<'a> {
             onward.sort_unstable();
             onward.dedup();
             for time in self.times[kind].iter().flatten().filter(|time| **time <= most) {
-                let all = onward.iter().map(|link| time + link);
+                let all = onward.iter().map(|link| time.saturating_add(*link));
                 values.extend(all.filter(|value| (least..=most).contains(value)));
             }
         }

@@ -31,6 +31,9 @@ pub const PAGE: f64 = 65536.0;
 /// Ticks that are added exactly.
 const MOST_TICKS: f64 = (1_u64 << 52) as f64;
 
+/// Pages of whatever is larger than any memory: as many as can be added without overflow.
+const MOST_PAGES: f64 = (1_u64 << 44) as f64;
+
 /// A device, or like devices that share each layer, as one member of a placement.
 #[derive(Clone, Debug)]
 pub struct Offer {
@@ -146,7 +149,7 @@ impl Priced {
 }
 
 fn pages(bytes: f64) -> u64 {
-    (bytes / PAGE).ceil().max(0.0) as u64
+    (bytes / PAGE).ceil().clamp(0.0, MOST_PAGES) as u64
 }
 
 /// A stage that holds nothing.
@@ -244,9 +247,10 @@ impl<'a> Prices<'a> {
         let links = self.links(prompts, steps, sequences);
         let longest: f64 = self.stands.iter().map(|stand| stand.all(prompts, steps, sequences)).sum();
         let farthest = links.iter().map(|(_, _, seconds)| seconds).sum::<f64>();
-        // A picosecond is far below what any formula knows; whole days need longer ticks.
-        let tick = if (longest + farthest) * 1e12 < MOST_TICKS { 1e-12 } else { 1e-6 };
-        let ticks = |seconds: f64| (seconds / tick).round() as u64;
+        // A picosecond is far below what any formula knows; whole days need longer ticks, and ages longer still.
+        let all = longest + farthest;
+        let tick = [1e-12, 1e-6].into_iter().find(|tick| all < MOST_TICKS * tick).unwrap_or(all / MOST_TICKS);
+        let ticks = |seconds: f64| (seconds / tick).round().min(MOST_TICKS) as u64;
         let hops: Vec<_> = links.iter().map(|&(from, to, time)| (from, to, ticks(time))).collect();
         let members: Vec<Member> =
             (0..self.stands.len()).map(|at| self.member(at, (work, held), &ticks)).collect();
@@ -293,7 +297,7 @@ impl<'a> Prices<'a> {
             copy: last.pages - beside,
             host: ticks(host),
             base: pages(base),
-            usable: (usable / PAGE).floor() as u64,
+            usable: (usable / PAGE).floor().min(MOST_PAGES) as u64,
             spill,
             disk,
         }
@@ -312,7 +316,7 @@ impl<'a> Prices<'a> {
         let spill = |rate: Qty<f64>, bytes: f64| {
             let page = stand.page(empty(&self.question.graph), rate);
             Spill {
-                pages: (bytes / PAGE) as u64,
+                pages: (bytes / PAGE).min(MOST_PAGES) as u64,
                 ticks_per_page: ticks(page * (prompts + steps)),
                 ticks_per_expert_page: ticks(page * (prompts + steps * some)),
             }
@@ -332,7 +336,7 @@ impl<'a> Prices<'a> {
         let mut hosts: BTreeMap<usize, Host> = BTreeMap::new();
         for (at, offer) in self.question.offers.iter().enumerate() {
             let Some(room) = offer.host else { continue };
-            let empty = || Host { members: vec![], pages: (room.bytes / PAGE) as u64 };
+            let empty = || Host { members: vec![], pages: (room.bytes / PAGE).min(MOST_PAGES) as u64 };
             hosts.entry(room.number).or_insert_with(empty).members.push((at, offer.devices));
         }
         hosts.into_values().filter(|host| host.members.len() > 1).collect()

@@ -4,8 +4,8 @@
 
 use super::chain::{Chain, Member, Part, Stage};
 use super::frugal::{frugal, soon_told};
-use super::peak::{MOST_LAYERS, Peak};
-use super::{groups, least_sum};
+use super::peak::{Look, MOST_LAYERS, Peak};
+use super::{Refusal, groups, least_sum};
 use crate::search::conflict::irreducible;
 use crate::search::shape::largest;
 
@@ -44,20 +44,28 @@ pub struct Miss {
     pub lacks: Vec<u64>,
 }
 
-/// Whether anything fits at all.
+/// Whether anything is known to fit.
 pub fn holds(chain: &Chain) -> bool {
+    decided(chain) == Some(true)
+}
+
+/// Whether anything fits at all; nothing where the search for it ended before that was known.
+pub fn decided(chain: &Chain) -> Option<bool> {
     if let Some(told) = soon_told(chain) {
-        return told;
+        return Some(told);
     }
+    let told = |why: Refusal| if matches!(why, Refusal::Stopped { .. }) { None } else { Some(false) };
     if let Some(least) = frugal(chain) {
-        return least.is_ok();
+        return least.map_or_else(told, |_| Some(true));
     }
-    match groups(chain) {
-        // Who takes how much of several hosts that are shared, only the programme for sums is asked.
-        Ok(groups) if chain.layers <= MOST_LAYERS && chain.hosts.is_empty() => {
-            Peak::new(chain, &groups).any().is_some()
-        }
-        _ => least_sum(chain).is_ok(),
+    // Who takes how much of several hosts that are shared, only the programme for sums is asked.
+    if chain.layers > MOST_LAYERS || !chain.hosts.is_empty() {
+        return least_sum(chain).map_or_else(told, |_| Some(true));
+    }
+    match Peak::new(chain, &groups(chain)).any() {
+        Look::Found(_) => Some(true),
+        Look::Nothing => Some(false),
+        Look::Stopped => None,
     }
 }
 
@@ -135,7 +143,8 @@ pub fn conflict(chain: &Chain, lean: &Chain) -> Conflict {
         .chain([Limit::Weights])
         .collect();
     let named = |keep: &[usize]| -> Vec<Limit> { keep.iter().map(|at| limits[*at]).collect() };
-    let found = irreducible(limits.len(), |keep| Some(!holds(&only(chain, lean, &named(keep)))));
+    let found =
+        irreducible(limits.len(), |keep| decided(&only(chain, lean, &named(keep))).map(|holds| !holds));
     let kept = named(&found.kept);
     let innocent = limits.iter().copied().filter(|limit| !kept.contains(limit)).collect();
     let lifted =
@@ -153,9 +162,12 @@ pub fn nearest(chain: &Chain) -> Option<Miss> {
     };
     let pages = least(all(chain), |pages| holds(&more(pages)))?;
     let larger = more(pages);
-    let groups = groups(&larger).ok()?;
+    let groups = groups(&larger);
     let counted = chain.layers <= MOST_LAYERS && chain.hosts.is_empty();
-    let stages = if counted { Peak::new(&larger, &groups).any()? } else { least_sum(&larger).ok()?.stages };
+    let stages = match counted.then(|| Peak::new(&larger, &groups).any()) {
+        Some(Look::Found(stages)) => stages,
+        _ => least_sum(&larger).ok()?.stages,
+    };
     let lacks = stages.iter().map(|stage| {
         let member = &chain.members[stage.member];
         let deeper = [member.spill, member.disk].into_iter().flatten().map(|spill| spill.pages);

@@ -19,10 +19,15 @@ fn row(parts: &[(usize, usize)]) -> Vec<Stage> {
 /// two stages in each other's place with or without their layers, a stage on a member that holds nothing, a stage
 /// given up to a neighbour, and a part of a stage taken by a member that holds nothing.
 pub fn neighbours(stages: &[Stage], members: usize) -> Vec<Vec<Stage>> {
-    let parts: Vec<(usize, usize)> =
-        stages.iter().map(|stage| (stage.member, stage.to - stage.from)).collect();
     let unused: Vec<usize> =
         (0..members).filter(|member| stages.iter().all(|stage| stage.member != *member)).collect();
+    beside(stages, &unused)
+}
+
+/// The same, where `unused` are the members that hold nothing and may.
+pub fn beside(stages: &[Stage], unused: &[usize]) -> Vec<Vec<Stage>> {
+    let parts: Vec<(usize, usize)> =
+        stages.iter().map(|stage| (stage.member, stage.to - stage.from)).collect();
     let mut found: Vec<Vec<(usize, usize)>> = Vec::new();
     let mut with = |change: &dyn Fn(&mut Vec<(usize, usize)>)| {
         let mut other = parts.clone();
@@ -43,7 +48,7 @@ pub fn neighbours(stages: &[Stage], members: usize) -> Vec<Vec<Stage>> {
                 });
             }
         }
-        for &member in &unused {
+        for &member in unused {
             with(&|other| other[at].0 = member);
             for layers in 1..parts[at].1 {
                 with(&|other| {

@@ -105,7 +105,7 @@ impl Solved {
         let mut priced = self.apart(prices.chain(work));
         for (at, stage) in self.stages.iter().enumerate().filter(|(at, _)| self.held_by(*at) > 1) {
             let (flying, each) = self.batches;
-            let own = prices.chain_holding(work, flying / self.held_by(at) * each);
+            let own = prices.chain_holding(work, (flying / self.held_by(at)).saturating_mul(each));
             priced.chain.members[stage.member] = own.chain.members[stage.member].clone();
         }
         priced
@@ -137,19 +137,19 @@ fn one(prices: &Prices<'_>, aim: Aim, control: &Control) -> Result<Solved, Refus
     match aim {
         Aim::Latency => whole(prices, Work::Token(concurrency), (1, concurrency), control),
         Aim::Request => whole(prices, Work::Request, (1, 1), control),
-        Aim::Throughput => copied(prices, shared_cycle(prices, control)?, control),
+        Aim::Throughput => Ok(copied(prices, shared_cycle(prices, control)?, control)),
     }
 }
 
 /// The shortest cycle where stages may be several members', `single` being the shortest where they are not.
-fn copied(prices: &Prices<'_>, single: Solved, control: &Control) -> Result<Solved, Refusal> {
-    let Looked { best, bound, cheap_bound, states } = copies(prices, single.seconds, control)?;
+fn copied(prices: &Prices<'_>, single: Solved, control: &Control) -> Solved {
+    let Looked { best, bound, cheap_bound, states } = copies(prices, single.seconds, control);
     let (bound, states) = (single.bound.min(bound), single.states + states);
     let cheap_bound = single.cheap_bound.min(cheap_bound);
     let single = Solved { bound, cheap_bound, states, ..single };
-    let Some(Cycle { stages, seconds, batches }) = best else { return Ok(single) };
+    let Some(Cycle { stages, seconds, batches }) = best else { return single };
     let first = |stage: &Level| Stage { member: stage.members[0], from: stage.from, to: stage.to };
-    Ok(Solved {
+    Solved {
         copies: stages.iter().map(|stage| stage.members[1..].to_vec()).collect(),
         stages: stages.iter().map(first).collect(),
         seconds,
@@ -157,7 +157,7 @@ fn copied(prices: &Prices<'_>, single: Solved, control: &Control) -> Result<Solv
         bound: bound.min(seconds),
         cheap_bound: cheap_bound.min(seconds),
         ..single
-    })
+    }
 }
 
 /// The shortest cycle on members that may share hosts.

@@ -29,6 +29,8 @@ pub enum Prover {
     Solver,
     /// Our own search, exact over whole numbers.
     OwnSearch,
+    /// Prices on what is scarce, at which everything goes where it costs least.
+    Prices,
     /// Nobody: the sum of what every column costs at least.
     Trivial,
 }

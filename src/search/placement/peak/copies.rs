@@ -6,10 +6,12 @@
 //! these, and one request's way, the sum of all `ticks`, is no longer, as no more than `n` members are on it.
 
 use super::{Begins, Peak, Reach};
-use crate::search::placement::chain::Chain;
+use crate::search::placement::chain::{Chain, Hosts};
+use crate::search::placement::groups;
 use crate::search::placement::groups::Groups;
 use crate::search::placement::price::{Priced, Prices, Work};
-use crate::search::placement::{Refusal, groups, peak};
+use crate::search::placement::unordered::{Unordered, Way, Worth};
+use crate::search::placement::wide::realised;
 use crate::search::run::Control;
 
 /// A stage and who holds it.
@@ -154,9 +156,35 @@ impl Dealt<'_> {
         let each = stages.iter().enumerate().map(|(at, (kind, members, from, to))| {
             let way = self.ways.iter().find(|way| way.members == *members).expect("it was found with it");
             let next = stages.get(at + 1).and_then(|next| way.peak.links[*kind][next.0]);
-            way.turns * (way.peak.times[*kind][*to][*from] + next.unwrap_or(0))
+            way.turns.saturating_mul(way.peak.times[*kind][*to][*from].saturating_add(next.unwrap_or(0)))
         });
         each.max().unwrap_or(0)
+    }
+
+    /// What no cycle up to `end` is below with order left out, and the row that takes it where that holds with order.
+    fn unordered(&self, end: u64) -> (u64, Option<Vec<Found>>) {
+        let of = |kind: usize| {
+            let way = |way: &Ways| {
+                Way::new(way.peak.chain, self.groups, kind, (way.members, way.turns), Hosts::Each)
+            };
+            self.ways.iter().map(way).collect::<Vec<Way>>()
+        };
+        let ways: Vec<Way> = self.groups.kinds().flat_map(of).collect();
+        let counts: Vec<usize> =
+            self.groups.members.iter().map(|members| members.len().min(self.most)).collect();
+        let Some(table) = Unordered::new(self.chain.layers, &counts, &ways, Worth::Slowest, None) else {
+            return (0, None);
+        };
+        let Some((bound, pieces)) = table.least(None) else { return (end, None) };
+        let found: Vec<Found> = realised(self.groups, &pieces)
+            .into_iter()
+            .zip(&pieces)
+            .map(|((_, from, to), piece)| (piece.kind, piece.members, from, to))
+            .collect();
+        let members: usize = pieces.iter().map(|piece| piece.members).sum();
+        let joined = |pair: &[Found]| self.groups.link(self.chain, pair[0].0, pair[1].0).is_some();
+        let holds = members <= self.most && found.windows(2).all(joined) && self.slowest(&found) < end;
+        (bound.min(end), holds.then_some(found))
     }
 
     /// The least cycle that members have room for, up to `end`: below it no programme is needed.
@@ -202,37 +230,40 @@ pub struct Shortest {
 /// The shortest cycle below `end` of `flying` micro-batches; `chains` are the same members as priced where so many of
 /// them hold a stage, one alone first. Every number of members divides that of micro-batches.
 ///
-/// # Errors
-/// There are more unlike members, or layers, than the programme has room for.
-pub fn dealt(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) -> Result<Shortest, Refusal> {
+/// Where the members' states cannot be listed, order is left out, and what is found is what holds with it.
+pub fn dealt(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) -> Shortest {
     let Some((_, chain)) = chains.first() else {
-        return Ok(Shortest { found: None, bound: end, cheap_bound: end, states: 0 });
+        return Shortest { found: None, bound: end, cheap_bound: end, states: 0 };
     };
-    let groups = groups(chain)?;
-    let ways = chains.iter().map(|(size, chain)| {
-        Ok(Ways { members: *size as usize, turns: flying / size, peak: peak(chain, &groups)? })
+    let groups = groups(chain);
+    let ways = chains.iter().map(|(size, chain)| Ways {
+        members: *size as usize,
+        turns: flying / size,
+        peak: Peak::new(chain, &groups),
     });
-    let ways = ways.collect::<Result<Vec<_>, Refusal>>()?;
+    let ways = ways.collect();
     let mut dealt = Dealt { chain, groups: &groups, ways, most: flying as usize, looked: 0 };
     let cheap_bound = dealt.floor(end);
-    let (bound, found) = shortest(&mut dealt, (cheap_bound, end), control);
+    let wide = !groups.listed() || chain.layers > super::MOST_LAYERS;
+    let (bound, found) = match cheap_bound < end {
+        true if wide => dealt.unordered(end),
+        true => shortest(&mut dealt, (cheap_bound, end), control),
+        false => (end, None),
+    };
     let found = found.map(|stages| (dealt.slowest(&stages), named(&groups, &stages)));
-    Ok(Shortest { found, bound, cheap_bound, states: dealt.looked })
+    Shortest { found, bound: bound.max(cheap_bound), cheap_bound, states: dealt.looked }
 }
 
 /// The shortest cycle with stages that several like members hold, if it is below `below` seconds.
-///
-/// # Errors
-/// There are more unlike members, or layers, than the programme has room for.
-pub fn copies(prices: &Prices<'_>, below: f64, control: &Control) -> Result<Looked, Refusal> {
+pub fn copies(prices: &Prices<'_>, below: f64, control: &Control) -> Looked {
     let question = prices.question;
     let most = question.concurrency.min(2 * question.offers.len() as u64);
     let stated = prices.chain(Work::Token(question.concurrency)).chain;
-    let alike = groups(&stated)?.members.iter().map(Vec::len).max().unwrap_or(0) as u64;
+    let alike = groups(&stated).members.iter().map(Vec::len).max().unwrap_or(0) as u64;
     let mut looked = Looked { best: None, bound: f64::INFINITY, cheap_bound: f64::INFINITY, states: 0 };
     // Members that share a host's memory would have to share it between copies too: those are left to single stages.
     if alike < 2 || !stated.hosts.is_empty() {
-        return Ok(looked);
+        return looked;
     }
     let mut below = below;
     for flying in 2..=most {
@@ -249,7 +280,7 @@ pub fn copies(prices: &Prices<'_>, below: f64, control: &Control) -> Result<Look
         let tick = priced(&1).tick;
         let chains: Vec<(u64, Chain)> = sizes.iter().map(|size| (*size, priced(size).chain)).collect();
         let end = (below / tick).ceil() as u64;
-        let Shortest { found, bound, cheap_bound, states } = dealt(&chains, flying, end, control)?;
+        let Shortest { found, bound, cheap_bound, states } = dealt(&chains, flying, end, control);
         looked.states += states;
         looked.bound = looked.bound.min(bound as f64 * tick);
         looked.cheap_bound = looked.cheap_bound.min(cheap_bound as f64 * tick);
@@ -260,7 +291,7 @@ pub fn copies(prices: &Prices<'_>, below: f64, control: &Control) -> Result<Look
             looked.best = Some(Cycle { stages, seconds: below, batches: (flying, each) });
         }
     }
-    Ok(looked)
+    looked
 }
 
 /// The least cycle from `low` on and below `end`, and the row that has it; `end` where there is none.

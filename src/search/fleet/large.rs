@@ -1,0 +1,331 @@
+//! A fleet of more kinds and buckets than a solver's tree gets through: a bound by prices on what is scarce, a mix of
+//! the kinds that those prices choose, and how far the two are from each other.
+//!
+//! The bound holds at any prices: with a price on each system beside its cost, every bucket goes where it is served
+//! at least (Lagrange multipliers, by subgradients). The mix serves buckets alike that are alike, so that a small
+//! programme finds it; its shares are checked against every row of the whole one.
+
+use std::collections::BTreeMap;
+
+use super::{Aim, Bounds, Bucket, Columns, Fleet, Kind, MILLS, MOST};
+use crate::search::outcome::Status;
+use crate::search::programme::solve::{Effort, Prover, Solved, solve};
+use crate::search::programme::{Programme, SHARE, Values};
+
+/// Times that prices are changed.
+const PRICINGS: usize = 400;
+/// Times without a better bound after which prices are changed by less.
+const PATIENCE: usize = 12;
+/// Groups of buckets in the small programme, at most.
+const GROUPS: usize = 80;
+/// Kinds in the small programme: few first, as a solver is soon through with those.
+const KINDS: [usize; 4] = [2, 4, 7, usize::MAX];
+/// Nodes of a solver for each small programme, with one kind in it.
+const NODES: u64 = 2_000;
+/// Nodes of our own search, where the solver fails.
+const OWN_NODES: u64 = 1_000;
+
+/// Loads of every bucket on every kind, costs, and what is scarce.
+struct Scarce<'a> {
+    fleet: &'a Fleet,
+    /// `[bucket]`: kinds that serve it, with the systems that it keeps busy.
+    loads: Vec<Vec<(usize, f64)>>,
+    /// Parts of a system that each kind's loads are counted in.
+    fine: Vec<f64>,
+    /// What a system costs, in the objective.
+    costs: Vec<f64>,
+    /// What serving a bucket is worth; where that counts, a bucket may be left out.
+    worth: Option<Vec<f64>>,
+    /// What is scarce: so much of it for each kind, and all there is.
+    rows: Vec<(Vec<f64>, f64)>,
+}
+
+/// A choice of one kind for every bucket at least cost under prices.
+struct Priced {
+    bound: f64,
+    /// Systems of each kind that are kept busy.
+    busy: Vec<f64>,
+    /// The kind of each bucket.
+    kinds: Vec<Option<usize>>,
+}
+
+impl Scarce<'_> {
+    /// What a system costs with prices on what is scarce.
+    fn costs(&self, prices: &[f64]) -> Vec<f64> {
+        let extra = |kind: usize| {
+            self.rows.iter().zip(prices).map(|((each, _), price)| each[kind] * price).sum::<f64>()
+        };
+        self.costs.iter().enumerate().map(|(kind, cost)| cost + extra(kind)).collect()
+    }
+
+    fn priced(&self, prices: &[f64]) -> Priced {
+        let costs = self.costs(prices);
+        let mut found = Priced {
+            bound: -self.rows.iter().zip(prices).map(|((_, most), price)| most * price).sum::<f64>(),
+            busy: vec![0.0; costs.len()],
+            kinds: vec![None; self.loads.len()],
+        };
+        for (bucket, loads) in self.loads.iter().enumerate() {
+            let cost = |(kind, load): &(usize, f64)| costs[*kind] * load;
+            let Some(best) = loads.iter().min_by(|a, b| cost(a).total_cmp(&cost(b))) else { continue };
+            let value = cost(best) - self.worth.as_ref().map_or(0.0, |worth| worth[bucket]);
+            if self.worth.is_none() || value < 0.0 {
+                found.bound += value;
+                found.busy[best.0] += best.1;
+                found.kinds[bucket] = Some(best.0);
+            }
+        }
+        found
+    }
+
+    /// Prices that make the bound high, that bound, and how many systems of each kind are busy on the way there.
+    fn best(&self) -> (Vec<f64>, f64, Vec<f64>) {
+        let mut prices = vec![0.0; self.rows.len()];
+        let (mut best, mut at, mut busy) = (f64::NEG_INFINITY, prices.clone(), vec![0.0; self.costs.len()]);
+        let (mut pace, mut idle) = (0.5, 0);
+        for _ in 0..PRICINGS {
+            let found = self.priced(&prices);
+            // What is chosen late counts most: the mean comes close to the best shares.
+            busy.iter_mut().zip(&found.busy).for_each(|(mean, busy)| *mean = 0.95 * *mean + 0.05 * busy);
+            if found.bound > best {
+                (best, at, idle) = (found.bound, prices.clone(), 0);
+            } else {
+                idle += 1;
+            }
+            if idle >= PATIENCE {
+                (pace, idle, prices) = (pace / 2.0, 0, at.clone());
+            }
+            let over = |(each, most): &(Vec<f64>, f64)| {
+                let used: f64 = each.iter().zip(&found.busy).map(|(each, busy)| each * busy).sum();
+                used - most
+            };
+            let over: Vec<f64> = self.rows.iter().map(over).collect();
+            if prices.iter().zip(&over).all(|(price, over)| *over <= 0.0 && *price == 0.0) {
+                break;
+            }
+            // Each price by its own row's size: rows count systems, dollars and devices.
+            let length: f64 =
+                over.iter().zip(&self.rows).map(|(over, (_, most))| (over / most.max(1.0)).powi(2)).sum();
+            let step = pace * found.bound.abs().max(1.0) / length.max(1e-12);
+            for ((price, over), (_, most)) in prices.iter_mut().zip(&over).zip(&self.rows) {
+                let unit = most.max(1.0);
+                *price = (*price + step * over / unit / unit).max(0.0);
+            }
+        }
+        (at, best, busy)
+    }
+}
+
+/// What is asked, with what is scarce.
+fn scarce<'a>(fleet: &'a Fleet, aim: Aim, bounds: &Bounds) -> Scarce<'a> {
+    let mills = |kind: &Kind| (kind.usd_per_hour * MILLS).ceil();
+    let load = |bucket: usize, kind: &Kind| kind.load(&fleet.buckets[bucket], bucket);
+    let loads = (0..fleet.buckets.len()).map(|bucket| {
+        let kinds = fleet.kinds.iter().enumerate();
+        kinds.filter_map(|(at, kind)| Some((at, load(bucket, kind)?))).collect()
+    });
+    let fine =
+        |kind: &Kind| super::fineness((0..fleet.buckets.len()).filter_map(|bucket| load(bucket, kind)));
+    let of = |each: &dyn Fn(&Kind) -> f64| fleet.kinds.iter().map(each).collect::<Vec<f64>>();
+    let supplied = fleet.supplies.iter().enumerate().filter_map(|(at, supply)| {
+        let there = supply.available?.min(MOST as u64) as f64;
+        Some((of(&|kind| f64::from(u8::from(kind.supply == at))), there))
+    });
+    let budget = bounds.usd_per_hour.map(|usd| (of(&mills), (usd * MILLS).floor()));
+    let devices = bounds.devices.map(|most| (of(&|kind| kind.devices as f64), most as f64));
+    let rows = supplied.chain(budget).chain(devices).collect();
+    let tokens = || fleet.buckets.iter().map(|bucket| super::worth(fleet, bucket) as f64).collect();
+    Scarce {
+        fleet,
+        loads: loads.collect(),
+        fine: of(&fine),
+        costs: match aim {
+            Aim::Cost => of(&mills),
+            Aim::Devices => of(&|kind| kind.devices as f64),
+            Aim::Throughput => of(&|_| 0.0),
+        },
+        worth: (aim == Aim::Throughput).then(tokens),
+        rows,
+    }
+}
+
+/// Solves `programme`, which is that of `fleet`, without a solver's tree for all of it.
+pub(super) fn solved(
+    fleet: &Fleet,
+    aim: Aim,
+    bounds: &Bounds,
+    (programme, columns): (&Programme, &Columns),
+    effort: &Effort,
+) -> Solved {
+    let none = |status: Status, bound: Option<f64>| Solved {
+        status,
+        values: None,
+        objective: None,
+        bound,
+        prover: Prover::Prices,
+        nodes: 0,
+        rows_checked: 0,
+        doubts: vec![],
+    };
+    if programme.hopeless() {
+        return Solved { prover: Prover::OwnSearch, ..none(Status::Infeasible, None) };
+    }
+    let scarce = scarce(fleet, aim, bounds);
+    let (prices, bound, busy) = scarce.best();
+    // Where a kind in use has a spare, some kind has one.
+    let spare =
+        if bounds.spare && aim != Aim::Throughput && scarce.loads.iter().any(|loads| !loads.is_empty()) {
+            scarce.costs.iter().copied().reduce(f64::min).unwrap_or(0.0)
+        } else {
+            0.0
+        };
+    // A hair for rounding in floating point; costs of whole systems are whole.
+    let bound = bound + spare - 1e-9 * bound.abs();
+    let bound = if aim == Aim::Throughput { bound } else { (bound - 1e-6).ceil() };
+    let most = match aim {
+        Aim::Cost => bounds.usd_per_hour.map(|usd| (usd * MILLS).floor()),
+        Aim::Devices => bounds.devices.map(|devices| devices as f64),
+        Aim::Throughput => None,
+    };
+    if most.is_some_and(|most| bound > most) {
+        return none(Status::Infeasible, None);
+    }
+    let costs = scarce.costs(&prices);
+    let (mut best, mut nodes): (Option<(i128, Values)>, u64) = (None, 0);
+    for count in KINDS {
+        // All kinds only where fewer do not serve everything.
+        if count == usize::MAX && best.is_some() {
+            break;
+        }
+        let kinds = chosen(&scarce, &busy, count);
+        let Some((values, looked)) =
+            mixed(&scarce, aim, bounds, (programme, columns), (&kinds, &costs, effort))
+        else {
+            continue;
+        };
+        nodes += looked;
+        let cost = programme.objective(&values);
+        if best.as_ref().is_none_or(|(best, _)| cost < *best) {
+            best = Some((cost, values));
+        }
+    }
+    let Some((cost, values)) = best else { return none(Status::Unknown, Some(bound)) };
+    let objective = cost as f64 / SHARE as f64;
+    let proved = objective <= bound + 1e-6 * objective.abs();
+    Solved {
+        status: if proved { Status::Optimal } else { Status::Feasible },
+        objective: Some(objective),
+        bound: Some(bound.min(objective)),
+        values: Some(values),
+        rows_checked: programme.rows.len() as u64,
+        nodes,
+        ..none(Status::Feasible, None)
+    }
+}
+
+/// About `count` kinds: those that are busiest under the prices, and one for every bucket that none of them serves.
+fn chosen(scarce: &Scarce, busy: &[f64], count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..busy.len()).collect();
+    // Busy by what they cost, then the cheapest for each system's worth.
+    let weight = |kind: &usize| busy[*kind] * scarce.costs[*kind].max(1.0);
+    order.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(a.cmp(b)));
+    let mut kinds: Vec<usize> = order.iter().copied().take(count).collect();
+    for loads in &scarce.loads {
+        if loads.is_empty() || loads.iter().any(|(kind, _)| kinds.contains(kind)) {
+            continue;
+        }
+        let least = order.iter().copied().find(|kind| loads.iter().any(|(other, _)| other == kind));
+        kinds.extend(least);
+    }
+    kinds.sort_unstable();
+    kinds
+}
+
+/// The best mix of `kinds` that serves like buckets alike, as values of the whole programme, and nodes it took.
+fn mixed(
+    scarce: &Scarce,
+    aim: Aim,
+    bounds: &Bounds,
+    (programme, columns): (&Programme, &Columns),
+    (kinds, costs, effort): (&[usize], &[f64], &Effort),
+) -> Option<(Values, u64)> {
+    let fleet = scarce.fleet;
+    let groups = grouped(scarce, kinds, costs);
+    // Loads as the whole programme rounds them up: what keeps the small one's rows keeps its.
+    let whole = |kind: usize, group: &[usize]| -> Option<f64> {
+        let of = |bucket: &usize| {
+            let load = scarce.loads[*bucket].iter().find(|(at, _)| *at == kind)?.1;
+            Some((load * scarce.fine[kind]).ceil() / scarce.fine[kind])
+        };
+        group.iter().map(of).sum()
+    };
+    let rate = |group: &Vec<usize>| group.iter().map(|at| fleet.buckets[*at].rate).sum::<f64>();
+    let bucket = |(at, group): (usize, &Vec<usize>)| {
+        let tokens: f64 = group.iter().map(|at| fleet.buckets[*at].tokens()).sum();
+        (Bucket { name: at.to_string(), model: 0, rate: rate(group), osl: 1 }, tokens)
+    };
+    let made: Vec<(Bucket, f64)> = groups.iter().enumerate().map(bucket).collect();
+    let kind = |at: &usize| {
+        let rates = groups.iter().map(|group| Some(rate(group) / (whole(*at, group)? * (1.0 + HAIR))));
+        Kind { model: 0, rates: rates.collect(), ..fleet.kinds[*at].clone() }
+    };
+    let small = Fleet {
+        buckets: made.iter().map(|(bucket, _)| bucket.clone()).collect(),
+        supplies: fleet.supplies.clone(),
+        kinds: kinds.iter().map(kind).collect(),
+    };
+    let tokens: Vec<f64> = made.iter().map(|(_, tokens)| *tokens).collect();
+    let (asked, placed) = super::state_with(&small, aim, bounds, &|group| tokens[group]);
+    let nodes = effort.nodes.min(NODES / kinds.len().max(1) as u64);
+    let small_effort = Effort { nodes, own_nodes: effort.own_nodes.min(OWN_NODES) };
+    let found = solve(&asked, &small_effort);
+    let small_values = found.values?;
+    let mut values: Values = vec![0; programme.columns.len()];
+    for (at, kind) in kinds.iter().enumerate() {
+        values[columns.counts[*kind]] = small_values[placed.counts[at]];
+        if let (Some(whole), Some(part)) = (columns.used.get(kind), placed.used.get(&at)) {
+            values[*whole] = small_values[*part];
+        }
+    }
+    let mut shares: BTreeMap<(usize, usize), i64> = BTreeMap::new();
+    for &(group, at, column) in &placed.shares {
+        groups[group].iter().for_each(|bucket| {
+            shares.insert((*bucket, kinds[at]), small_values[column]);
+        });
+    }
+    for &(bucket, kind, column) in &columns.shares {
+        values[column] = shares.get(&(bucket, kind)).copied().unwrap_or(0);
+    }
+    programme.check(&values).ok()?;
+    Some((values, found.nodes))
+}
+
+/// What a number in floating point may be off by.
+const HAIR: f64 = 1e-12;
+
+/// Buckets in groups that are served alike: by which of `kinds` is cheapest for them, and by how much the others are
+/// dearer, as finely as there is room for.
+fn grouped(scarce: &Scarce, kinds: &[usize], costs: &[f64]) -> Vec<Vec<usize>> {
+    let mut parts = 64.0;
+    loop {
+        let mut groups: BTreeMap<Vec<i64>, Vec<usize>> = BTreeMap::new();
+        for (bucket, loads) in scarce.loads.iter().enumerate() {
+            let of =
+                |kind: &usize| loads.iter().find(|(at, _)| at == kind).map(|(_, load)| load * costs[*kind]);
+            let each: Vec<Option<f64>> = kinds.iter().map(of).collect();
+            let least = each.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+            let model = scarce.fleet.buckets[bucket].model as i64;
+            let dearer = |cost: &Option<f64>| match cost {
+                None => i64::MAX,
+                Some(_) if least <= 0.0 => 0,
+                Some(cost) => ((cost / least).ln() * parts).round() as i64,
+            };
+            let key = std::iter::once(model).chain(each.iter().map(dearer)).collect();
+            groups.entry(key).or_default().push(bucket);
+        }
+        if groups.len() <= GROUPS || parts < 0.25 {
+            return groups.into_values().collect();
+        }
+        parts /= 2.0;
+    }
+}

@@ -1,0 +1,367 @@
+//! The least sum of stage times where the states of all kinds are too many to be listed: only those are looked at that
+//! may lead to less than what is known, the most promising first.
+//!
+//! What the rest of a way takes at least is known from a programme that lets a kind be used as often as it likes, at a
+//! price for each use (Lagrange multipliers, by subgradients): exact, however the prices are chosen. Kinds that could
+//! change places are looked at once. Knows nothing of what a tick is.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::chain::{Chain, Hosts, Segments, Stage};
+use super::groups::Groups;
+use crate::search::run::Control;
+
+/// Ticks of what cannot be; sums of it stay whole numbers.
+const NEVER: i64 = i64::MAX / 8;
+/// Labels that are kept, at most: beyond, the best so far is told with its bound.
+const MOST_LABELS: usize = 200_000;
+/// Times that prices are changed, at most.
+const PRICINGS: usize = 80;
+/// Times without a better bound after which prices are changed by less.
+const PATIENCE: usize = 6;
+/// Labels between two looks at whether to stop.
+const STRETCH: usize = 256;
+
+/// What the search came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Labelled {
+    /// The best that was found below what was known.
+    pub found: Option<(u64, Vec<Stage>)>,
+    /// None is below; `u64::MAX` where there is none at all.
+    pub bound: u64,
+    /// States that were looked at.
+    pub looked: u64,
+}
+
+/// A way so far: a member of `kind` is to begin with the layer `from`.
+struct Label {
+    from: usize,
+    kind: usize,
+    /// Segments that are left, this one counted; 0 where any number may be.
+    left: usize,
+    ticks: i64,
+    before: Option<usize>,
+    used: Box<[u16]>,
+}
+
+/// Segments, links and numbers of members of every kind.
+struct Search<'a> {
+    groups: &'a Groups,
+    layers: usize,
+    counts: Vec<i64>,
+    /// `[kind][from * side + to]`.
+    times: Vec<Vec<i64>>,
+    links: Vec<Vec<i64>>,
+    /// Exactly so many segments; 0 where any number.
+    stages: usize,
+    /// For each kind the first that could change places with it.
+    alike: Vec<usize>,
+}
+
+/// What is left of a way at least, `[segments left][kind][from]`, every use of a kind paid for.
+#[derive(Clone)]
+struct Tails {
+    prices: Vec<i64>,
+    tails: Vec<Vec<Vec<i64>>>,
+    bound: i64,
+}
+
+/// The least sum below `below` on `stages` members, or on any number; so far as `control` lets it be looked for.
+pub fn least(
+    chain: &Chain,
+    groups: &Groups,
+    stages: Option<usize>,
+    below: u64,
+    control: &Control,
+) -> Labelled {
+    let search = Search::new(chain, groups, stages.unwrap_or(0));
+    let below_ticks = i64::try_from(below).unwrap_or(NEVER).min(NEVER);
+    let (tails, known) = search.priced(below_ticks, control);
+    search.run(&tails, known, (below, below_ticks), control)
+}
+
+impl<'a> Search<'a> {
+    fn new(chain: &'a Chain, groups: &'a Groups, stages: usize) -> Search<'a> {
+        let (layers, side) = (chain.layers, chain.layers + 1);
+        let whole = |ticks: u64| i64::try_from(ticks).unwrap_or(NEVER).min(NEVER);
+        let of = |kind: usize| {
+            let segments = Segments::new(&chain.members[groups.face(kind)], layers);
+            let mut times = vec![NEVER; side * side];
+            for from in 0..layers {
+                for to in from + 1..side {
+                    times[from * side + to] = segments.ticks(from, to, Hosts::Once).map_or(NEVER, whole);
+                }
+            }
+            times
+        };
+        let link = |from, to| groups.link(chain, from, to).map_or(NEVER, whole);
+        let links: Vec<Vec<i64>> =
+            groups.kinds().map(|from| groups.kinds().map(|to| link(from, to)).collect()).collect();
+        let counts: Vec<i64> =
+            groups.members.iter().map(|members| members.len().min(layers) as i64).collect();
+        let like = |a: usize, b: usize| {
+            let others = groups.kinds().filter(|other| ![a, b].contains(other));
+            counts[a] == counts[b]
+                && chain.members[groups.face(a)] == chain.members[groups.face(b)]
+                && links[a][a] == links[b][b]
+                && links[a][b] == links[b][a]
+                && others.clone().all(|c| links[a][c] == links[b][c] && links[c][a] == links[c][b])
+        };
+        let alike = groups.kinds().map(|a| (0..a).find(|&b| like(b, a)).unwrap_or(a)).collect();
+        let times = groups.kinds().map(of).collect();
+        Search { groups, layers, counts, times, links, stages, alike }
+    }
+
+    fn time(&self, kind: usize, from: usize, to: usize) -> i64 {
+        self.times[kind][from * (self.layers + 1) + to]
+    }
+
+    /// What is left of a way of `left` segments behind one of them.
+    fn behind(left: usize) -> usize {
+        left.saturating_sub(1)
+    }
+
+    /// Tails under `prices`.
+    fn tails(&self, prices: Vec<i64>) -> Tails {
+        let (layers, kinds) = (self.layers, self.counts.len());
+        let mut tails = vec![vec![vec![NEVER; layers + 1]; kinds]; self.stages + 1];
+        let any = self.stages == 0;
+        for left in self.stages.min(1)..=self.stages {
+            let mut ahead = vec![vec![NEVER; layers + 1]; kinds];
+            if left > 1 {
+                let onward =
+                    |kind| (0..=layers).map(|to| self.onward(&tails[left - 1], kind, to).0).collect();
+                ahead = (0..kinds).map(onward).collect();
+            }
+            for from in (0..layers).rev() {
+                for kind in 0..kinds {
+                    let mut least = if any || left == 1 { self.time(kind, from, layers) } else { NEVER };
+                    for to in from + 1..layers {
+                        let time = self.time(kind, from, to);
+                        // What does not fit does not fit with a layer more.
+                        if time >= NEVER || time >= least {
+                            break;
+                        }
+                        least = least.min(time + ahead[kind][to]);
+                    }
+                    tails[left][kind][from] = least.saturating_add(prices[kind]).min(NEVER);
+                }
+                // Of any number, what is behind is in the same table: the later layers come first.
+                if any {
+                    (0..kinds).for_each(|kind| ahead[kind][from] = self.onward(&tails[0], kind, from).0);
+                }
+            }
+        }
+        let least = tails[self.stages].iter().map(|tails| tails[0]).min().unwrap_or(NEVER);
+        let paid: i64 = prices.iter().zip(&self.counts).map(|(price, count)| price * count).sum();
+        let bound = if least >= NEVER { NEVER } else { least - paid };
+        Tails { prices, tails, bound }
+    }
+
+    /// The least that is left behind a segment of `kind` that ends at `to`, and the kind that holds what comes next.
+    fn onward(&self, tails: &[Vec<i64>], kind: usize, to: usize) -> (i64, usize) {
+        let next = self.links[kind].iter().enumerate().map(|(next, link)| (link + tails[next][to], next));
+        next.min().unwrap_or((NEVER, 0))
+    }
+
+    /// The way that `tails` come from, some kinds used too often perhaps.
+    fn way(&self, tails: &Tails) -> Option<Vec<(usize, usize, usize)>> {
+        let all = &tails.tails;
+        let mut kind = self.groups.kinds().min_by_key(|kind| all[self.stages][*kind][0])?;
+        let (mut from, mut left, mut way) = (0, self.stages, Vec::new());
+        loop {
+            let rest = all[left][kind][from] - tails.prices[kind];
+            if rest >= NEVER / 2 {
+                return None;
+            }
+            if (self.stages == 0 || left == 1) && self.time(kind, from, self.layers) == rest {
+                way.push((kind, from, self.layers));
+                return Some(way);
+            }
+            let behind = Search::behind(left);
+            let (to, next) = (from + 1..self.layers).find_map(|to| {
+                let (onward, next) = self.onward(&all[behind], kind, to);
+                (self.time(kind, from, to) + onward == rest).then_some((to, next))
+            })?;
+            way.push((kind, from, to));
+            (kind, from, left) = (next, to, behind);
+        }
+    }
+
+    /// Prices of uses that make the bound high, and the best way that was met on the way there.
+    fn priced(&self, below: i64, control: &Control) -> (Tails, Option<(i64, Vec<Stage>)>) {
+        let mut best = self.tails(vec![0; self.counts.len()]);
+        let (mut known, mut pace, mut idle) = (None, 1.0, 0);
+        let mut last = best.clone();
+        for _ in 0..PRICINGS {
+            if best.bound >= below || (control.stop)() {
+                break;
+            }
+            let Some(way) = self.way(&last) else { break };
+            let used = |kind: usize| way.iter().filter(|(other, ..)| *other == kind).count() as i64;
+            let over: Vec<i64> = self.groups.kinds().map(|kind| used(kind) - self.counts[kind]).collect();
+            if over.iter().all(|over| *over <= 0) {
+                let ticks = self.ticks(&way);
+                if known.as_ref().is_none_or(|(known, _)| ticks < *known) {
+                    known = Some((ticks, self.stages(&way)));
+                }
+            }
+            let end = known.as_ref().map_or(below, |(known, _)| below.min(*known));
+            if best.bound >= end {
+                break;
+            }
+            let length: f64 = over.iter().map(|over| (over * over) as f64).sum();
+            // Where nothing is known, a tenth above the bound is what is aimed at.
+            let gap = if end < NEVER { (end - last.bound) as f64 } else { 0.1 * last.bound as f64 + 1.0 };
+            let step = pace * gap / length.max(1.0);
+            let moved = |(price, over): (&i64, &i64)| {
+                let price = *price as f64 + step * *over as f64;
+                (price.round().max(0.0) as i64).min(NEVER / (1024 * self.counts.len() as i64 + 1))
+            };
+            let prices: Vec<i64> = last.prices.iter().zip(&over).map(moved).collect();
+            if prices == last.prices {
+                break;
+            }
+            last = self.tails(prices);
+            if last.bound > best.bound {
+                best = last.clone();
+                idle = 0;
+            } else {
+                idle += 1;
+            }
+            if idle >= PATIENCE {
+                (pace, idle) = (pace / 2.0, 0);
+                last = best.clone();
+            }
+        }
+        (best, known)
+    }
+
+    fn ticks(&self, way: &[(usize, usize, usize)]) -> i64 {
+        let segments: i64 = way.iter().map(|(kind, from, to)| self.time(*kind, *from, *to)).sum();
+        segments + way.windows(2).map(|pair| self.links[pair[0].0][pair[1].0]).sum::<i64>()
+    }
+
+    fn stages(&self, way: &[(usize, usize, usize)]) -> Vec<Stage> {
+        let kinds: Vec<usize> = way.iter().map(|(kind, ..)| *kind).collect();
+        let named = way.iter().zip(self.groups.name(&kinds));
+        named.map(|((_, from, to), member)| Stage { member, from: *from, to: *to }).collect()
+    }
+
+    /// A state with kinds that could change places in one order.
+    fn key(&self, label: &Label) -> Vec<u16> {
+        let mut used: Vec<(usize, Reverse<bool>, Reverse<u16>)> = label
+            .used
+            .iter()
+            .enumerate()
+            .map(|(kind, used)| (self.alike[kind], Reverse(kind == label.kind), Reverse(*used)))
+            .collect();
+        used.sort_unstable();
+        let mut key: Vec<u16> = used.into_iter().map(|(_, _, Reverse(used))| used).collect();
+        key.extend([label.from as u16, self.alike[label.kind] as u16, label.left as u16]);
+        key
+    }
+
+    /// Looks at states, the most promising first.
+    fn run(
+        &self,
+        tails: &Tails,
+        known: Option<(i64, Vec<Stage>)>,
+        (below, below_ticks): (u64, i64),
+        control: &Control,
+    ) -> Labelled {
+        let mut best = known.filter(|(ticks, _)| *ticks < below_ticks);
+        let paid: i64 = tails.prices.iter().zip(&self.counts).map(|(price, count)| price * count).sum();
+        // What a state leads to is worth no less.
+        let bound = |label: &Label| {
+            let used: i64 =
+                label.used.iter().zip(&tails.prices).map(|(used, price)| i64::from(*used) * price).sum();
+            let tail = tails.tails[label.left][label.kind][label.from];
+            if tail >= NEVER / 2 {
+                NEVER
+            } else {
+                label.ticks + used - tails.prices[label.kind] + tail - paid
+            }
+        };
+        let (mut labels, mut open): (Vec<Label>, BinaryHeap<_>) = (Vec::new(), BinaryHeap::new());
+        let mut seen: HashMap<Vec<u16>, i64> = HashMap::new();
+        let mut keep = |label: Label, end: i64, labels: &mut Vec<Label>, open: &mut BinaryHeap<_>| {
+            let least = bound(&label);
+            if least >= end {
+                return;
+            }
+            let before = seen.entry(self.key(&label)).or_insert(i64::MAX);
+            if label.ticks < *before {
+                *before = label.ticks;
+                open.push((Reverse(least), label.from, labels.len()));
+                labels.push(label);
+            }
+        };
+        let end = |best: &Option<(i64, Vec<Stage>)>| best.as_ref().map_or(below_ticks, |(ticks, _)| *ticks);
+        for kind in self.groups.kinds().filter(|kind| self.alike[*kind] == *kind) {
+            let mut used = vec![0; self.counts.len()].into_boxed_slice();
+            used[kind] = 1;
+            let label = Label { from: 0, kind, left: self.stages, ticks: 0, before: None, used };
+            keep(label, end(&best), &mut labels, &mut open);
+        }
+        let (mut looked, mut stopped) = (0, None);
+        while let Some((Reverse(least), _, at)) = open.pop() {
+            if least >= end(&best) {
+                break;
+            }
+            looked += 1;
+            let late = (looked as usize).is_multiple_of(STRETCH) && (control.stop)();
+            if labels.len() > MOST_LABELS || late {
+                stopped = Some(least);
+                break;
+            }
+            let Label { from, kind, left, ticks, ref used, .. } = labels[at];
+            let used = used.clone();
+            let whole = ticks + self.time(kind, from, self.layers);
+            if left <= 1 && whole < end(&best) {
+                best = Some((whole, self.traced(&labels, at)));
+            }
+            for to in from + 1..self.layers {
+                let time = self.time(kind, from, to);
+                if time >= NEVER || left == 1 {
+                    break;
+                }
+                for next in self.groups.kinds() {
+                    let link = self.links[kind][next];
+                    if link >= NEVER || i64::from(used[next]) >= self.counts[next] {
+                        continue;
+                    }
+                    // Of kinds that could change places, used as often, the first will do.
+                    let twin = |other: usize| {
+                        other != kind && self.alike[other] == self.alike[next] && used[other] == used[next]
+                    };
+                    if next != kind && (self.alike[next]..next).any(twin) {
+                        continue;
+                    }
+                    let mut used = used.clone();
+                    used[next] += 1;
+                    let (ticks, left) = (ticks + time + link, Search::behind(left));
+                    let label = Label { from: to, kind: next, left, ticks, before: Some(at), used };
+                    keep(label, end(&best), &mut labels, &mut open);
+                }
+            }
+        }
+        let found = best.map(|(ticks, stages)| (ticks as u64, stages));
+        let proved = found.as_ref().map_or(below, |(ticks, _)| *ticks);
+        let bound = stopped.map_or(proved, |least| (least.max(0) as u64).min(proved));
+        Labelled { found, bound, looked }
+    }
+
+    /// The stages that lead to the label numbered `at`, the last with all that is left.
+    fn traced(&self, labels: &[Label], at: usize) -> Vec<Stage> {
+        let (mut way, mut to, mut next) = (Vec::new(), self.layers, Some(at));
+        while let Some(at) = next {
+            let label = &labels[at];
+            way.push((label.kind, label.from, to));
+            (to, next) = (label.from, label.before);
+        }
+        way.reverse();
+        self.stages(&way)
+    }
+}

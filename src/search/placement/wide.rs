@@ -1,0 +1,131 @@
+//! Members of more unlike kinds than the programmes can list the states of: a placement to begin with, improved step by
+//! step, a bound that leaves order out, and where the two differ, a search of what may lie between.
+
+use super::bound;
+use super::chain::{Chain, Hosts, Stage};
+use super::groups::Groups;
+use super::labels::{self, Labelled};
+use super::sample::beside;
+use super::unordered::{Piece, Unordered, Way, Worth};
+use super::{Placement, Refusal, known, refusal};
+use crate::search::run::Control;
+
+/// Steps by which a placement is improved, at most.
+const STEPS: usize = 64;
+
+/// Pieces in their order as stages, each with its members.
+pub fn realised(groups: &Groups, pieces: &[Piece]) -> Vec<(Vec<usize>, usize, usize)> {
+    let kinds: Vec<usize> =
+        pieces.iter().flat_map(|piece| std::iter::repeat_n(piece.kind, piece.members)).collect();
+    let mut names = groups.name(&kinds).into_iter();
+    let mut from = 0;
+    let stage = |piece: &Piece| {
+        from += piece.layers;
+        (names.by_ref().take(piece.members).collect(), from - piece.layers, from)
+    };
+    pieces.iter().map(stage).collect()
+}
+
+/// Pieces of one member each, as stages.
+pub fn stages(groups: &Groups, pieces: &[Piece]) -> Vec<Stage> {
+    let one = |(members, from, to): (Vec<usize>, usize, usize)| Stage { member: members[0], from, to };
+    realised(groups, pieces).into_iter().map(one).collect()
+}
+
+/// `stages` changed step by step, as long as each step costs less; nothing where it does not hold.
+pub fn improved(
+    groups: &Groups,
+    stages: Vec<Stage>,
+    cost: &dyn Fn(&[Stage]) -> Option<u64>,
+    stop: &dyn Fn() -> bool,
+) -> Option<(u64, Vec<Stage>)> {
+    let mut best = (cost(&stages)?, stages);
+    for _ in 0..STEPS {
+        let free = |members: &Vec<usize>| {
+            members.iter().copied().find(|member| best.1.iter().all(|stage| stage.member != *member))
+        };
+        // Of like members that hold nothing, one stands for all.
+        let unused: Vec<usize> = groups.members.iter().filter_map(free).collect();
+        let others = beside(&best.1, &unused).into_iter();
+        let next = others.filter_map(|stages| Some((cost(&stages)?, stages))).min_by_key(|(cost, _)| *cost);
+        match next.filter(|(cost, _)| *cost < best.0) {
+            Some(next) if !stop() => best = next,
+            _ => break,
+        }
+    }
+    Some(best)
+}
+
+/// The ways of one member alone of every kind.
+pub fn alone(chain: &Chain, groups: &Groups, hosts: Hosts) -> Vec<Way> {
+    groups.kinds().map(|kind| Way::new(chain, groups, kind, (1, 1), hosts)).collect()
+}
+
+/// Members of every kind, no more than there are layers: no placement has more stages.
+pub fn counts(chain: &Chain, groups: &Groups) -> Vec<usize> {
+    groups.members.iter().map(|members| members.len().min(chain.layers)).collect()
+}
+
+/// The least sum on `size` members, or on any number, with a bound on it.
+pub fn sum(
+    chain: &Chain,
+    groups: &Groups,
+    size: Option<usize>,
+    begin: Vec<Vec<Stage>>,
+    control: &Control,
+) -> Labelled {
+    let ways = alone(chain, groups, Hosts::Once);
+    let table = Unordered::new(chain.layers, &counts(chain, groups), &ways, Worth::Sum, size);
+    let loose = table.as_ref().map(|table| table.least(size));
+    let bound = match &loose {
+        // Not even with order left out.
+        Some(None) => return Labelled { found: None, bound: u64::MAX, looked: 0 },
+        Some(Some((ticks, _))) => *ticks,
+        None => 0,
+    };
+    let bound = bound.max(bound::sum(chain));
+    let cost = |stages: &[Stage]| {
+        let sized = size.is_none_or(|size| stages.len() == size);
+        sized.then(|| chain.sum(stages).ok()).flatten()
+    };
+    let unordered = loose.flatten().map(|(_, pieces)| stages(groups, &pieces));
+    let mut begun: Vec<(u64, Vec<Stage>)> =
+        begin.into_iter().chain(unordered).filter_map(|stages| Some((cost(&stages)?, stages))).collect();
+    begun.sort_by_key(|(ticks, stages)| (*ticks, stages.len()));
+    begun.truncate(BEGINNINGS);
+    let found = begun.into_iter().filter_map(|(_, stages)| improved(groups, stages, &cost, control.stop));
+    let found = found.min_by_key(|(ticks, stages)| (*ticks, stages.len()));
+    let known = found.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
+    if known <= bound {
+        return Labelled { found, bound: known, looked: 0 };
+    }
+    let searched = labels::least(chain, groups, size, known, control);
+    let found = searched.found.or(found);
+    let least = found.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
+    Labelled { bound: searched.bound.max(bound).min(least), found, looked: searched.looked }
+}
+
+/// Placements that are improved, at most.
+const BEGINNINGS: usize = 4;
+
+/// The least sum, as far as `control` lets it be looked for.
+///
+/// # Errors
+/// Nothing fits, and why; or nothing was found so far.
+pub fn least_sum(chain: &Chain, groups: &Groups, control: &Control) -> Result<Placement, Refusal> {
+    let Labelled { found, bound, looked } = sum(chain, groups, None, known(chain), control);
+    let cheap_bound = bound::sum(chain);
+    match found {
+        Some((ticks, stages)) => Ok(Placement {
+            stages,
+            ticks,
+            bound,
+            cheap_bound,
+            states: looked,
+            kinds: groups.kinds().len(),
+            parts: None,
+        }),
+        None if bound == u64::MAX => Err(refusal(chain, groups)),
+        None => Err(Refusal::Stopped { bound }),
+    }
+}

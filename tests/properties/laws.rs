@@ -1,0 +1,207 @@
+//! Laws of answers, on random questions: one more device is never worse, a limit that does not bind changes nothing,
+//! Little's law holds, and the answer is on its own front.
+
+use mantile::search::candidate::Duty;
+use mantile::search::outcome::{Found, Outcome};
+use mantile::search::point::{Point, cost, place};
+use mantile::search::question::{Question, Traffic};
+use mantile::search::run::{UNWATCHED, run};
+use mantile::spec::objective::Metric;
+use mantile::spec::scenario::Scenario;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::ask::{ask, on};
+use super::cases::each;
+
+/// Sums of the same terms in another order differ by less.
+const HAIR: f64 = 1e-9;
+
+/// A limit so many times what the answer needs does not bind.
+const LOOSE: f64 = 1e3;
+
+/// A random question.
+#[derive(Clone, Debug)]
+struct Random {
+    model: &'static str,
+    device: &'static str,
+    count: u64,
+    objective: &'static str,
+    lengths: (u64, u64),
+    traffic: Option<(bool, u64)>,
+    limits: [Option<f64>; 3],
+}
+
+fn random() -> impl Strategy<Value = Random> {
+    let models = prop::sample::select(&[
+        "Llama-3.1-8B",
+        "Llama-3.3-70B",
+        "Qwen2.5-14B",
+        "gpt-oss-20b",
+        "Qwen3-30B-A3B",
+    ]);
+    let devices =
+        prop::sample::select(&["h100-sxm", "h200-sxm", "l40s", "rtx-a6000", "mi300x", "a100-sxm-80gb"]);
+    let objectives = prop::sample::select(&[
+        "throughput",
+        "interactive",
+        "latency",
+        "perf-per-dollar",
+        "perf-per-watt",
+        "min-chips",
+        "max-context",
+    ]);
+    let lengths = (1u32..14, 1u32..11).prop_map(|(isl, osl)| (1 << isl, 1 << osl));
+    let traffic =
+        prop::option::weighted(0.6, (any::<bool>(), 0u32..9).prop_map(|(rate, bits)| (rate, 1 << bits)));
+    let limit = || prop::option::weighted(0.3, 0.5f64..3.0);
+    (models, devices, 1u64..=7, objectives, lengths, traffic, [limit(), limit(), limit()]).prop_map(
+        |(model, device, count, objective, lengths, traffic, limits)| Random {
+            model,
+            device,
+            count,
+            objective,
+            lengths,
+            traffic,
+            limits,
+        },
+    )
+}
+
+impl Random {
+    /// The question on so many devices, without its limits.
+    fn on(&self, devices: u64) -> Question {
+        let scenario = Scenario {
+            objective: Some(self.objective.into()),
+            isl: Some(self.lengths.0),
+            osl: Some(self.lengths.1),
+            concurrency: self.traffic.filter(|(rate, _)| !rate).map(|(_, number)| number),
+            rate: self.traffic.filter(|(rate, _)| *rate).map(|(_, number)| number as f64 / 8.0),
+            ..on(self.model, &format!("{devices}x{}", self.device))
+        };
+        let mut question = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
+        question.limits = Default::default();
+        question
+    }
+
+    /// With limits around what the answer without any comes to.
+    fn limited(&self, mut question: Question) -> Question {
+        let mut bare = question.clone();
+        bare.axes.clear();
+        let Some(best) = run(&bare, &UNWATCHED).best else { return question };
+        let limit = |which: usize, metric| self.limits[which].map(|times| best.point[place(metric)] * times);
+        question.limits.ttft = limit(0, Metric::Ttft);
+        question.limits.tpot = limit(1, Metric::Tpot);
+        question.limits.e2e = limit(2, Metric::E2e);
+        question
+    }
+}
+
+/// The first aim's figure, less being better.
+fn aimed(question: &Question, point: &Point) -> f64 {
+    let aim = &question.aims[0];
+    cost(point, aim.metric, aim.direction)
+}
+
+fn no_worse(
+    question: &Question,
+    (before, after): (&Outcome, &Outcome),
+    what: &str,
+) -> Result<(), TestCaseError> {
+    let Some(old) = &before.best else { return Ok(()) };
+    let Some(new) = &after.best else {
+        return Err(TestCaseError::fail(format!("{what}: no answer any more")));
+    };
+    let (old_value, new_value) = (aimed(question, &old.point), aimed(question, &new.point));
+    prop_assert!(
+        new_value <= old_value + HAIR * old_value.abs(),
+        "{what}: {new_value} with {:?}, before {old_value} with {:?}",
+        new.candidate,
+        old.candidate
+    );
+    Ok(())
+}
+
+/// Output tokens per second times seconds of a request are the tokens of what is in flight.
+fn little(question: &Question, found: &Found) -> Result<(), TestCaseError> {
+    let osl = question.stated.lengths.osl as f64;
+    let at = |metric| found.point[place(metric)];
+    let held = at(Metric::OutputTokS) * at(Metric::E2e) / osl;
+    let close = |a: f64, b: f64| (a - b).abs() <= HAIR * b.abs();
+    let pools = &found.candidate.pools;
+    let slots: u64 =
+        pools.iter().filter(|p| p.duty != Duty::Prefill).map(|p| p.replicas * p.concurrency).sum();
+    match question.traffic {
+        Traffic::InFlight(requests) => {
+            prop_assert!(close(held, requests as f64), "{held} for {requests}: {found:?}")
+        }
+        Traffic::Rate(rate) => prop_assert!(close(at(Metric::OutputTokS), rate * osl), "{found:?}"),
+        Traffic::Free if !found.candidate.apart() => {
+            prop_assert!(close(held, slots as f64), "{held}: {found:?}")
+        }
+        Traffic::Free => {
+            // What decodes has a slot, and what does not prefills or is on its way.
+            let rate = at(Metric::OutputTokS) / osl;
+            let decoding = rate * (osl - 1.0) * at(Metric::Tpot);
+            prop_assert!(decoding <= slots as f64 * (1.0 + HAIR), "{decoding} in {slots} slots: {found:?}");
+            prop_assert!(close(held, decoding + rate * at(Metric::Ttft)), "{found:?}");
+        }
+    }
+    Ok(())
+}
+
+fn on_its_front(question: &Question, outcome: &Outcome) -> Result<(), TestCaseError> {
+    let ranks = |found: &Found| -> Vec<f64> {
+        question.axes.iter().map(|m| cost(&found.point, *m, m.entry().direction)).collect()
+    };
+    let front: Vec<Vec<f64>> = outcome.front.iter().map(ranks).collect();
+    if let Some(best) = &outcome.best {
+        let own = ranks(best);
+        prop_assert!(front.contains(&own), "{own:?} {:?} is not on its front", best.candidate);
+    }
+    for one in &front {
+        let beaten = front.iter().find(|other| *other != one && other.iter().zip(one).all(|(a, b)| a <= b));
+        prop_assert!(beaten.is_none(), "{one:?} is beaten by {beaten:?}");
+    }
+    Ok(())
+}
+
+fn holds(random: &Random) -> Result<(), TestCaseError> {
+    let question = random.limited(random.on(random.count));
+    let outcome = run(&question, &UNWATCHED);
+    on_its_front(&question, &outcome)?;
+    for found in outcome.best.iter().chain(&outcome.front).chain(&outcome.alternatives) {
+        little(&question, found)?;
+    }
+    let mut more = random.on(random.count + 1);
+    more.limits = question.limits;
+    more.axes.clear();
+    no_worse(&question, (&outcome, &run(&more, &UNWATCHED)), "one more device")?;
+    let mut loose = question.clone();
+    loose.axes.clear();
+    if let Some(best) = &outcome.best {
+        let mut bound = |limit: fn(&mut Question) -> &mut Option<f64>, metric| {
+            let limit = limit(&mut loose);
+            *limit = limit.or(Some(best.point[place(metric)] * LOOSE));
+        };
+        bound(|q| &mut q.limits.ttft, Metric::Ttft);
+        bound(|q| &mut q.limits.tpot, Metric::Tpot);
+        bound(|q| &mut q.limits.e2e, Metric::E2e);
+        let then = run(&loose, &UNWATCHED);
+        no_worse(&question, (&outcome, &then), "a limit that does not bind")?;
+        no_worse(&question, (&then, &outcome), "without a limit that does not bind")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn laws_of_answers_hold_on_random_questions() {
+    // All of them: MANTILE_LAWS=600.
+    let cases = std::env::var("MANTILE_LAWS").ok().and_then(|number| number.parse().ok()).unwrap_or(48);
+    each(cases, random(), |random| {
+        holds(&random).map_err(|error| match error {
+            TestCaseError::Fail(why) => TestCaseError::fail(format!("{why}\n{random:?}")),
+            reject => reject,
+        })
+    });
+}
