@@ -151,7 +151,8 @@ impl Pair<'_, '_> {
             }
         };
         let span = self.list.span.expect("the answers have settled");
-        let beaten = self.beaten(survey, &self.ideal(&span, &whole), &whole);
+        let ideal = self.ideal(&span, &whole, self.passing_any(&span, &whole));
+        let beaten = self.beaten(survey, &ideal, &whole);
         if let Some(reason) = beaten {
             let pools = whole.pools(self.question.room(), self.sizes());
             survey.census.discard(reason, pools * self.list.loads);
@@ -162,7 +163,7 @@ impl Pair<'_, '_> {
     /// The best that any of its deployments could be; nothing where there is room for none.
     pub fn promise(&self) -> Option<Point> {
         let (whole, span) = (self.whole().ok()?, self.list.span?);
-        Some(self.ideal(&span, &whole))
+        Some(self.ideal(&span, &whole, self.passing_any(&span, &whole)))
     }
 
     /// Looks at all deployments of the pair.
@@ -216,7 +217,7 @@ impl Pair<'_, '_> {
         let room = self.question.room();
         let Some(region) = region.within(room, self.sizes()) else { return };
         let span = self.span(&region);
-        let bound = self.ideal(&span, &region);
+        let bound = self.ideal(&span, &region, self.passing(&span, &region));
         let reason = if self.lopsided(&span, &region) {
             Some("other_ratio")
         } else {

@@ -93,6 +93,7 @@ fn stopped(answer: &Answer) -> String {
     let by = match answer.proof.stopped_by {
         Some(StoppedBy::TimeLimit) => "stopped by the time limit",
         Some(StoppedBy::Interrupt) => "interrupted",
+        Some(StoppedBy::Memory) => "stopped as memory ran short",
         None => "stopped",
     };
     let gap = match answer.proof.gap {

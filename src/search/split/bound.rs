@@ -3,6 +3,7 @@
 use super::Pair;
 use crate::quantity::num::Qty;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
+use crate::search::answers::Gap;
 use crate::search::point::{Point, place, point};
 use crate::search::question::Traffic;
 use crate::search::region::{Loads, Region, Span};
@@ -19,19 +20,19 @@ impl Pair<'_, '_> {
     pub(super) fn lopsided(&self, span: &Span, region: &Region) -> bool {
         let (fronts, backs) = (region.fronts, region.backs);
         let carried = |fronts: u64| fronts as f64 * self.front.rate;
-        let flow = self.moving(span).min(backs.1 as f64 * span.best.rate);
+        let passing = self.moving(span.best.tpot);
+        let flow = passing.min(backs.1 as f64 * span.best.rate);
         // Fewer prefill instances may leave more prompts ahead of one another, where only so many are in flight.
-        let alone = matches!(self.question.traffic, Traffic::InFlight(_));
-        let idle_fronts = !alone && carried(fronts.0 - 1) >= flow * (1.0 + HAIR);
+        let idle_fronts = !self.prompts_bound(fronts.1) && carried(fronts.0 - 1) >= flow * (1.0 + HAIR);
         match self.question.traffic {
             Traffic::Rate(_) => false,
             Traffic::InFlight(_) => {
-                let most = carried(fronts.1).min(self.moving(span)) * (1.0 + HAIR);
+                let most = carried(fronts.1).min(passing) * (1.0 + HAIR);
                 let lighter = match region.loads {
                     Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
                     Loads::Between(gap) => Some(gap.floor.rate),
                 };
-                let room_for_all = self.moving(span) * (1.0 + HAIR);
+                let room_for_all = passing * (1.0 + HAIR);
                 self.short_of_slots(region)
                     || most <= (backs.0 - 1) as f64 * span.least_rate
                     || lighter.is_some_and(|rate| self.by_pace && room_for_all <= backs.0 as f64 * rate)
@@ -68,29 +69,57 @@ impl Pair<'_, '_> {
         }
     }
 
-    /// Whether requests wait for slots in every deployment of a region, though a heavier load is within the limits: it
+    /// Whether so many prefill instances have so few prompts in flight that one fewer lets them wait longer.
+    pub(super) fn prompts_bound(&self, fronts: u64) -> bool {
+        let Traffic::InFlight(requests) = self.question.traffic else { return false };
+        let ranks = (fronts * self.front.laid.shape.plan.dp) as f64;
+        let ahead = (requests - 1) as f64 / ranks * self.front.laid.prompt.slowest.value();
+        ahead <= (self.ttft.1 - self.ttft.0) * (1.0 + HAIR)
+    }
+
+    /// Whether requests wait for slots in every deployment of a region, and do so at the next heavier load too: that one
     /// lets more through, each in less time.
     pub(super) fn short_of_slots(&self, region: &Region) -> bool {
         let (Loads::Listed(_, to), Traffic::InFlight(requests)) = (region.loads, self.question.traffic)
         else {
             return false;
         };
-        let answer = &self.list.answers[to];
-        let decoding = (self.question.stated.lengths.osl - 1) as f64 * answer.tpot;
+        let Some(heavier) = self.list.answers.get(to + 1).filter(|_| self.by_pace) else { return false };
+        let decoding = (self.question.stated.lengths.osl - 1) as f64 * heavier.tpot;
         let come = (requests as f64 / (self.ttft.1 + decoding)).min(region.fronts.0 as f64 * self.front.rate);
-        let heavier = to + 1 < self.list.answers.len();
-        self.by_pace && heavier && region.backs.1 as f64 * answer.rate * (1.0 + HAIR) < come
+        region.backs.1 as f64 * heavier.rate * (1.0 + HAIR) < come
     }
 
-    /// Requests per second that pass where so many are in flight and none of them waits, at most.
-    pub(super) fn moving(&self, span: &Span) -> f64 {
+    /// Requests per second of so many in flight, none of which waits, at so many seconds a token; without a stated
+    /// number any.
+    fn moving(&self, tpot: f64) -> f64 {
         match self.question.traffic {
             Traffic::InFlight(requests) => {
-                let decoding = (self.question.stated.lengths.osl - 1) as f64 * span.best.tpot;
+                let decoding = (self.question.stated.lengths.osl - 1) as f64 * tpot;
                 requests as f64 / (self.ttft.0 + decoding)
             }
             _ => f64::INFINITY,
         }
+    }
+
+    /// Requests per second that pass at any load of a region, at most: where loads are sorted, lighter ones than some
+    /// lack slots and heavier ones take longer.
+    pub(super) fn passing(&self, span: &Span, region: &Region) -> f64 {
+        match region.loads {
+            Loads::Listed(from, to) if self.by_pace => {
+                let (answers, slots) = (&self.list.answers[from..=to], region.backs.1 as f64);
+                let short = answers.partition_point(|one| slots * one.rate < self.moving(one.tpot));
+                self.moving(answers[short.saturating_sub(1)].tpot)
+            }
+            _ => self.moving(span.best.tpot),
+        }
+    }
+
+    /// The same of all loads of the list, and of those between them.
+    pub(super) fn passing_any(&self, span: &Span, whole: &Region) -> f64 {
+        let slots = whole.backs.1 as f64;
+        let between = |gap: &Gap| self.moving(gap.floor.tpot).min(slots * gap.ideal(0.0).rate);
+        self.list.gaps.iter().map(between).fold(self.passing(span, whole), f64::max)
     }
 
     pub(super) fn sizes(&self) -> (u64, u64) {
@@ -98,14 +127,14 @@ impl Pair<'_, '_> {
     }
 
     /// The best that anything in a region could be, in every respect.
-    pub(super) fn ideal(&self, span: &Span, region: &Region) -> Point {
+    pub(super) fn ideal(&self, span: &Span, region: &Region, passing: f64) -> Point {
         let Span { best, .. } = span;
         let terms = self.question.terms();
         let (front, back) = self.sizes();
         let (fronts, backs) = (region.fronts, region.backs);
         let flow = match self.question.traffic {
             Traffic::Rate(rate) => rate,
-            _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.front.rate).min(self.moving(span)),
+            _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.front.rate).min(passing),
         };
         // Instances of each pool that a request per second takes, at least.
         let least = |count: u64, rate: f64, flow: f64| (count as f64 / flow).max(1.0 / rate);
