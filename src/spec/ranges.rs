@@ -12,7 +12,8 @@ use super::limits::{
     BLOCK, BLOCK_TOKENS, DEVICES, EFFICIENCY, FACTOR, FACTORS, Limit, NODES, PUE, TIERS, UTILIZATION,
 };
 use super::link::Link;
-use super::runtime::{Constants, Interval, Runtime};
+use super::nearness::Interval;
+use super::runtime::{Constants, Runtime};
 
 fn within(limit: &Limit, key: &str, figure: Option<&Figure<Ratio>>) -> Result<(), Error> {
     figure.map_or(Ok(()), |figure| limit.check(key, figure.value))
