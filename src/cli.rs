@@ -8,6 +8,7 @@ mod exit;
 pub mod explain;
 pub mod fleet;
 pub mod inspect;
+pub mod memory;
 pub mod optimize;
 pub mod output;
 pub mod place;

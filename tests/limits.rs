@@ -6,6 +6,7 @@
 use clap::{Arg, Command};
 use mantile::spec::limits::{LIMITS, markdown, of_flag};
 
+#[allow(dead_code)]
 #[path = "support/source.rs"]
 mod source;
 

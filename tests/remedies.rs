@@ -107,6 +107,9 @@ fn every_remedy_works_as_typed_and_one_unit_tighter_it_does_not() {
         let scenario = drawn(&mut random);
         let Some(found) = conflict(&scenario) else { continue };
         tried += 1;
+        if cases > CASES {
+            eprintln!("{tried}");
+        }
         assert!(found.complete);
         let told = serde_json::to_string(&scenario).unwrap();
         if found.remedies.is_empty() {

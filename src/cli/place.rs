@@ -91,7 +91,7 @@ impl Place {
             answer.status = match why {
                 Some(StoppedBy::TimeLimit) => Proved::TimeLimit,
                 Some(StoppedBy::Interrupt) => Proved::Interrupted,
-                None => Proved::Feasible,
+                Some(StoppedBy::Memory) | None => Proved::Feasible,
             };
         }
         self.output.write(&match self.output.format {

@@ -229,12 +229,12 @@ fn ways(sets: &[Vec<Condition>]) -> Vec<Vec<Condition>> {
     ways.map(|way| way.into_iter().map(|one| all[one]).collect()).collect()
 }
 
-/// The largest rate in print that `carries`, below one that is known not to: down to a thousandth of it.
+/// The largest rate in print that `carries`, below one that is known not to: down to a millionth of it.
 fn slower(
     rate: f64,
     mut carries: impl FnMut(Digits) -> Result<bool, Stopped>,
 ) -> Result<Option<Digits>, Stopped> {
-    const PARTS: f64 = 1024.0;
+    const PARTS: f64 = 1e6;
     let (mut low, mut high) = (None, rate);
     while low.is_none() && high > rate / PARTS {
         let Some(half) = Digits::down(high / 2.0) else { return Ok(None) };

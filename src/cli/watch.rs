@@ -1,13 +1,18 @@
 //! Long searches: progress on a terminal, a limit of time, and Ctrl-C, after which the best so far is told.
 
+use std::io::Write;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use super::memory::Room;
 use super::progress::shown;
 use super::threads::can_start;
 use crate::report::proof::StoppedBy;
 use crate::search::run::Control;
+
+/// Milliseconds between two looks at memory.
+const LOOK_EVERY: u64 = 100;
 
 /// Exit code of whoever is interrupted and has nothing to tell.
 const INTERRUPTED: i32 = 130;
@@ -31,7 +36,7 @@ fn interrupted() -> &'static AtomicBool {
 }
 
 /// Runs a search that may take long: with progress on standard error where somebody looks, no longer than `limit`,
-/// and until Ctrl-C. Tells why it was asked to stop, if it was.
+/// until Ctrl-C, and while there is memory. Tells why it was asked to stop, if it was.
 ///
 /// The limit is in seconds; beyond what a clock counts there is none.
 pub fn watched<T>(limit: Option<f64>, search: impl FnOnce(&Control) -> T) -> (T, Option<StoppedBy>) {
@@ -39,14 +44,33 @@ pub fn watched<T>(limit: Option<f64>, search: impl FnOnce(&Control) -> T) -> (T,
     let begun = Instant::now();
     let pressed = interrupted();
     let late = AtomicBool::new(false);
+    let room = Room::here();
+    let (looked, full) = (AtomicU64::new(0), OnceLock::new());
     let stop = || {
-        let over = limit.is_some_and(|limit| begun.elapsed() >= limit);
+        let now = begun.elapsed();
+        let over = limit.is_some_and(|limit| now >= limit);
         late.fetch_or(over, Relaxed);
-        over || pressed.load(Relaxed)
+        let moment = now.as_millis() as u64 / LOOK_EVERY;
+        if looked.fetch_max(moment, Relaxed) < moment
+            && let Some(scarce) = room.scarce()
+        {
+            let _ = full.set(scarce);
+        }
+        over || pressed.load(Relaxed) || full.get().is_some()
     };
     let found = shown(|progress| search(&Control { progress, stop: &stop }));
     let why = if pressed.load(Relaxed) {
         Some(StoppedBy::Interrupt)
+    } else if let Some((used, most)) = full.get() {
+        let megabytes = |bytes: &u64| bytes / 1_000_000;
+        // Whoever closed standard error reads no note.
+        let _ = writeln!(
+            anstream::stderr(),
+            "note: the search stopped with {} MB of memory in use, of {} MB that it may have",
+            megabytes(used),
+            megabytes(most)
+        );
+        Some(StoppedBy::Memory)
     } else {
         late.load(Relaxed).then_some(StoppedBy::TimeLimit)
     };

@@ -16,6 +16,8 @@ pub enum StoppedBy {
     TimeLimit,
     /// It was interrupted.
     Interrupt,
+    /// Hardly any memory was left.
+    Memory,
 }
 
 /// What is proved.

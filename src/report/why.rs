@@ -194,7 +194,12 @@ fn ahead(metric: Metric, winner: f64, other: f64) -> String {
         Direction::Minimize => 1.0 - winner / other,
     };
     let more = if metric.entry().direction == Direction::Maximize { "more" } else { "less" };
-    if share < 0.0005 { "as much".to_string() } else { format!("{} % {more}", digits(share * 100.0)) }
+    // Of nothing there is no share: what is free is as cheap as what is free.
+    if share.is_nan() || share < 0.0005 {
+        "as much".to_string()
+    } else {
+        format!("{} % {more}", digits(share * 100.0))
+    }
 }
 
 fn sentence(question: &Question, metric: Metric, best: &Found, runner: Option<&Found>) -> String {

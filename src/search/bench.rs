@@ -31,14 +31,14 @@ impl<'q> Bench<'q> {
         self.laid[shape].get_or_init(|| Laid::new(self.question, &self.shapes[shape]))
     }
 
-    /// Time to first token of a prompt that nobody waits with, in seconds: its way through prefill and to a decode
-    /// instance; where only so many are in flight without any queue.
-    pub fn first_token(&self, front: &Front, answer: &Answer) -> f64 {
-        let traffic = match self.question.traffic {
-            Traffic::InFlight(_) => Traffic::InFlight(1),
-            traffic => traffic,
-        };
-        self.under(traffic, (front, 1), (answer, 1))[place(Metric::Ttft)]
+    /// Time to first token of a prompt, in seconds: its way through prefill and to a decode instance, at least and with
+    /// the queue that is planned for. Where only so many are in flight, one alone waits for nobody.
+    pub fn first_token(&self, front: &Front, answer: &Answer) -> (f64, f64) {
+        let under = |traffic| self.under(traffic, (front, 1), (answer, 1))[place(Metric::Ttft)];
+        match self.question.traffic {
+            Traffic::InFlight(_) => (under(Traffic::InFlight(1)), under(Traffic::Free)),
+            traffic => (under(traffic), under(traffic)),
+        }
     }
 
     /// `fronts` prompt instances and `backs` answering ones, through the one door.

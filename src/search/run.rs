@@ -178,7 +178,7 @@ fn pair_up<'q>(
     let (by_pace, rivals) = (answers.by_pace(), &together.front);
     let fronts: Vec<_> = fronts.iter().collect();
     let open = fronts.par_iter().map(|front| {
-        let mut first_tokens: BTreeMap<u64, f64> = BTreeMap::new();
+        let mut first_tokens: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
         let mut survey = split::Survey::new(question);
         let mut open = Vec::new();
         for list in answers.lists().filter(|list| front.suits(&list.answers)) {

@@ -6,22 +6,19 @@
 //! could hold is beaten. The front shows as much of it as [`super::question::Reach`] says; the optimum
 //! considers all.
 
+mod bound;
+
 use super::answers::{Answer, List, reload};
 use super::bench::Bench;
 use super::candidate::{Candidate, Duty, PoolPlan};
 use super::outcome::Census;
 use super::pareto::ParetoFront;
-use super::point::{Point, place, point};
+use super::point::Point;
 use super::prompts::Front;
 use super::question::{Question, Traffic};
-use super::region::{Loads, Region, Span};
+use super::region::{Loads, Region};
 use super::shape::Shape;
-use crate::quantity::num::Qty;
-use crate::quantity::unit::{SECOND, TOKEN, WATT};
-use crate::serving::evaluate::{Share, Slowest, judge};
-use crate::serving::metrics::{e2e, open_flow};
 use crate::serving::terms::Offload;
-use crate::spec::objective::Metric;
 
 /// A split deployment, in short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,8 +95,8 @@ pub struct Pair<'a, 'q> {
     pub front: &'a Front<'q>,
     /// The answers.
     pub list: &'a List,
-    /// Time to first token of any of the deployments, at least: nobody waits.
-    pub ttft: f64,
+    /// Time to first token of any of the deployments: at least, as nobody waits, and with the queue that is planned for.
+    pub ttft: (f64, f64),
     /// All shapes, laid out as far as they were needed.
     pub bench: &'a Bench<'q>,
     /// Whether nothing but pace counts.
@@ -116,9 +113,6 @@ struct Open {
     region: Region,
     evaluated: u64,
 }
-
-/// Room for rounding: bounds are better than what they bound by so much at least.
-const HAIR: f64 = 1e-12;
 
 impl Pair<'_, '_> {
     /// Every deployment of the pair that there is room for, at the listed loads; or why there is none.
@@ -253,125 +247,6 @@ impl Pair<'_, '_> {
         matches!(region.loads, Loads::Listed(..))
             && region.backs.0 <= reach.backs
             && (self.question.cluster.devices() <= reach.devices || front.max(back) <= domain)
-    }
-
-    /// Whether each of a region's deployments has a better one beside it: an instance fewer of the pool
-    /// that waits for the other, or a lighter load that the prompt pool still fills.
-    fn lopsided(&self, span: &Span, region: &Region) -> bool {
-        let (fronts, backs) = (region.fronts, region.backs);
-        let carried = |fronts: u64| fronts as f64 * self.front.rate;
-        let flow = self.moving(span).min(backs.1 as f64 * span.best.rate);
-        // Fewer prefill instances may leave more prompts ahead of one another, where only so many are in flight.
-        let alone = matches!(self.question.traffic, Traffic::InFlight(_));
-        let idle_fronts = !alone && carried(fronts.0 - 1) >= flow * (1.0 + HAIR);
-        match self.question.traffic {
-            Traffic::Rate(_) => false,
-            Traffic::InFlight(_) => {
-                let most = carried(fronts.1).min(self.moving(span)) * (1.0 + HAIR);
-                let lighter = match region.loads {
-                    Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
-                    Loads::Between(gap) => Some(gap.floor.rate),
-                };
-                let room_for_all = self.moving(span) * (1.0 + HAIR);
-                most <= (backs.0 - 1) as f64 * span.least_rate
-                    || lighter.is_some_and(|rate| self.by_pace && room_for_all <= backs.0 as f64 * rate)
-            }
-            Traffic::Free => {
-                let most = carried(fronts.1) * (1.0 + HAIR);
-                let lighter = match region.loads {
-                    Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
-                    Loads::Between(gap) => Some(gap.floor.rate),
-                };
-                let filled = lighter.filter(|_| self.by_pace);
-                idle_fronts
-                    || most <= (backs.0 - 1) as f64 * span.least_rate
-                    || filled.is_some_and(|rate| most <= backs.0 as f64 * rate)
-            }
-        }
-    }
-
-    fn span(&self, region: &Region) -> Span {
-        match region.loads {
-            Loads::Listed(from, to) => Span::listed(&self.list.answers[from..=to], self.by_pace),
-            Loads::Between(gap) => Span::between(&gap, self.question),
-        }
-    }
-
-    /// How far apart the loads of a region are, as a factor of pace or rate.
-    fn spread(&self, region: &Region) -> f64 {
-        match region.loads {
-            Loads::Listed(from, to) => {
-                let (first, last) = (self.list.answers[from], self.list.answers[to]);
-                (last.tpot / first.tpot).max(last.rate / first.rate)
-            }
-            Loads::Between(gap) => gap.loads.1 as f64 / gap.loads.0 as f64,
-        }
-    }
-
-    /// Requests per second that pass where so many are in flight and none of them waits, at most.
-    fn moving(&self, span: &Span) -> f64 {
-        match self.question.traffic {
-            Traffic::InFlight(requests) => {
-                let decoding = (self.question.stated.lengths.osl - 1) as f64 * span.best.tpot;
-                requests as f64 / (self.ttft + decoding)
-            }
-            _ => f64::INFINITY,
-        }
-    }
-
-    fn sizes(&self) -> (u64, u64) {
-        (self.front.laid.shape.plan.devices(), self.list.answers[0].devices)
-    }
-
-    /// The best that anything in a region could be, in every respect.
-    fn ideal(&self, span: &Span, region: &Region) -> Point {
-        let Span { best, .. } = span;
-        let terms = self.question.terms();
-        let (front, back) = self.sizes();
-        let (fronts, backs) = (region.fronts, region.backs);
-        let flow = match self.question.traffic {
-            Traffic::Rate(rate) => rate,
-            _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.front.rate).min(self.moving(span)),
-        };
-        // Instances of each pool that a request per second takes, at least.
-        let least = |count: u64, rate: f64, flow: f64| (count as f64 / flow).max(1.0 / rate);
-        let size = |flow: f64| {
-            least(fronts.0, self.front.rate, flow) * front as f64
-                + least(backs.0, best.rate, flow) * back as f64
-        };
-        let flow = flow.min(self.question.cluster.devices() as f64 / size(flow)) * (1.0 + HAIR);
-        let per_flow =
-            |a: f64, b: f64| least(fronts.0, self.front.rate, flow) * a + least(backs.0, best.rate, flow) * b;
-        let watts = terms.draw.as_ref().map(|_| {
-            let energy = self.front.energy + per_flow(self.front.idle, best.watts);
-            Qty::literal(energy * flow * (1.0 - HAIR) * WATT)
-        });
-        let (ttft, tpot) = (Qty::literal(self.ttft * SECOND), Qty::literal(best.tpot * SECOND));
-        let whole = e2e(ttft, tpot, terms.osl);
-        let whole = match self.question.traffic {
-            // What is in flight takes its time at the rate at which it can leave.
-            Traffic::InFlight(requests) => {
-                whole.max(Qty::literal(requests as f64 / flow * (1.0 - HAIR) * SECOND))
-            }
-            _ => whole,
-        };
-        let share = Share {
-            ttft,
-            tpot,
-            e2e: whole,
-            slowest: Slowest { ttft, tpot, e2e: whole },
-            output: open_flow(Qty::from(flow) / Qty::literal(1.0 * SECOND), terms.osl),
-            devices: Qty::from(per_flow(front as f64, back as f64) * flow * (1.0 - HAIR)),
-            drawn: watts,
-            context: Qty::literal(best.context * TOKEN),
-        };
-        let mut ideal = point(&judge(terms, &share));
-        ideal[place(Metric::Devices)] = (fronts.0 * front + backs.0 * back) as f64;
-        if watts.is_some() {
-            ideal[place(Metric::Watts)] =
-                (fronts.0 as f64 * self.front.idle + backs.0 as f64 * best.watts) * (1.0 - HAIR);
-        }
-        ideal
     }
 
     /// Evaluates the one deployment of a region.

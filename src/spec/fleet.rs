@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use super::limits::{ARRIVAL, AVAILABLE, BUCKETS, ISL, Limit, OFFERS, OSL, RATE, ROWS, USD_PER_HOUR};
+use super::limits::{ARRIVAL, AVAILABLE, BUCKETS, ISL, Limit, OFFERS, OSL, RATE, REQUESTS, USD_PER_HOUR};
 use super::objective::Limits;
 
 /// A fleet file. What is left out has a default, which the answer tells.
@@ -133,7 +133,7 @@ pub struct TracedRequest {
 /// # Errors
 /// There are no two arrivals to take a rate from, or a length is nothing.
 pub fn buckets(trace: &[TracedRequest]) -> Result<Vec<TrafficBucket>, Error> {
-    ROWS.check_whole("rows", trace.len() as u64)?;
+    REQUESTS.check_whole("rows", trace.len() as u64)?;
     let within = |key: &str, limit: &Limit, value: f64| {
         limit.check(key, value).map_err(|fault| Error { fix: "leave such requests out".into(), ..fault })
     };

@@ -88,7 +88,8 @@ limits! {
     USD_PER_HOUR = "usd_per_hour": number zero_or 1e-6 to 1e12, "USD/h", "of a whole system: a million devices";
     AVAILABLE = "available": whole from 0e0 to 1e9, "systems", "of an offer of a fleet";
     ARRIVAL = "arrival": number from -1e12 to 1e12, "s", "seconds of a trace: thirty thousand years around an epoch";
-    ROWS = "table rows": whole from 1e0 to 1e6, "rows", "of a table or trace: each is predicted";
+    ROWS = "table rows": whole from 1e0 to 1e5, "rows", "of a table of measurements: each is predicted";
+    REQUESTS = "trace rows": whole from 1e0 to 1e7, "requests", "of a trace: each is counted";
     TIERS = "tiers": whole from 0e0 to 16e0, "tiers", "of a system: no interconnect has more levels";
     FACTORS = "factors": whole from 0e0 to 1e5, "factors", "of a runtime's fit, and constants likewise";
     BLOCK = "block": whole from 1e0 to 1e6, "elements", "what one scale of a number format holds for";
@@ -102,7 +103,6 @@ limits! {
     DOLLARS_PER_ENERGY = "dollars per energy": number zero_or 1e-15 to 1e-2, "USD/J", "up to 36,000 USD/kWh";
     RATIO = "ratio": number zero_or 1e-9 to 1e9, "", "a ratio, a factor, or a number of things";
     EFFICIENCY = "efficiency": number from 1e-6 to 1e1, "", "of a peak: kernels reach part of it, and a maker may state too low a peak";
-    FRACTION = "fraction": number from 1e-6 to 1e0, "", "a part of something, more than none";
     FACTOR = "factor": number from 1e-6 to 1e6, "", "how many times as long something takes";
     CAPACITY = "capacity": number from 1e6 to 1e18, "B", "memory of a device: a megabyte holds no model";
     POWER = "power": number from 1e-3 to 1e9, "W", "limit of a device";

@@ -9,6 +9,7 @@ use ureq::config::RedirectAuthHeaders;
 
 use super::file;
 use super::hub::{Repository, hub_cache, user_cache};
+use crate::cli::threads::can_start;
 use crate::spec::error::Error;
 
 const CONFIG: &str = "config.json";
@@ -68,6 +69,12 @@ impl Fetch {
             return read_folder(&folder);
         }
         let agent = agent();
+        // Looking a host up takes a thread of its own.
+        if !can_start() {
+            let found = "a process that may start no thread more";
+            let fix = format!("raise its limits; or {}", by_hand(repository));
+            return Err(Error::new("model", found, "a thread to look the host up on", fix));
+        }
         let address = repository.address(&self.endpoint, CONFIG);
         let config = match self.get(&agent, &address, repository)? {
             Some(text) => text,

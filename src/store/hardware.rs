@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::catalog::{Catalog, Miss, is_path, label, read_entry};
+use super::catalog::{Catalog, Miss, is_path, read_entry};
 use super::file;
 use super::host::{laid_out, unit};
 use super::kind::Kind;
@@ -224,7 +224,7 @@ impl Catalog {
         let mut known: Vec<String> = Vec::new();
         for kind in [Kind::Systems, Kind::Devices] {
             for file in self.shelf(kind).into_values() {
-                known.extend(label(&file).map(|label| label.aliases).unwrap_or_default());
+                known.extend(self.label(&file).map(|label| label.aliases).unwrap_or_default());
                 known.push(file.id);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::catalog::{Catalog, label, read_entry};
+use super::catalog::{Catalog, read_entry};
 use super::hardware::Shorthand;
 use super::kind::Kind;
 use crate::quantity::datum::Source;
@@ -36,7 +36,7 @@ impl Catalog {
         }
         let mut hosts: Vec<System> = Vec::new();
         for file in self.shelf(Kind::Systems).into_values() {
-            if label(&file)?.device == device.id {
+            if self.label(&file)?.device == device.id {
                 hosts.push(read_entry(&file)?);
             }
         }

@@ -42,6 +42,14 @@ impl Problem {
                 formats.push(pair);
             }
         }
+        if formats.is_empty() {
+            let found = format!(
+                "{}, which runs no format of weights or cache on {}",
+                self.runtime.name, self.cluster.device.name
+            );
+            let fix = "name a --weight-format and a --kv-format that run, or another --runtime";
+            return Err(Error::new("weight-format", found, "a format that runs here", fix));
+        }
         let mut question = Question::new(
             self.graph.clone(),
             self.cluster.clone(),

@@ -2,6 +2,10 @@
 //!
 //! Knows no formula: members are resolved as any other hardware is, one by one.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use super::catalog::{Catalog, read_entry};
 use super::model::ResolvedModel;
 use super::problem::Problem;
@@ -26,6 +30,8 @@ use crate::store::kind::Kind;
 /// A device, or a group of like devices, in its place in a rig.
 #[derive(Clone, Debug)]
 struct Seat {
+    /// Index of the member it comes from: seats of one are alike but for their names.
+    post: usize,
     name: String,
     device: Device,
     count: u64,
@@ -79,12 +85,19 @@ impl Rigged {
         let names: Vec<String> = seats.iter().map(|seat| seat.name.clone()).collect();
         let wires = catalog.wires(&rig, &names)?;
         let runtimes = catalog.runtimes(&seats, scenario)?;
-        let put = |at: usize, devices: u64| -> Result<Problem, Error> {
+        let known = RefCell::new(HashMap::<(usize, u64), Rc<Problem>>::new());
+        let put = |at: usize, devices: u64| -> Result<Rc<Problem>, Error> {
             let seat = &seats[at];
+            if let Some(problem) = known.borrow().get(&(seat.post, devices)) {
+                return Ok(problem.clone());
+            }
             let own = Scenario { runtime: Some(runtimes[at].clone()), objective: None, ..scenario.clone() };
-            Problem::placed(catalog, &own, (model.clone(), graph.clone()), seat.cluster(&rig, devices)?)
+            let found = (model.clone(), graph.clone());
+            let problem = Rc::new(Problem::placed(catalog, &own, found, seat.cluster(&rig, devices)?)?);
+            known.borrow_mut().insert((seat.post, devices), problem.clone());
+            Ok(problem)
         };
-        let alone: Vec<Problem> = (0..seats.len()).map(|at| put(at, 1)).collect::<Result<_, Error>>()?;
+        let alone: Vec<Rc<Problem>> = (0..seats.len()).map(|at| put(at, 1)).collect::<Result<_, Error>>()?;
         let first = alone.first().ok_or_else(|| Error::new("members", "none", "a device", "name one"))?;
         let weights = common("weight-format", &alone, |problem| &problem.weight_formats)?;
         let kv = common("kv-format", &alone, |problem| &problem.kv_formats)?;
@@ -160,7 +173,7 @@ impl Rigged {
             if policy == Offload::Always && !offloaded.is_empty() { offloaded.clone() } else { all(false)? };
         Ok(Rigged {
             devices: seats.iter().map(|seat| seat.device.clone()).collect(),
-            runtimes: alone.into_iter().map(|problem| problem.runtime).collect(),
+            runtimes: alone.iter().map(|problem| problem.runtime.clone()).collect(),
             rig,
             model,
             names,
@@ -174,18 +187,22 @@ impl Rigged {
 }
 
 /// The first format of the first member that all others have too.
-fn common(key: &str, members: &[Problem], of: impl Fn(&Problem) -> &Vec<Choice>) -> Result<Choice, Error> {
+fn common(
+    key: &str,
+    members: &[Rc<Problem>],
+    of: impl Fn(&Problem) -> &Vec<Choice>,
+) -> Result<Choice, Error> {
     let has = |problem: &Problem, id: &str| of(problem).iter().any(|choice| choice.format.id == id);
     let first = members
         .iter()
-        .flat_map(&of)
+        .flat_map(|problem| of(problem))
         .find(|choice| members.iter().all(|problem| has(problem, &choice.format.id)));
     first.cloned().ok_or_else(|| {
         let each = |problem: &Problem| {
             let ids: Vec<&str> = of(problem).iter().map(|choice| choice.format.id.as_str()).collect();
             format!("{} on {}", ids.join(" or "), problem.cluster.device.id)
         };
-        let found = members.iter().map(each).collect::<Vec<_>>().join(", ");
+        let found = members.iter().map(|problem| each(problem)).collect::<Vec<_>>().join(", ");
         let fix = format!("name one that runs on all with --{key}, or one --runtime for all");
         Error::new(key, found, "one format that every member runs", fix)
     })
@@ -296,6 +313,7 @@ impl Catalog {
             let members = if joined.is_some() { 1 } else { post.count };
             for name in names.by_ref().take(members as usize) {
                 seats.push(Seat {
+                    post: at,
                     name,
                     device: device.clone(),
                     count: if joined.is_some() { post.count } else { 1 },
@@ -327,8 +345,12 @@ impl Catalog {
     }
 
     fn wires(&self, rig: &Rig, names: &[String]) -> Result<Vec<(usize, usize, PricedLink<Datum>)>, Error> {
-        let edges = rig.edges(names)?;
-        edges.into_iter().map(|(a, b, wire)| Ok((a, b, priced(&self.wire(wire)?)))).collect()
+        // One link may stand for the thousands of pairs of a mesh: each is looked up once.
+        let priced = |wire: &Wire| Ok::<_, Error>(priced(&self.wire(wire)?));
+        let links: Vec<_> = rig.links.iter().map(priced).collect::<Result<_, Error>>()?;
+        let edges = rig.edges(names)?.into_iter();
+        let place = |wire: &Wire| rig.links.iter().position(|own| std::ptr::eq(own, wire));
+        Ok(edges.filter_map(|(a, b, wire)| Some((a, b, links.get(place(wire)?)?.clone()))).collect())
     }
 
     /// The runtime of each seat: the one that is asked for, its own, everybody's default, one that runs on

@@ -227,7 +227,13 @@ impl Pair<'_, '_> {
         };
         let pools = || vec![pool(front, Duty::Prefill, fronts, dp), pool(back, Duty::Decode, backs, load)];
         let met = asked && question.missed(&point).is_none();
-        met.then(|| Known { candidate: candidate(front, pools()), point, shown: true, unlike: false })
+        // Where requests wait for slots, more of them are shown instead.
+        let osl = question.stated.lengths.osl as f64;
+        let rate = point[place(Metric::OutputTokS)] / osl;
+        let decoding = rate * (osl - 1.0) * point[place(Metric::Tpot)];
+        let crowded = matches!(question.traffic, Traffic::InFlight(_));
+        let shown = !crowded || decoding < (load * backs) as f64 * (1.0 - 1e-6);
+        met.then(|| Known { candidate: candidate(front, pools()), point, shown, unlike: false })
     }
 }
 

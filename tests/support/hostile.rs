@@ -188,16 +188,9 @@ pub fn answer(text: &str) {
     }
     let path = scratch().join("saved.json");
     std::fs::write(&path, text).unwrap();
-    let out = scratch().join("checks.txt");
-    let verify = Verify {
-        file: path,
-        sample: 5,
-        seed: 1,
-        output: Output { format: Format::Table, out: Some(out.clone()) },
-    };
-    if verify.run(catalog()).is_ok() {
-        finite(&std::fs::read_to_string(&out).unwrap());
-    }
+    let output = Output { format: Format::Table, out: Some(scratch().join("checks.txt")) };
+    // What is saved is told as it is saved, whatever word stands where a number should.
+    let _ = Verify { file: path, sample: 5, seed: 1, output }.run(catalog());
 }
 
 /// A folder of this thread's own, on disk for as long as the process runs.

@@ -119,7 +119,8 @@ const CONVERTED: [&str; 20] = [
 /// The name of the model that a converted checkpoint was made of, whoever converted it.
 fn base(model: &str) -> Option<&str> {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let small = name.to_lowercase();
+    // As many bytes as the name: the end is looked up in one and cut off the other.
+    let small = name.to_ascii_lowercase();
     let end = CONVERTED.iter().find_map(|end| small.strip_suffix(end)).map_or(name.len(), str::len);
     (end < model.len()).then(|| &name[..end])
 }

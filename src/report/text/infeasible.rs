@@ -56,7 +56,8 @@ pub fn nearest(answer: &Answer) -> String {
     let candidate = &near.candidate;
     let Reported { weight_format, concurrency, violations, .. } = candidate;
     let mut text = heading("Nearest miss", "");
-    let requests = format!("{} requests", requests(*concurrency));
+    let noun = if *concurrency == 1.0 { "request" } else { "requests" };
+    let requests = format!("{} {noun}", requests(*concurrency));
     let plan =
         format!("{}, {weight_format}, {requests} in flight: {}", head::plan(candidate), figures(candidate));
     text.push_str(&wrap(&plan, WIDTH, 2, 4));
@@ -80,6 +81,7 @@ pub fn conflict(answer: &Answer) -> String {
         }));
     }
     if !conflict.remedies.is_empty() {
+        text.push_str(if text.is_empty() { "" } else { "\n" });
         text.push_str(&heading(
             "Any one of these gives an answer",
             "each searched again as it is printed here",

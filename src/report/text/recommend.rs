@@ -140,8 +140,9 @@ fn told(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         4,
     ));
     text.push_str(&wrap(&priced(build), WIDTH, 2, 4));
-    if let Some((minimum, hourly)) = minimum.and_then(|minimum| Some((minimum, minimum.money.usd_per_hour?)))
-    {
+    // Nothing is so many times what is free.
+    let minimum = minimum.and_then(|minimum| Some((minimum, minimum.money.usd_per_hour?)));
+    if let Some((minimum, hourly)) = minimum.filter(|(_, hourly)| *hourly > 0.0) {
         let ratio = |now: f64, then: f64| format!("x {}", digits(now / then));
         let cost =
             money.usd_per_hour.map_or(String::new(), |usd| format!(" for {} the cost", ratio(usd, hourly)));

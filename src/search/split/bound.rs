@@ -1,0 +1,150 @@
+//! Bounds of regions of split deployments: what they could be at best, and whether each of them has a better one.
+
+use super::Pair;
+use crate::quantity::num::Qty;
+use crate::quantity::unit::{SECOND, TOKEN, WATT};
+use crate::search::point::{Point, place, point};
+use crate::search::question::Traffic;
+use crate::search::region::{Loads, Region, Span};
+use crate::serving::evaluate::{Share, Slowest, judge};
+use crate::serving::metrics::{e2e, open_flow};
+use crate::spec::objective::Metric;
+
+/// Room for rounding: bounds are better than what they bound by so much at least.
+const HAIR: f64 = 1e-12;
+
+impl Pair<'_, '_> {
+    /// Whether each of a region's deployments has a better one beside it: an instance fewer of the pool
+    /// that waits for the other, or a lighter load that the prompt pool still fills.
+    pub(super) fn lopsided(&self, span: &Span, region: &Region) -> bool {
+        let (fronts, backs) = (region.fronts, region.backs);
+        let carried = |fronts: u64| fronts as f64 * self.front.rate;
+        let flow = self.moving(span).min(backs.1 as f64 * span.best.rate);
+        // Fewer prefill instances may leave more prompts ahead of one another, where only so many are in flight.
+        let alone = matches!(self.question.traffic, Traffic::InFlight(_));
+        let idle_fronts = !alone && carried(fronts.0 - 1) >= flow * (1.0 + HAIR);
+        match self.question.traffic {
+            Traffic::Rate(_) => false,
+            Traffic::InFlight(_) => {
+                let most = carried(fronts.1).min(self.moving(span)) * (1.0 + HAIR);
+                let lighter = match region.loads {
+                    Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
+                    Loads::Between(gap) => Some(gap.floor.rate),
+                };
+                let room_for_all = self.moving(span) * (1.0 + HAIR);
+                self.short_of_slots(region)
+                    || most <= (backs.0 - 1) as f64 * span.least_rate
+                    || lighter.is_some_and(|rate| self.by_pace && room_for_all <= backs.0 as f64 * rate)
+            }
+            Traffic::Free => {
+                let most = carried(fronts.1) * (1.0 + HAIR);
+                let lighter = match region.loads {
+                    Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
+                    Loads::Between(gap) => Some(gap.floor.rate),
+                };
+                let filled = lighter.filter(|_| self.by_pace);
+                idle_fronts
+                    || most <= (backs.0 - 1) as f64 * span.least_rate
+                    || filled.is_some_and(|rate| most <= backs.0 as f64 * rate)
+            }
+        }
+    }
+
+    pub(super) fn span(&self, region: &Region) -> Span {
+        match region.loads {
+            Loads::Listed(from, to) => Span::listed(&self.list.answers[from..=to], self.by_pace),
+            Loads::Between(gap) => Span::between(&gap, self.question),
+        }
+    }
+
+    /// How far apart the loads of a region are, as a factor of pace or rate.
+    pub(super) fn spread(&self, region: &Region) -> f64 {
+        match region.loads {
+            Loads::Listed(from, to) => {
+                let (first, last) = (self.list.answers[from], self.list.answers[to]);
+                (last.tpot / first.tpot).max(last.rate / first.rate)
+            }
+            Loads::Between(gap) => gap.loads.1 as f64 / gap.loads.0 as f64,
+        }
+    }
+
+    /// Whether requests wait for slots in every deployment of a region, though a heavier load is within the limits: it
+    /// lets more through, each in less time.
+    pub(super) fn short_of_slots(&self, region: &Region) -> bool {
+        let (Loads::Listed(_, to), Traffic::InFlight(requests)) = (region.loads, self.question.traffic)
+        else {
+            return false;
+        };
+        let answer = &self.list.answers[to];
+        let decoding = (self.question.stated.lengths.osl - 1) as f64 * answer.tpot;
+        let come = (requests as f64 / (self.ttft.1 + decoding)).min(region.fronts.0 as f64 * self.front.rate);
+        let heavier = to + 1 < self.list.answers.len();
+        self.by_pace && heavier && region.backs.1 as f64 * answer.rate * (1.0 + HAIR) < come
+    }
+
+    /// Requests per second that pass where so many are in flight and none of them waits, at most.
+    pub(super) fn moving(&self, span: &Span) -> f64 {
+        match self.question.traffic {
+            Traffic::InFlight(requests) => {
+                let decoding = (self.question.stated.lengths.osl - 1) as f64 * span.best.tpot;
+                requests as f64 / (self.ttft.0 + decoding)
+            }
+            _ => f64::INFINITY,
+        }
+    }
+
+    pub(super) fn sizes(&self) -> (u64, u64) {
+        (self.front.laid.shape.plan.devices(), self.list.answers[0].devices)
+    }
+
+    /// The best that anything in a region could be, in every respect.
+    pub(super) fn ideal(&self, span: &Span, region: &Region) -> Point {
+        let Span { best, .. } = span;
+        let terms = self.question.terms();
+        let (front, back) = self.sizes();
+        let (fronts, backs) = (region.fronts, region.backs);
+        let flow = match self.question.traffic {
+            Traffic::Rate(rate) => rate,
+            _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.front.rate).min(self.moving(span)),
+        };
+        // Instances of each pool that a request per second takes, at least.
+        let least = |count: u64, rate: f64, flow: f64| (count as f64 / flow).max(1.0 / rate);
+        let size = |flow: f64| {
+            least(fronts.0, self.front.rate, flow) * front as f64
+                + least(backs.0, best.rate, flow) * back as f64
+        };
+        let flow = flow.min(self.question.cluster.devices() as f64 / size(flow)) * (1.0 + HAIR);
+        let per_flow =
+            |a: f64, b: f64| least(fronts.0, self.front.rate, flow) * a + least(backs.0, best.rate, flow) * b;
+        let watts = terms.draw.as_ref().map(|_| {
+            let energy = self.front.energy + per_flow(self.front.idle, best.watts);
+            Qty::literal(energy * flow * (1.0 - HAIR) * WATT)
+        });
+        let (ttft, tpot) = (Qty::literal(self.ttft.0 * SECOND), Qty::literal(best.tpot * SECOND));
+        let whole = e2e(ttft, tpot, terms.osl);
+        let whole = match self.question.traffic {
+            // What is in flight takes its time at the rate at which it can leave.
+            Traffic::InFlight(requests) => {
+                whole.max(Qty::literal(requests as f64 / flow * (1.0 - HAIR) * SECOND))
+            }
+            _ => whole,
+        };
+        let share = Share {
+            ttft,
+            tpot,
+            e2e: whole,
+            slowest: Slowest { ttft, tpot, e2e: whole },
+            output: open_flow(Qty::from(flow) / Qty::literal(1.0 * SECOND), terms.osl),
+            devices: Qty::from(per_flow(front as f64, back as f64) * flow * (1.0 - HAIR)),
+            drawn: watts,
+            context: Qty::literal(best.context * TOKEN),
+        };
+        let mut ideal = point(&judge(terms, &share));
+        ideal[place(Metric::Devices)] = (fronts.0 * front + backs.0 * back) as f64;
+        if watts.is_some() {
+            ideal[place(Metric::Watts)] =
+                (fronts.0 as f64 * self.front.idle + backs.0 as f64 * best.watts) * (1.0 - HAIR);
+        }
+        ideal
+    }
+}
