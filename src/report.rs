@@ -14,6 +14,7 @@ pub mod fleet;
 pub mod graph;
 pub mod help;
 pub mod inspect;
+pub mod left_out;
 pub mod notation;
 pub mod number;
 pub mod place;

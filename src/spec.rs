@@ -12,6 +12,7 @@ pub mod image;
 pub mod limits;
 pub mod link;
 pub mod model;
+pub mod nearness;
 pub mod notation;
 pub mod objective;
 pub mod percentile;

@@ -15,3 +15,4 @@ pub mod pose;
 pub mod problem;
 pub mod rig;
 mod speculation;
+pub mod sure;

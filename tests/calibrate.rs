@@ -82,6 +82,7 @@ fn predictions_held_against_themselves_are_right() {
     assert_eq!(found["groups"].as_array().unwrap().len(), 4);
     let decision = &overall["decision"];
     assert_eq!((decision["slo_met"].as_f64(), decision["regret"].as_f64()), (Some(1.0), Some(0.0)));
+    assert_eq!(found["unscored"], serde_json::json!([]));
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn what_differs_evenly_is_found_and_carries_over() {
         "--rows",
         rows.to_str().unwrap(),
     ]));
-    let mdape = |at: usize| found["errors"][at]["tpot"]["mdape"].as_f64().unwrap();
+    let mdape = |at: usize| found["errors"][at]["tpot"][0].as_f64().unwrap();
     assert!((mdape(0) - 0.3 / 1.3).abs() < 1e-3, "before: {found}");
     assert!(mdape(1) < 0.05, "after: {found}");
     assert!(mdape(2) < 0.12 && mdape(3) < 0.12, "left out: {found}");
@@ -194,6 +195,101 @@ fn prompts_and_answers_timed_apart_do_not_disturb_each_other() {
     // Four sequences share a step's weights; in a server the others' prompts come between besides.
     assert!(alone[1] < batch[1] && batch[1] < 2.0 * alone[1], "{found:?}");
     assert!(served[1] > 1.05 * batch[1], "{found:?}");
+}
+
+/// A table of one row each, as `validate` reads it; whatever its other columns.
+fn held(folder: &Path, header: &str, rows: &[&str]) -> (Value, String) {
+    let (path, out) = (folder.join("table.csv"), folder.join("rows.csv"));
+    fs::write(&path, format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+    let (path, rows) = (path.to_str().unwrap(), out.to_str().unwrap());
+    let picture = folder.join("picture.svg");
+    let args = ["validate", path, "--format", "json", "--rows", rows, "--plot", picture.to_str().unwrap()];
+    let found = json(&run(&args));
+    (found, fs::read_to_string(out).unwrap())
+}
+
+#[test]
+fn what_a_table_does_not_say_is_not_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = format!("{HEADER},speculative,output_tok_s,note");
+    let rows = [
+        "a,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,1,50,8,none,900,x",
+        "b,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,4,vllm,bf16,agg,1024,1024,8,2,50,8,none,900,x",
+        "c,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,2,50,8,none,900,x",
+        "d,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,4,vllm,bf16,agg,1024,1024,8,,50,8,none,900,x",
+        "e,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,offline,1024,1024,,1,50,8,none,,x",
+        "f,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,1024,1024,8,1,50,8,mtp,,x",
+    ];
+    let (found, told) = held(folder.path(), &header, &rows);
+    assert_eq!(
+        (found["overall"]["n"].as_u64(), found["overall"]["unsupported"].as_u64()),
+        (Some(1), Some(5))
+    );
+    let reasons: Vec<&str> =
+        found["unsupported"].as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap()).collect();
+    let of = |start: &str| reasons.iter().filter(|reason| reason.starts_with(start)).count();
+    assert_eq!((of("devices:"), of("concurrency:"), of("speculative:")), (3, 1, 1), "{reasons:?}");
+    let unscored = &found["unscored"];
+    assert_eq!(
+        (unscored[0]["column"].as_str(), unscored[0]["rows"].as_u64()),
+        (Some("output_tok_s"), Some(4))
+    );
+    assert_eq!(unscored.as_array().unwrap().len(), 1, "{unscored}");
+    assert_eq!(told.lines().count(), 7);
+}
+
+#[test]
+fn no_number_that_leaves_is_endless() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |isl: &str, requests: &str, times: &str| {
+        format!("r,meta-llama/Llama-3.1-8B,nvidia-h100-sxm,1,vllm,bf16,agg,{isl},{isl},{requests},1,{times}")
+    };
+    let rows = [
+        row("100000000", "10000000", "1e-6,1e-6"),
+        row("100000000", "1", "1e12,1e-6"),
+        row("0", "0", "0,0"),
+        row("1024", "8", "1e-6,1e12"),
+    ];
+    let (found, told) = held(folder.path(), HEADER, &rows.each_ref().map(String::as_str));
+    for text in [found.to_string(), told, fs::read_to_string(folder.path().join("picture.svg")).unwrap()] {
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
+    let path = folder.path().join("wrong.csv");
+    fs::write(&path, format!("{HEADER}\n{}\n", row("1e300", "1", "1,1"))).unwrap();
+    assert_eq!(run(&["validate", path.to_str().unwrap()]).status.code(), Some(2));
+}
+
+#[test]
+fn an_estimate_of_one_request_is_what_validate_says_of_a_single_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = "id,model,hardware,runtime,weight_format,mode,isl,osl,concurrency,metric,value";
+    for (hardware, runtime, format) in
+        [("nvidia-rtx-4090", "llama.cpp", "gguf-q8_0"), ("apple-m3-max", "mlx", "mlx-4bit")]
+    {
+        let row = |metric: &str| {
+            format!(
+                "r,meta-llama/Llama-3.1-8B,{hardware},{runtime},{format},single-stream,2048,64,1,{metric},100"
+            )
+        };
+        let rows = [row("prefill_tok_s"), row("decode_tok_s_per_user")];
+        let (_, told) = held(folder.path(), header, &rows.each_ref().map(String::as_str));
+        let mut reader = csv::Reader::from_reader(told.as_bytes());
+        let header = reader.headers().unwrap().clone();
+        let first = reader.records().next().unwrap().unwrap();
+        let cell = |name: &str| {
+            let at = header.iter().position(|column| column == name).unwrap();
+            first[at].parse::<f64>().unwrap()
+        };
+        let hardware = format!("1x{hardware}");
+        let asked = ["estimate", "--model", "Llama-3.1-8B", "--hardware", &hardware, "--runtime", runtime];
+        let load =
+            ["--weight-format", format, "--isl", "2048", "--osl", "64", "--concurrency", "1", "--tp", "1"];
+        let found = json(&run(&[&asked[..], &load, &["--format", "json"]].concat()));
+        for (ours, theirs) in [("ttft_ms", "ttft_ms_predicted"), ("tpot_ms", "tpot_ms_predicted")] {
+            let (ours, theirs) = (found["metrics"][ours].as_f64().unwrap(), cell(theirs));
+            assert!((ours / theirs - 1.0).abs() < 1e-4, "{runtime}: {ours} {theirs}");
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use mantile::cost::roofline::Cost;
+use mantile::plan::parallel::ParallelPlan;
 use mantile::plan::parallel::Phase;
 use mantile::plan::shard::{ShardedBlock, Step};
 use mantile::quantity::formula::Formula;
@@ -14,10 +15,13 @@ use mantile::quantity::ledger::{Explanation, Ledger, Op};
 use mantile::quantity::num::{Num, Qty};
 use mantile::quantity::read::{Plain, Read};
 use mantile::quantity::unit::SECOND;
-use mantile::search::question::Traffic;
+use mantile::search::candidate::{Candidate, Duty, PoolPlan};
+use mantile::search::question::{Question, Traffic};
+use mantile::search::shape::cuts;
 use mantile::serving::evaluate::Evaluation;
 use mantile::serving::step::Watch;
 use mantile::serving::streamed::{arrival, transfer};
+use mantile::serving::terms::Offload;
 use mantile::spec::objective::METRICS;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -178,4 +182,53 @@ fn readings_agree_and_every_formula_is_read() {
         formulas().into_iter().filter(|formula| !seen.contains(&(std::ptr::from_ref(*formula) as usize)));
     let unread: Vec<_> = unread.map(|formula| formula.symbol).collect();
     assert!(unread.is_empty(), "no case reads {unread:?}");
+}
+
+/// Every wait of the decode step that the host accounts for, with `requests` of each of `dp` attention ranks.
+fn host(question: &Question, dp: u64, requests: u64) -> Vec<f64> {
+    let plan = ParallelPlan { tp: 1, pp: 1, dp, cp: 1, ep: dp, moe_tp: 1, sp: false };
+    let stages = cuts(question, plan).swap_remove(0);
+    let pool = PoolPlan { duty: Duty::Both, plan, stages, replicas: 1, concurrency: requests * dp };
+    let candidate = Candidate { formats: 0, pools: vec![pool], offload: Offload::Nothing };
+    let mut seen = Kernels::default();
+    candidate.evaluate(&Plain, question, &mut seen);
+    seen.0.into_iter().filter(|(name, _)| name == "decode 1 host").map(|(_, time)| time).collect()
+}
+
+/// Each attention rank has a scheduler of its own.
+#[test]
+fn the_host_takes_as_long_for_a_rank_however_many_ranks_there_are() {
+    let question = ask::ask(&ask::on("Qwen3-30B-A3B", "dgx-h100")).unwrap();
+    let alone = host(&question, 1, 24);
+    assert!(alone.len() == 1 && alone[0] > 0.0, "{alone:?}");
+    for dp in [2, 4, 8] {
+        assert_eq!(host(&question, dp, 24), alone, "{dp} ranks");
+    }
+    assert!(host(&question, 8, 25)[0] > alone[0]);
+}
+
+/// Whatever a runtime makes others wait: a request that is alone takes as long as its prompt and what the server takes.
+#[test]
+fn a_request_that_is_alone_waits_for_nobody() {
+    each_case(100, |case| {
+        let mut candidate = case.candidate.clone();
+        let [pool] = &mut candidate.pools[..] else { return Ok(()) };
+        pool.concurrency = 1;
+        let mut question = case.question.clone();
+        if matches!(question.traffic, Traffic::Rate(_)) {
+            return Ok(());
+        }
+        let ttft = |question: &Question| candidate.evaluate(&Plain, question, &mut ()).metrics.ttft.value();
+        let before = ttft(&question);
+        for pair in &mut question.formats {
+            let chip = &mut pair.machine.chip;
+            for wait in
+                [&mut chip.step_wait, &mut chip.prompt_queue, &mut chip.prompt_burst, &mut chip.request_work]
+            {
+                wait.value = 10.0 * wait.value + 1.0;
+            }
+        }
+        prop_assert_eq!(ttft(&question).to_bits(), before.to_bits());
+        Ok(())
+    });
 }

@@ -15,6 +15,8 @@ pub enum Out {
     Combination,
     /// A device under one runtime.
     DeviceAndRuntime,
+    /// A third of all rows, by what they hold in the cache.
+    Load,
     /// A model.
     Model,
     /// A device.
@@ -30,6 +32,7 @@ impl Out {
             Out::Fifth => "other settings of the same (five folds)",
             Out::Combination => "other combinations of model, hardware and runtime",
             Out::DeviceAndRuntime => "the same hardware under other runtimes",
+            Out::Load => "lighter and heavier loads (three folds)",
             Out::Model => "other models",
             Out::Device => "other hardware",
             Out::Maker => "another maker's hardware",
@@ -42,16 +45,31 @@ impl Out {
             Out::Fifth => "fifth",
             Out::Combination => "combination",
             Out::DeviceAndRuntime => "device_and_runtime",
+            Out::Load => "load",
             Out::Model => "model",
             Out::Device => "device",
             Out::Maker => "maker",
         }
     }
 
-    /// What the sample number `at` has in common with others that are left out with it.
-    pub fn key(self, at: usize, sample: &Sample) -> String {
+    /// What each sample has in common with others that are left out with it.
+    pub fn keys(self, samples: &[&Sample]) -> Vec<String> {
+        let mut cached: Vec<u64> = samples.iter().map(|sample| sample.cached()).collect();
+        cached.sort_unstable();
+        let third = |sample: &Sample| {
+            let below = cached.partition_point(|tokens| *tokens < sample.cached());
+            (3 * below / cached.len().max(1)).to_string()
+        };
+        let key = |(at, sample): (usize, &&Sample)| match self {
+            Out::Load => third(sample),
+            _ => self.key(at, sample),
+        };
+        samples.iter().enumerate().map(key).collect()
+    }
+
+    fn key(self, at: usize, sample: &Sample) -> String {
         match self {
-            Out::Fifth => (at % 5).to_string(),
+            Out::Load | Out::Fifth => (at % 5).to_string(),
             Out::Combination => format!("{} {} {}", sample.model, sample.hardware, sample.runtime),
             Out::DeviceAndRuntime => format!("{} {}", sample.hardware, sample.runtime),
             Out::Model => sample.model.clone(),
@@ -71,7 +89,7 @@ const FOLDS: usize = 80;
 
 /// Every sample as the fit without its like predicts it.
 pub fn left_out(samples: &[&Sample], all: &Found, out: Out) -> Vec<Times> {
-    let keys: Vec<String> = samples.iter().enumerate().map(|(at, sample)| out.key(at, sample)).collect();
+    let keys = out.keys(samples);
     let mut different = keys.clone();
     different.sort();
     different.dedup();

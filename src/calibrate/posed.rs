@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{PoolPlan, evaluate, with_slots};
+use crate::search::candidate::{Duty, PoolPlan, evaluate, with_slots};
 use crate::search::question::Traffic;
 use crate::serving::evaluate::Evaluation;
 use crate::serving::instance::Instance;
@@ -59,6 +59,12 @@ impl Posed {
         let made = self.evaluate(&machine, &mut ());
         let requests = self.concurrency as f64;
         Times { ttft: requests * made.prefill.total.value(), tpot: made.metrics.tpot.value() }
+    }
+
+    /// Requests of an attention rank, of the pool that answers most.
+    pub fn requests(&self) -> u64 {
+        let answering = self.pools.iter().filter(|pool| pool.duty != Duty::Prefill);
+        answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 
     /// Devices that it takes.

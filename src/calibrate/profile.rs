@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::fit::Found;
 use super::sample::ORDER;
-use crate::spec::runtime::{Factor, Fitted, Near};
+use crate::spec::nearness::{Interval, LeftOut, MeasuredAt};
+use crate::spec::runtime::{Factor, Fitted};
 
 /// Where fits of whole profiles begin: the constants that kernels measured alone do not tell.
 pub const BEGINNINGS: [Beginning; 9] = [
@@ -68,7 +69,8 @@ fn changes(found: &Found, runtime: &str, of: Fitted) -> Vec<(Factor, f64)> {
     sums
 }
 
-fn rounded(value: f64) -> f64 {
+/// To the digits that are written.
+pub fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
@@ -80,16 +82,6 @@ fn figure(value: f64, (unit, per_second): (&str, f64), source: &str) -> Value {
     json!({"value": text.trim_end(), "source": source, "grade": "fitted"})
 }
 
-/// Quantiles for questions of one nearness, and where they come from.
-pub struct Around {
-    /// How near.
-    pub near: Near,
-    /// p10, p50 and p90 of measured over predicted: TTFT, TPOT, throughput.
-    pub quantiles: [[f64; 3]; 3],
-    /// The data.
-    pub source: String,
-}
-
 /// A fit of everything, to be written into profiles.
 pub struct Whole<'a> {
     /// What was found.
@@ -98,13 +90,17 @@ pub struct Whole<'a> {
     pub told: Vec<Fitted>,
     /// Devices of all rows.
     pub measured_anywhere: Vec<String>,
+    /// Models of all rows.
+    pub models: Vec<String>,
     /// Intervals, nearest first.
-    pub intervals: Vec<Around>,
+    pub intervals: Vec<Interval>,
+    /// What was predicted of rows while their like was left out.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Whole<'_> {
     /// Replaces what `profile` has of an earlier fit.
-    pub fn replace(&self, profile: &mut Value, measured_on: &[String], source: &str) {
+    pub fn replace(&self, profile: &mut Value, measured: &[MeasuredAt], source: &str) {
         let runtime = profile["id"].as_str().unwrap_or_default().to_owned();
         let mut fit = Map::new();
         fit.insert("source".into(), json!(source));
@@ -124,9 +120,15 @@ impl Whole<'_> {
                 _ => {}
             }
         }
+        let mut measured_on: Vec<&String> = measured.iter().map(|one| &one.hardware).collect();
+        measured_on.sort();
+        measured_on.dedup();
         fit.insert("measured_on".into(), json!(measured_on));
         fit.insert("measured_anywhere".into(), json!(self.measured_anywhere));
-        fit.insert("intervals".into(), self.intervals.iter().map(Around::json).collect());
+        fit.insert("models".into(), json!(self.models));
+        fit.insert("measured".into(), json!(measured));
+        fit.insert("intervals".into(), json!(self.intervals));
+        fit.insert("left_out".into(), json!(self.left_out));
         let stated = |of: Fitted| BEGINNINGS.iter().any(|known| known.of == of);
         let mut factors: Vec<Value> = Vec::new();
         for of in ORDER {
@@ -139,15 +141,6 @@ impl Whole<'_> {
         }
         fit.insert("factors".into(), Value::Array(factors));
         profile["serving_fit"] = Value::Object(fit);
-    }
-}
-
-impl Around {
-    fn json(&self) -> Value {
-        let [ttft, tpot, throughput] = self.quantiles.map(|quantiles| quantiles.map(rounded));
-        json!({
-            "near": self.near, "ttft": ttft, "tpot": tpot, "throughput": throughput, "source": self.source,
-        })
     }
 }
 

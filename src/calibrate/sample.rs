@@ -102,6 +102,12 @@ fn changed(machine: &Machine<Qty<f64>>, changes: &Changes) -> Machine<Qty<f64>> 
 }
 
 impl Sample {
+    /// Tokens that an attention rank holds in its cache, on average.
+    pub fn cached(&self) -> u64 {
+        let lengths = self.posed.lengths;
+        self.posed.requests().saturating_mul(lengths.isl + lengths.osl / 2)
+    }
+
     /// What is predicted with the constants changed.
     pub fn times(&self, changes: &Changes) -> Times {
         self.posed.times(&changed(&self.machine, changes))

@@ -1,5 +1,6 @@
 //! `validate`: predictions held against measurements.
 
+mod layout;
 pub mod predict;
 pub mod table;
 
@@ -7,8 +8,12 @@ use std::path::PathBuf;
 
 use super::output::{Format, Output, csv, json};
 use super::{Fault, Verdict};
+use crate::report::left_out;
 use crate::report::scatter::scatter;
+use crate::report::table::table as lines;
 use crate::report::validation::{GROUP_HEADER, ROW_HEADER, group_rows, markdown, row_cells, text};
+use crate::spec::error::Error;
+use crate::spec::runtime::Runtime;
 use crate::store::catalog::Catalog;
 use crate::validate::summary::{Key, validation};
 
@@ -16,6 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   mantile-opt validate serving.csv
   mantile-opt validate serving.csv --by hardware,runtime
+  mantile-opt validate --left-out vllm
   mantile-opt validate serving.csv --mode agg --plot accuracy.svg
   mantile-opt validate serving.csv --by mode,runtime,hardware --markdown
   mantile-opt validate serving.csv singlestream.csv --format json --rows rows.csv";
@@ -25,8 +31,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Validate {
     /// Tables of measurements: one run a row, or one metric a row in the columns metric and value
-    #[arg(required = true, value_name = "FILE.csv")]
+    #[arg(required_unless_present = "left_out", value_name = "FILE.csv")]
     pub files: Vec<PathBuf>,
+    /// Read no table: tell what the fit in a runtime's profile predicted of rows while their like was left out of it
+    #[arg(long, value_name = "RUNTIME", conflicts_with_all = ["files", "by", "rows", "plot", "mode"])]
+    pub left_out: Option<String>,
     /// What to group the rows by
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KEYS")]
     pub by: Vec<By>,
@@ -58,6 +67,8 @@ pub enum By {
     Runtime,
     /// Aggregated, disaggregated, or how a single stream was run
     Mode,
+    /// How near the row is to what was measured
+    Near,
 }
 
 impl Validate {
@@ -66,6 +77,9 @@ impl Validate {
     /// # Errors
     /// A table cannot be read, or the answer cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+        if let Some(name) = &self.left_out {
+            return self.left_out(catalog, name);
+        }
         let mut measured = Vec::new();
         for path in &self.files {
             measured.extend(table::read(path)?);
@@ -81,6 +95,7 @@ impl Validate {
                 By::Hardware => Key::Hardware,
                 By::Runtime => Key::Runtime,
                 By::Mode => Key::Mode,
+                By::Near => Key::Near,
             })
             .collect();
         let held = predict::predict(catalog, measured);
@@ -96,6 +111,23 @@ impl Validate {
             Format::Table => text(&found),
             Format::Json => json(&found),
             Format::Csv => csv(&GROUP_HEADER, group_rows(&found))?,
+        })
+    }
+
+    /// What the fit of a runtime's profile predicted of rows while their like was left out.
+    fn left_out(&self, catalog: &Catalog, name: &str) -> Result<Verdict, Fault> {
+        let runtime = catalog.load::<Runtime>(name)?;
+        let told = runtime.serving_fit.map(|fit| fit.left_out).unwrap_or_default();
+        if told.is_empty() {
+            let found = format!("none in the profile of {}", runtime.id);
+            let fix = "name a runtime that was fitted: `mantile-opt validate --left-out vllm`";
+            return Err(Error::new("left_out", found, "errors of rows left out of a fit", fix).into());
+        }
+        self.output.found(&match self.output.format {
+            Format::Table if self.markdown => left_out::markdown(&told),
+            Format::Table => lines(&left_out::HEADER, &told.iter().map(left_out::cells).collect::<Vec<_>>()),
+            Format::Json => json(&told),
+            Format::Csv => csv(&left_out::HEADER, told.iter().map(left_out::cells))?,
         })
     }
 }

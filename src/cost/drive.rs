@@ -159,6 +159,7 @@ impl Drive<'_> {
             Error::new("constants", format!("none in {}", self.runtime.id), "efficiency constants", fix)
         })?;
         let reserve = &self.runtime.memory;
+        let taken = self.runtime.taken(device);
         let stated = |symbol, value, unit, text: &'static str| Datum::stated(symbol, value, unit, text);
         let logits = || stated("sampler_bytes", 4.0, BYTE, "logits in fp32");
         let fit = |of, datum| fitted(self, of, datum);
@@ -225,15 +226,26 @@ impl Drive<'_> {
                 "assumed: a pool busier than this waits more than three prompts long for the next (Pollaczek and Khinchine)",
             ),
             capacity: device.capacity()?.datum("memory_capacity"),
-            utilization: reserve.utilization.datum("memory_utilization"),
+            utilization: taken.utilization.datum("memory_utilization"),
             buffers: reserve.buffers.datum("runtime_buffers"),
             sampler_bytes: reserve.sampler.as_ref().map_or_else(logits, |f| f.datum("sampler_bytes")),
             fragmentation: reserve.fragmentation.as_ref().map_or_else(
                 || stated("fragmentation", 0.0, COUNT, "pages leave none beyond the last page of a sequence"),
                 |f| f.datum("fragmentation"),
             ),
+            answer_reserved: reserve.answer_reserved.as_ref().map_or_else(
+                || {
+                    stated(
+                        "answer_reserved",
+                        1.0,
+                        COUNT,
+                        "how requests are admitted is not known: whole ones are reserved",
+                    )
+                },
+                |f| f.datum("answer_reserved"),
+            ),
             block_tokens: self.runtime.block_tokens.datum("block_tokens"),
-            max_batched_tokens: self.runtime.max_batched_tokens.datum("max_batched_tokens"),
+            max_batched_tokens: taken.max_batched_tokens.datum("max_batched_tokens"),
         };
         let link = |tier: &crate::spec::cluster::Tier| Link {
             bandwidth: tier.bandwidth.datum(format!("{}_bandwidth", tier.link)),
@@ -244,7 +256,7 @@ impl Drive<'_> {
             links: self.cluster.tiers.iter().map(link).collect(),
             shapes: tiers(self.cluster),
             quantised: quantised(self.weights, !self.traits.experts),
-            max_sequences: self.runtime.max_sequences.as_ref().map(|f| f.datum("max_sequences")),
+            max_sequences: taken.max_sequences.map(|f| f.datum("max_sequences")),
             risk: None,
         })
     }

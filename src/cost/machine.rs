@@ -80,6 +80,8 @@ figures! {
         sampler_bytes,
         /// Fraction of the cache lost to fragmentation.
         fragmentation,
+        /// Fraction of the rest of an answer that is reserved when a request is admitted.
+        answer_reserved,
         /// Tokens a page of the cache holds.
         block_tokens,
         /// Tokens that a step computes at most.

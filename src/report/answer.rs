@@ -164,7 +164,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
         None => Feasibility::InVram,
     };
     let runs = short.is_empty();
-    let intervals = formats.interval(candidate.apart()).filter(|_| runs);
+    let intervals = formats.interval(candidate.apart(), candidate.requests_per_rank()).filter(|_| runs);
     let bound = || Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string();
     Reported {
         feasibility,

@@ -13,9 +13,9 @@ use super::why::Why;
 use crate::quantity::datum::Grade;
 use crate::search::candidate::Duty;
 use crate::search::outcome::{Census, Status};
+use crate::spec::nearness::{Interval, Near};
 use crate::spec::objective::Metric;
 use crate::spec::percentile::Risk;
-use crate::spec::runtime::{Interval, Near};
 use crate::spec::scenario::Scenario;
 
 /// The answer to a question.

@@ -24,7 +24,9 @@ pub fn scatter(rows: &[Held]) -> String {
             (&mut tpot, row.measured.outcome.tpot_ms, made.tpot_ms),
             (&mut ttft, row.measured.outcome.ttft_ms, made.ttft_ms),
         ] {
-            if let Some(measured) = measured {
+            // A logarithm has no place for anything else.
+            let drawn = |value: f64| value.is_finite() && value > 0.0;
+            if let Some(measured) = measured.filter(|measured| drawn(*measured) && drawn(predicted)) {
                 points.entry(&row.measured.runtime).or_default().push((measured, predicted));
             }
         }

@@ -64,7 +64,9 @@ pub const ROW_HEADER: [&str; 18] = [
 
 /// A row of [`ROW_HEADER`].
 pub fn row_cells(row: &Held) -> Vec<String> {
-    let number = |value: Option<f64>| value.map(|value| format!("{value:.4}")).unwrap_or_default();
+    let number = |value: Option<f64>| {
+        value.filter(|value| value.is_finite()).map(|value| format!("{value:.4}")).unwrap_or_default()
+    };
     let made = row.predicted.as_ref().ok();
     let measured = &row.measured;
     let memory = made.and_then(|made| made.memory);
@@ -110,8 +112,8 @@ pub fn group_rows(found: &Validation) -> Vec<Vec<String>> {
         cells.extend([group.tpot, group.ttft].into_iter().flat_map(scored));
         for decision in [group.decision, group.decision_p90] {
             cells.extend(
-                [|d: Decision| d.slo_met, |d: Decision| d.regret]
-                    .map(|of| decision.map(of).map(number).unwrap_or_default()),
+                [|d: Decision| Some(d.slo_met), |d: Decision| d.regret]
+                    .map(|of| decision.and_then(of).map(number).unwrap_or_default()),
             );
         }
         cells.extend(scored(group.memory));
@@ -182,7 +184,7 @@ pub fn text(found: &Validation) -> String {
             row.extend(cells(group.tpot));
             row.extend(cells(group.ttft));
             row.push(group.decision.map(|d| percent(d.slo_met)).unwrap_or_default());
-            row.push(group.decision.map(|d| percent(d.regret)).unwrap_or_default());
+            row.push(group.decision.and_then(|d| d.regret).map(percent).unwrap_or_default());
             row
         })
         .collect();
@@ -210,8 +212,18 @@ pub fn text(found: &Validation) -> String {
         text.push_str(&format!(
             "Where the limit is held at the p90 (--risk p90), {} % meet it and give up {} % of throughput\n",
             percent(d.slo_met),
-            percent(d.regret)
+            d.regret.map(percent).unwrap_or_default()
         ));
+    }
+    if found.overall.too_small > 0 {
+        text.push_str(&format!(
+            "\n{} of {} rows ran, though memory is predicted to be too small for them\n",
+            found.overall.too_small, found.overall.n
+        ));
+    }
+    if !found.unscored.is_empty() {
+        let told = found.unscored.iter().map(|one| format!("{} ({} rows)", one.column, one.rows));
+        text.push_str(&format!("\nNot scored: {}\n", told.collect::<Vec<_>>().join(", ")));
     }
     if !found.unsupported.is_empty() {
         text.push_str("\nLeft out:\n");

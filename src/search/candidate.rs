@@ -59,6 +59,12 @@ impl Candidate {
         self.pools.iter().any(|pool| pool.duty == Duty::Prefill)
     }
 
+    /// Requests of an attention rank, of the pool that answers most.
+    pub fn requests_per_rank(&self) -> u64 {
+        let answering = self.pools.iter().filter(|pool| pool.duty != Duty::Prefill);
+        answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
+    }
+
     /// Devices in use.
     pub fn devices(&self) -> u64 {
         self.pools.iter().map(|pool| pool.replicas * pool.plan.devices()).sum()

@@ -21,9 +21,10 @@ use crate::serving::evaluate::Evaluation;
 use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
 use crate::spec::cluster::Cluster;
 use crate::spec::format::Format;
+use crate::spec::nearness::{Interval, Sure};
 use crate::spec::objective::{Aim, Limits, Metric};
 use crate::spec::percentile::{Percentile, Risk};
-use crate::spec::runtime::{HeldBeside, Interval, Runtime};
+use crate::spec::runtime::{HeldBeside, Runtime};
 
 /// Weights and cache in certain formats, on the machine that computes them.
 #[derive(Clone, Debug)]
@@ -36,10 +37,8 @@ pub struct Formats {
     pub block: Option<u64>,
     /// Its figures, with their sources.
     pub machine: Machine<Datum>,
-    /// How far off predictions may be where one pool does all, if that was measured.
-    pub together: Option<Interval>,
-    /// The same where prefill and decode are apart.
-    pub split: Option<Interval>,
+    /// How far off predictions may be.
+    pub sure: Option<Sure>,
     /// How far off what is held beside the cache may be, where that was measured.
     pub beside: Option<HeldBeside>,
     plain: Machine<Qty<f64>>,
@@ -61,8 +60,7 @@ impl Formats {
             kv: kv.id.clone(),
             block: weights.block,
             machine,
-            together: None,
-            split: None,
+            sure: None,
             beside: None,
             plain,
         }
@@ -73,9 +71,9 @@ impl Formats {
         self.plain = self.machine.read(&Plain);
     }
 
-    /// How far off predictions may be, for pools apart or not.
-    pub fn interval(&self, split: bool) -> Option<&Interval> {
-        if split { self.split.as_ref() } else { self.together.as_ref() }
+    /// How far off predictions may be, for pools apart or not, with so many requests of a rank.
+    pub fn interval(&self, split: bool, requests: u64) -> Option<&Interval> {
+        self.sure.as_ref().map(|sure| sure.of(split, requests))
     }
 
     /// The machine as the search reads it.

@@ -6,7 +6,7 @@
 use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
 use super::instance::Instance;
 use super::metrics::{Metrics, closed_loop, e2e, in_flight, open_flow, per_device, per_user};
-use super::residency::{fullest, max_context};
+use super::residency::{fullest, max_context, occupied};
 use super::round::{Decode, decode, offloaded, spill};
 use super::step::{StepTime, Watch};
 use super::tail::wait;
@@ -260,7 +260,7 @@ pub fn aggregated<R: Read>(
     Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..shares[0].1 }
 }
 
-/// What the fullest device holds when `concurrency` requests of full length are in flight.
+/// What the fullest device holds when `concurrency` requests are in flight, as the runtime admits them.
 pub fn residency<R: Read>(
     read: &R,
     instance: &Instance,
@@ -277,7 +277,7 @@ pub fn residency<R: Read>(
     });
     let tokens = match phase {
         Phase::Prefill => terms.isl,
-        Phase::Decode => terms.isl + terms.osl,
+        Phase::Decode => occupied(rank, terms.isl, terms.osl, machine.chip.answer_reserved),
     };
     fullest(read, instance, phase, (rank, tokens), machine)
 }

@@ -9,9 +9,9 @@ use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{Elements, ROLES, ShardedEncoder, ShardedModel};
 use crate::quantity::count::Count;
-use crate::quantity::num::Qty;
+use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Read;
-use crate::quantity::unit::{BYTE, TOKEN};
+use crate::quantity::unit::{BYTE, COUNT, TOKEN};
 
 /// Weights on one stage: elements in the weight format and in the model dtype.
 fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; ROLES]) -> (u64, u64) {
@@ -187,6 +187,16 @@ pub fn fullest<R: Read>(
     fullest
 }
 
+/// Tokens that each of `sequences` of a rank holds, on average where many are in flight, of prompts of `isl` and answers
+/// of `osl` tokens, where the runtime has `reserved` so much of the rest of an answer.
+#[inline(always)]
+pub fn occupied<N: Num>(sequences: Qty<N>, isl: Qty<N>, osl: Qty<N>, reserved: Qty<N>) -> Qty<N> {
+    let one = Qty::from(1.0);
+    let spread = (one + one / sequences.pow(Qty::from(0.5))) / 2.0;
+    let part = reserved + (one - reserved) * spread;
+    (isl + osl * part).is(&OCCUPIED)
+}
+
 /// Longest prompt plus answer whose cache fits beside everything else, at `sequences` per rank.
 pub fn max_context<R: Read>(
     read: &R,
@@ -199,6 +209,10 @@ pub fn max_context<R: Read>(
         Some(state) => (room - state, held.kv - state),
         None => (room, held.kv),
     };
+    // Where not even the weights fit no context does.
+    let room = room.max(Qty::literal(0.0 * BYTE));
+    // Where nothing grows with the context a byte does, so that no room stays no context.
+    let grown = grown.max(Qty::literal(1.0 * BYTE));
     let fits = (room / grown * tokens).min(match limit {
         Some(limit) => read.count(Count::config("max_position_embeddings", limit)),
         None => Qty::from(crate::spec::objective::MOST_TOKENS as f64),
@@ -207,10 +221,61 @@ pub fn max_context<R: Read>(
 }
 
 crate::formulas! {
+    OCCUPIED {
+        symbol: "tokens_per_request",
+        unit: COUNT,
+        why: "answers are in all stages, so n of them hold half of it on average; positions spread evenly have a standard deviation of osl sqrt(n / 12) in all, and room for sqrt(3) of these leaves few to be preempted and a single request whole; what the runtime reserves of the rest comes on top",
+        cite: "vLLM admits what is known of a request and preempts later, TensorRT-LLM reserves prompt and whole answer (NVIDIA dynamo-mocker 1.3.0, src/scheduler/vllm/policy.rs); SGLang a share of the rest (new_token_ratio, python/sglang/srt/environ.py)",
+    }
     MAX_CONTEXT {
         symbol: "max_context",
         unit: TOKEN,
         why: "the room left for the cache over what a token takes (states are set apart first), up to what the model was made for; windows and page ends are taken as at the stated length",
         cite: "proportion",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantity::read::Plain;
+    use proptest::prelude::*;
+
+    /// Tokens of all of `requests`, where so much of the rest of an answer is reserved.
+    fn held(requests: u64, isl: f64, osl: f64, reserved: f64) -> f64 {
+        let n = Qty::<f64>::from(requests as f64);
+        n.value() * occupied(n, Qty::from(isl), Qty::from(osl), Qty::from(reserved)).value()
+    }
+
+    proptest! {
+        #[test]
+        fn requests_hold_half_their_answers_at_least_and_the_whole_at_most(
+            n in 1u64..5000, isl in 1.0..1e5, osl in 1.0..1e4, reserved in 0.0..=1.0,
+        ) {
+            let all = held(n, isl, osl, reserved);
+            let (half, whole) = (n as f64 * (isl + osl / 2.0), n as f64 * (isl + osl));
+            prop_assert!(half <= all && all <= whole * (1.0 + 1e-12), "{half} {all} {whole}");
+            prop_assert!(held(n + 1, isl, osl, reserved) > all);
+            prop_assert!((held(1, isl, osl, reserved) / (isl + osl) - 1.0).abs() < 1e-12);
+            prop_assert!((held(n, isl, osl, 1.0) / whole - 1.0).abs() < 1e-12);
+        }
+
+        #[test]
+        fn no_context_is_less_than_none(weights in 0.0..2e11, kv in 0.0..1e11, state in prop::option::of(0.0..1e11)) {
+            let bytes = |value: f64| Qty::<f64>::literal(value * BYTE);
+            let footprint = Footprint {
+                weights: bytes(weights),
+                kv: bytes(kv + state.unwrap_or(0.0)),
+                state: state.map(bytes),
+                activations: bytes(1e9),
+                buffers: bytes(1e9),
+                total: bytes(weights + kv + state.unwrap_or(0.0) + 2e9),
+                usable: bytes(7e10),
+            };
+            let context = max_context(&Plain, &footprint, Qty::from(1000.0), Some(131_072)).value();
+            prop_assert!((0.0..=131_072.0).contains(&context), "{context}");
+            let none = weights + 2e9 + state.unwrap_or(0.0) >= 7e10;
+            prop_assert!(!none || context == 0.0, "{context}");
+        }
     }
 }

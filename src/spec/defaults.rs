@@ -8,6 +8,7 @@ use super::device::{Bounds, Device};
 use super::error::Error;
 use super::figure::{Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
 use super::limits::{AMORTIZATION, ELECTRICITY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
+use super::nearness::Interval;
 use super::scenario::Scenario;
 use crate::quantity::datum::{Grade, Source};
 
@@ -39,6 +40,8 @@ pub struct Defaults {
     pub network: Tier,
     /// The same at home.
     pub network_home: Tier,
+    /// How far off predictions may be where constants are borrowed: as far as any that was left out of any fit.
+    pub unmeasured: Interval,
 }
 
 impl Defaults {

@@ -9,10 +9,12 @@ use super::error::Error;
 use super::figure::{Figure, Ratio};
 use super::format::Format;
 use super::limits::{
-    BLOCK, BLOCK_TOKENS, DEVICES, EFFICIENCY, FACTOR, FACTORS, Limit, NODES, PUE, TIERS, UTILIZATION,
+    BLOCK, BLOCK_TOKENS, DEVICES, EFFICIENCY, FACTOR, FACTORS, FRACTION, Limit, NODES, PUE, TIERS,
+    UTILIZATION,
 };
 use super::link::Link;
-use super::runtime::{Constants, Interval, Runtime};
+use super::nearness::Interval;
+use super::runtime::{Constants, Runtime};
 
 fn within(limit: &Limit, key: &str, figure: Option<&Figure<Ratio>>) -> Result<(), Error> {
     figure.map_or(Ok(()), |figure| limit.check(key, figure.value))
@@ -79,6 +81,8 @@ pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
     of(&EFFICIENCY, "compute_bound_power", &defaults.compute_bound_power)?;
     of(&EFFICIENCY, "memory_bound_power", &defaults.memory_bound_power)?;
     of(&SLOTS, "pcie_devices", &defaults.pcie_devices)?;
+    let Interval { ttft, tpot, throughput, .. } = &defaults.unmeasured;
+    factors("unmeasured", &[*ttft, *tpot, *throughput].concat())?;
     YEARS.check("amortization", defaults.amortization.value)
 }
 
@@ -92,6 +96,13 @@ pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
     within(&BLOCK_TOKENS, "max_sequences", runtime.max_sequences.as_ref())?;
     within(&UTILIZATION, "memory.utilization", Some(&runtime.memory.utilization))?;
     within(&BELOW_ONE, "memory.fragmentation", runtime.memory.fragmentation.as_ref())?;
+    within(&PART, "memory.answer_reserved", runtime.memory.answer_reserved.as_ref())?;
+    for (at, on) in runtime.defaults_on.iter().enumerate() {
+        let of = |name: &str| format!("defaults_on[{at}].{name}");
+        within(&BLOCK_TOKENS, &of("max_batched_tokens"), Some(&on.max_batched_tokens))?;
+        within(&BLOCK_TOKENS, &of("max_sequences"), on.max_sequences.as_ref())?;
+        within(&UTILIZATION, &of("utilization"), on.utilization.as_ref())?;
+    }
     if let Some(held) = &runtime.memory.measured {
         factors("memory.measured.quantiles", &held.quantiles)?;
     }
@@ -108,6 +119,8 @@ pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
+/// None of something, all of it, or a part.
+const PART: Limit = Limit { least: 0.0, most: 1.0, or_zero: true, ..FRACTION };
 /// What is lost to fragmentation leaves something.
 const BELOW_ONE: Limit = Limit { least: 1e-9, most: 0.99, ..super::limits::RATIO };
 

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::device::Device;
 use super::figure::{Bytes, Figure, Ratio, Seconds};
+use super::nearness::{Interval, LeftOut, MeasuredAt};
 
 /// A serving runtime.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -37,6 +38,9 @@ pub struct Runtime {
     pub max_batched_tokens: Figure<Ratio>,
     /// Sequences that it sets up for, whatever the traffic; absent where it follows the traffic.
     pub max_sequences: Option<Figure<Ratio>>,
+    /// Other defaults of both on certain devices: the first that holds counts.
+    #[serde(default)]
+    pub defaults_on: Vec<DefaultsOn>,
     /// How long requests wait for it.
     pub scheduler: Scheduler,
     /// What it reserves.
@@ -47,6 +51,42 @@ pub struct Runtime {
     pub serving_fit: Option<ServingFit>,
     /// Remarks.
     pub notes: Option<String>,
+}
+
+/// Defaults of a runtime on devices of less memory, or on certain devices.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultsOn {
+    /// Devices with less memory than this.
+    pub below: Option<Figure<Bytes>>,
+    /// Devices of any memory.
+    #[serde(default)]
+    pub devices: Vec<String>,
+    /// Tokens that one step computes at most.
+    pub max_batched_tokens: Figure<Ratio>,
+    /// Sequences that it sets up for; absent where it is as on other devices.
+    pub max_sequences: Option<Figure<Ratio>>,
+    /// Fraction of the capacity that it uses; absent where it is as on other devices.
+    pub utilization: Option<Figure<Ratio>>,
+}
+
+/// What a runtime takes on a device where nobody states otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken<'a> {
+    /// Tokens that one step computes at most.
+    pub max_batched_tokens: &'a Figure<Ratio>,
+    /// Sequences that it sets up for, where it fixes them.
+    pub max_sequences: Option<&'a Figure<Ratio>>,
+    /// Fraction of the capacity that it uses.
+    pub utilization: &'a Figure<Ratio>,
+}
+
+impl DefaultsOn {
+    fn holds(&self, device: &Device) -> bool {
+        let less =
+            |most: &Figure<Bytes>| device.memory.capacity.as_ref().is_some_and(|has| has.value < most.value);
+        self.devices.contains(&device.id) || self.below.as_ref().is_some_and(less)
+    }
 }
 
 /// What a fit on published serving measurements adds to the constants.
@@ -71,44 +111,19 @@ pub struct ServingFit {
     pub measured_on: Vec<String>,
     /// Devices of the data of any runtime.
     pub measured_anywhere: Vec<String>,
+    /// Models of the data of any runtime.
+    #[serde(default)]
+    pub models: Vec<String>,
+    /// What of the data is this runtime's.
+    #[serde(default)]
+    pub measured: Vec<MeasuredAt>,
     /// How far what is measured lies from what is predicted, nearest first.
     pub intervals: Vec<Interval>,
+    /// What the fit predicted of rows while their like was left out.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
     /// Factors on the time that a constant stands for; all that hold are multiplied.
     pub factors: Vec<Factor>,
-}
-
-/// How near a question is to what was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Near {
-    /// Device, runtime, weight format and kind of attention were measured together.
-    Measured,
-    /// Device and runtime were.
-    HardwareAndRuntime,
-    /// The device was, under another runtime.
-    Hardware,
-    /// Other devices of its maker were.
-    Vendor,
-    /// Nothing like it was.
-    Nothing,
-    /// Prefill and decode are apart: measured too, but no constant was fitted to it.
-    Split,
-}
-
-/// Quantiles of measured over predicted, over data that was left out of the fit: p10, p50, p90.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Interval {
-    /// For questions this near.
-    pub near: Near,
-    /// Of the time to first token.
-    pub ttft: [f64; 3],
-    /// Of the time per output token.
-    pub tpot: [f64; 3],
-    /// Of the output rate.
-    pub throughput: [f64; 3],
-    /// The data, their number and what error is left.
-    pub source: String,
 }
 
 /// A factor on the time that one constant stands for, where its conditions hold.
@@ -235,30 +250,6 @@ impl Factor {
 }
 
 impl ServingFit {
-    /// How near a question is to what was measured.
-    pub fn near(&self, device: &Device, weight_format: &str, traits: &Traits) -> Near {
-        let cell = |f: &Factor| {
-            f.family.as_ref() == Some(&device.family)
-                && f.weight_format.as_deref() == Some(weight_format)
-                && f.attention == Some(traits.attention)
-        };
-        let maker = format!("{}-", device.vendor);
-        if self.measured_on.contains(&device.id) {
-            if self.factors.iter().any(cell) { Near::Measured } else { Near::HardwareAndRuntime }
-        } else if self.measured_anywhere.contains(&device.id) {
-            Near::Hardware
-        } else if self.measured_anywhere.iter().any(|id| id.starts_with(&maker)) {
-            Near::Vendor
-        } else {
-            Near::Nothing
-        }
-    }
-
-    /// How far off predictions may be for questions this near.
-    pub fn interval(&self, near: Near) -> Option<&Interval> {
-        self.intervals.iter().find(|interval| interval.near == near)
-    }
-
     /// How many times as long `of` takes than its constant says.
     pub fn times(&self, of: Fitted, device: &Device, weight_format: &str, traits: &Traits) -> f64 {
         let device = (device.class.as_str(), device.family.as_str());
@@ -283,6 +274,17 @@ impl Runtime {
     /// Whether it runs on `device`.
     pub fn runs_on(&self, device: &Device) -> bool {
         self.vendors.iter().any(|name| *name == device.vendor || *name == device.family)
+    }
+
+    /// What it takes on `device`.
+    pub fn taken(&self, device: &Device) -> Taken<'_> {
+        let on = self.defaults_on.iter().find(|one| one.holds(device));
+        let sequences = on.and_then(|on| on.max_sequences.as_ref());
+        Taken {
+            max_batched_tokens: on.map_or(&self.max_batched_tokens, |on| &on.max_batched_tokens),
+            max_sequences: sequences.or(self.max_sequences.as_ref()),
+            utilization: on.and_then(|on| on.utilization.as_ref()).unwrap_or(&self.memory.utilization),
+        }
     }
 
     /// Whether it leaves `format` out on `device`.
@@ -319,6 +321,9 @@ pub struct Reserve {
     pub graphs: Option<Figure<Bytes>>,
     /// Fraction of the cache lost to fragmentation.
     pub fragmentation: Option<Figure<Ratio>>,
+    /// Fraction of the rest of an answer that is reserved when a request is admitted: 1 where no request is ever
+    /// preempted, 0 where blocks are handed out as tokens come; absent where nothing is known, which counts as 1.
+    pub answer_reserved: Option<Figure<Ratio>>,
     /// How far what was measured lies from what is predicted; absent where nothing was measured.
     pub measured: Option<HeldBeside>,
 }

@@ -15,9 +15,10 @@ use crate::serving::terms::Stated;
 use crate::spec::device::Bounds;
 use crate::spec::error::Error;
 use crate::spec::figure::{Dollars, Figure};
+use crate::spec::nearness::Interval;
 use crate::spec::percentile::Risk as RiskAsked;
 use crate::spec::precision::Choice;
-use crate::spec::runtime::{AttentionKind, Interval, Near, ServingFit, Traits};
+use crate::spec::runtime::{AttentionKind, Traits};
 use crate::spec::scenario::Offload;
 
 impl Problem {
@@ -29,21 +30,14 @@ impl Problem {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
             for kv in &self.kv_formats {
-                let fit = self.runtime.serving_fit.as_ref();
-                let near =
-                    |fit: &ServingFit| fit.near(&self.cluster.device, &weights.format.id, &self.traits());
-                let together = fit.and_then(|fit| fit.interval(near(fit))).cloned();
-                let split = fit.and_then(|fit| fit.interval(Near::Split)).cloned();
+                let sure = self.sure(&weights.format.id);
                 let mut machine = self.machine(weights, kv)?;
                 machine.risk = match self.risk {
                     RiskAsked::P50 => None,
-                    RiskAsked::P90 => {
-                        Some(risk(together.as_ref().ok_or_else(|| self.unmeasured())?, split.as_ref()))
-                    }
+                    RiskAsked::P90 => Some(risk(&sure.together, &sure.split)),
                 };
                 let mut pair = Formats::new(&weights.format, &kv.format, machine);
-                pair.together = together;
-                pair.split = split;
+                pair.sure = Some(sure);
                 pair.beside = self.runtime.memory.measured.clone();
                 formats.push(pair);
             }
@@ -145,14 +139,8 @@ impl Problem {
         drive.machine()
     }
 
-    /// Nothing was measured to tell by how sure a prediction is.
-    fn unmeasured(&self) -> Error {
-        let found = format!("{}, of which no measurements were held against predictions", self.runtime.name);
-        let fix = "leave --risk out, or fit the runtime to measurements of yours (`mantile-opt calibrate`)";
-        Error::new("risk", found, "a runtime whose intervals are known", fix)
-    }
-
-    fn traffic(&self) -> Traffic {
+    /// The traffic that is asked for.
+    pub fn traffic(&self) -> Traffic {
         match (self.workload.concurrency, self.workload.rate) {
             (Some(concurrency), _) => Traffic::InFlight(concurrency),
             (None, Some(rate)) => Traffic::Rate(rate),
@@ -187,9 +175,8 @@ impl Problem {
     }
 }
 
-/// The ends of intervals that measurements exceed one time in ten; pools apart that nobody measured are taken as the
-/// others.
-fn risk(together: &Interval, split: Option<&Interval>) -> Risk<Datum> {
+/// The ends of intervals that measurements exceed one time in ten.
+fn risk(together: &Interval, split: &Interval) -> Risk<Datum> {
     let late = |interval: &Interval| {
         let source = Source { grade: Grade::Measured, text: interval.source.clone().into() };
         let datum = |symbol: &'static str, value| Datum {
@@ -200,7 +187,7 @@ fn risk(together: &Interval, split: Option<&Interval>) -> Risk<Datum> {
         };
         Late { ttft: datum("ttft_p90", interval.ttft[2]), tpot: datum("tpot_p90", interval.tpot[2]) }
     };
-    Risk { together: late(together), apart: late(split.unwrap_or(together)) }
+    Risk { together: late(together), apart: late(split) }
 }
 
 #[cfg(test)]

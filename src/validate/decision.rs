@@ -45,8 +45,8 @@ pub struct Decision {
     pub choices: usize,
     /// Share of the choices that meet the limit as measured.
     pub slo_met: f64,
-    /// Median throughput that choices which meet the limit give up against the best measured.
-    pub regret: f64,
+    /// Median throughput that choices which meet the limit give up against the best measured; null where none does.
+    pub regret: Option<f64>,
 }
 
 /// Judges the choices in groups of comparable configurations; none where no group has three.
@@ -65,7 +65,7 @@ pub fn decision(groups: &[Vec<Choice>]) -> Option<Decision> {
         spearman,
         choices: chosen.len(),
         slo_met: met,
-        regret: quantile(&mut regrets, 0.5),
+        regret: (!regrets.is_empty()).then(|| quantile(&mut regrets, 0.5)),
     })
 }
 

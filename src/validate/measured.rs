@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use crate::spec::error::Error;
 use crate::spec::limits::{CONCURRENCY, DEGREE, DEVICES, ISL, Limit, MEASURED, MILLISECONDS, OSL};
 
-/// Degrees of one pool, as stated; what a table leaves empty is 1.
+/// Degrees of one pool; what a table leaves empty is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Degrees {
+    /// Whether the table states any of them.
+    pub stated: bool,
     /// Instances, where stated.
     pub workers: Option<u64>,
     /// Attention tensor parallel.
@@ -28,8 +30,6 @@ pub struct Outcome {
     pub ttft_ms: Option<f64>,
     /// Time per output token after the first, in milliseconds.
     pub tpot_ms: Option<f64>,
-    /// Output tokens a second per device, where stated.
-    pub output_tok_s_per_device: Option<f64>,
     /// Most bytes held on the only device, the cache included.
     pub memory_bytes: Option<f64>,
 }
@@ -65,8 +65,12 @@ pub struct Measured {
     pub osl: u64,
     /// Tokens in the cache before.
     pub depth: u64,
-    /// Requests in flight over the whole deployment.
-    pub concurrency: u64,
+    /// Requests in flight over the whole deployment, where stated; one of a single stream.
+    pub concurrency: Option<u64>,
+    /// How tokens were guessed ahead, where they were.
+    pub speculative: Option<String>,
+    /// Columns, or the metric, that state something of the run that is not held against a prediction.
+    pub unscored: Vec<String>,
     /// Prompts and answers were timed apart: all prompts first, then all answers.
     pub apart: bool,
     /// Who published it.
@@ -84,6 +88,42 @@ const MEAN_OF_DRAWN: f64 = 0.9;
 /// What a run generates where the table does not say.
 const TOKENS: u64 = 128;
 
+/// Columns that say what a run was, and those that are scored.
+const READ: [&str; 27] = [
+    "id",
+    "model",
+    "model_as_published",
+    "hardware",
+    "devices",
+    "runtime",
+    "runtime_version",
+    "version",
+    "weight_format",
+    "precision",
+    "kv_format",
+    "kv_precision",
+    "mode",
+    "isl",
+    "osl",
+    "concurrency",
+    "speculative",
+    "source",
+    "doubt",
+    "metric",
+    "value",
+    "workers",
+    "ttft_ms",
+    "ttft_p50_ms",
+    "tpot_ms",
+    "tpot_p50_ms",
+    "vram_gb",
+];
+/// Ends of columns that state degrees of a pool.
+const DEGREES: [&str; 7] = ["workers", "tp", "pp", "dp", "ep", "moe_tp", "devices_each"];
+/// Columns that say where a row is from.
+const ABOUT: [&str; 10] =
+    ["date", "notes", "note", "address", "tier", "unit", "kind", "point_id", "hardware_published", "class"];
+
 /// A record of a table by the names of its columns.
 pub struct Record<'a>(pub BTreeMap<&'a str, &'a str>);
 
@@ -98,6 +138,22 @@ impl Record<'_> {
             "" => self.text("model_as_published").split(' ').next().unwrap_or_default(),
             id => id,
         }
+    }
+
+    /// The first of these columns that says something.
+    fn either(&self, keys: [&str; 2]) -> &str {
+        keys.map(|key| self.text(key)).into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+    }
+
+    /// Columns that state a figure of the run, and are not scored.
+    fn unscored(&self) -> Vec<String> {
+        let degree = |key: &str| {
+            let plain = key.strip_prefix("prefill_").or(key.strip_prefix("decode_")).unwrap_or(key);
+            DEGREES.contains(&plain)
+        };
+        let known = |key: &str| READ.contains(&key) || ABOUT.contains(&key) || degree(key);
+        let figures = self.0.iter().filter(|(key, text)| !known(key) && text.trim().parse::<f64>().is_ok());
+        figures.map(|(key, _)| (*key).to_owned()).collect()
     }
 
     /// A number within `limit`, or 0.
@@ -122,8 +178,9 @@ impl Record<'_> {
     fn degrees(&self, pool: &str) -> Result<Degrees, Error> {
         let one =
             |name: &str| Ok::<_, Error>(self.whole(&format!("{pool}{name}"), &DEGREE)?.unwrap_or(1).max(1));
-        let workers = if pool.is_empty() { None } else { self.whole(&format!("{pool}workers"), &DEGREE)? };
-        Ok(Degrees { workers, tp: one("tp")?, pp: one("pp")?, dp: one("dp")?, ep: one("ep")? })
+        let workers = self.whole(&format!("{pool}workers"), &DEGREE)?;
+        let stated = ["tp", "pp", "dp"].iter().any(|name| !self.text(&format!("{pool}{name}")).is_empty());
+        Ok(Degrees { stated, workers, tp: one("tp")?, pp: one("pp")?, dp: one("dp")?, ep: one("ep")? })
     }
 
     /// Reads the row.
@@ -148,36 +205,47 @@ impl Record<'_> {
         let drawn = DRAWN.iter().any(|source| self.text("source").contains(source));
         let mean = |nominal: u64| if drawn { (nominal as f64 * MEAN_OF_DRAWN) as u64 } else { nominal };
         let (isl, osl) = (self.whole("isl", &ISL)?, self.whole("osl", &OSL)?);
+        let single = mode == "single-stream" || mode.ends_with("-bench");
+        let stated = self.whole("concurrency", &CONCURRENCY)?.map(|requests| requests.max(1));
+        let outcome = if long { self.one_metric(isl.unwrap_or(1))? } else { self.latencies()? };
+        let mut unscored = self.unscored();
+        if long && outcome == Outcome::default() && self.number("value", &MEASURED)?.is_some() {
+            unscored.push(format!("metric {}", self.text("metric")));
+        }
+        let guessed = self.text("speculative");
+        let plain = ["", "none", "no", "unknown"].contains(&guessed);
         Ok(Measured {
             id: self.text("id").into(),
             model: self.model().into(),
             hardware: self.text("hardware").into(),
             devices: self.whole("devices", &DEVICES)?,
             runtime: self.text("runtime").into(),
-            version: self.text("runtime_version").into(),
-            weight_format: self.text("weight_format").into(),
-            kv_format: self.text("kv_format").into(),
+            version: self.either(["runtime_version", "version"]).into(),
+            weight_format: self.either(["weight_format", "precision"]).into(),
+            kv_format: self.either(["kv_format", "kv_precision"]).into(),
             mode: if mode.is_empty() { "agg" } else { mode }.into(),
             pools,
             equal_lengths: !drawn && !long,
             isl: mean(isl.unwrap_or(1)).max(1),
             osl: mean(osl.unwrap_or(TOKENS)).max(2),
             depth: if long { depth(self.text("notes")) } else { 0 },
-            concurrency: self.whole("concurrency", &CONCURRENCY)?.unwrap_or(1).max(1),
-            apart: long
-                && (self.whole("concurrency", &CONCURRENCY)?.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
+            concurrency: stated.or(single.then_some(1)),
+            speculative: (!plain).then(|| guessed.to_owned()),
+            unscored,
+            apart: long && (stated.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
             source: self.text("source").into(),
             doubt: self.text("doubt").into(),
-            outcome: if long { self.one_metric(isl.unwrap_or(1))? } else { self.latencies()? },
+            outcome,
         })
     }
 
     fn latencies(&self) -> Result<Outcome, Error> {
-        let above_zero = |key, limit| Ok::<_, Error>(self.number(key, limit)?.filter(|number| *number > 0.0));
+        let above_zero =
+            |key: &str| Ok::<_, Error>(self.number(key, &MILLISECONDS)?.filter(|number| *number > 0.0));
+        let median = |[first, second]: [&str; 2]| Ok::<_, Error>(above_zero(first)?.or(above_zero(second)?));
         Ok(Outcome {
-            ttft_ms: above_zero("ttft_ms", &MILLISECONDS)?,
-            tpot_ms: above_zero("tpot_ms", &MILLISECONDS)?,
-            output_tok_s_per_device: above_zero("output_tok_s_per_device", &MEASURED)?,
+            ttft_ms: median(["ttft_ms", "ttft_p50_ms"])?,
+            tpot_ms: median(["tpot_ms", "tpot_p50_ms"])?,
             memory_bytes: None,
         })
     }
@@ -242,7 +310,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_scored_is_named_and_what_is_not_stated_is_not_guessed() {
+        let row = record(&[
+            ("mode", "agg"),
+            ("output_tok_s", "12"),
+            ("date", "2025"),
+            ("tpot_ms", "8"),
+            ("decode_moe_tp", "1"),
+        ]);
+        let plain = row.measured().unwrap();
+        assert_eq!((plain.unscored, plain.concurrency), (vec!["output_tok_s".to_owned()], None));
+        assert!(!plain.pools[0].stated && plain.speculative.is_none());
+        let long = record(&[("mode", "single-stream"), ("metric", "total_tok_s"), ("value", "9")]);
+        let single = long.measured().unwrap();
+        assert_eq!((single.unscored, single.concurrency), (vec!["metric total_tok_s".to_owned()], Some(1)));
+        let guessed = record(&[("speculative", "mtp"), ("tp", "8")]).measured().unwrap();
+        assert!(guessed.speculative.is_some() && guessed.pools[0].stated);
+    }
+
+    #[test]
     fn a_cell_that_is_no_number_is_named() {
+        for wrong in ["inf", "NaN", "-1", "1e300"] {
+            assert_eq!(record(&[("tpot_ms", wrong)]).measured().unwrap_err().found, wrong);
+        }
         let fault = record(&[("concurrency", "many")]).measured().unwrap_err();
         assert_eq!((fault.key.as_str(), fault.found.as_str()), ("concurrency", "many"));
         let fault = Record(BTreeMap::from([("model", "a/b")])).measured().unwrap_err();

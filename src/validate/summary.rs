@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::decision::{Choice, Decision, decision};
 use super::measured::Measured;
 use super::score::{Pair, Score, score};
+use crate::spec::nearness::Near;
 
 /// What was predicted for a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,12 +17,16 @@ pub struct Prediction {
     pub ttft_ms: f64,
     /// Time per output token, in milliseconds.
     pub tpot_ms: f64,
+    /// How near the row is to what was measured, where an interval is known.
+    pub near: Option<Near>,
     /// The first one's interval from p10 to p90.
     pub ttft_interval: Option<(f64, f64)>,
     /// The second one's.
     pub tpot_interval: Option<(f64, f64)>,
     /// Bytes on a device, where they were measured, and their interval.
     pub memory: Option<(f64, Option<(f64, f64)>)>,
+    /// Whether its memory is predicted to hold it.
+    pub fits: bool,
     /// Devices that the deployment takes.
     pub devices: u64,
 }
@@ -45,15 +50,22 @@ pub enum Key {
     Runtime,
     /// Aggregated or not.
     Mode,
+    /// How near it is to what was measured.
+    Near,
 }
 
 impl Key {
-    fn of(self, row: &Measured) -> &str {
+    fn of(self, held: &Held) -> String {
+        let row = &held.measured;
         match self {
-            Key::Model => &row.model,
-            Key::Hardware => &row.hardware,
-            Key::Runtime => &row.runtime,
-            Key::Mode => &row.mode,
+            Key::Model => row.model.clone(),
+            Key::Hardware => row.hardware.clone(),
+            Key::Runtime => row.runtime.clone(),
+            Key::Mode => row.mode.clone(),
+            Key::Near => match held.predicted.as_ref().ok().and_then(|made| made.near) {
+                Some(near) => near.name().to_owned(),
+                None => "not predicted".to_owned(),
+            },
         }
     }
 }
@@ -67,6 +79,8 @@ pub struct Group {
     pub n: usize,
     /// Rows that were not.
     pub unsupported: usize,
+    /// Rows that ran, though memory is predicted to be too small for them.
+    pub too_small: usize,
     /// Time per output token.
     pub tpot: Option<Score>,
     /// Time to first token.
@@ -88,6 +102,15 @@ pub struct Unsupported {
     pub rows: usize,
 }
 
+/// Figures of a table that were held against nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Unscored {
+    /// The column, or the metric.
+    pub column: String,
+    /// Rows that state it.
+    pub rows: usize,
+}
+
 /// What a table says.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Validation {
@@ -99,6 +122,8 @@ pub struct Validation {
     pub doubtful: Option<Group>,
     /// Why rows were not predicted.
     pub unsupported: Vec<Unsupported>,
+    /// What the rows state that was held against nothing.
+    pub unscored: Vec<Unscored>,
 }
 
 /// Sums up `rows`, grouped by all of `keys` together.
@@ -107,7 +132,7 @@ pub fn validation(rows: &[Held], keys: &[Key]) -> Validation {
     let mut groups = BTreeMap::<String, Vec<&Held>>::new();
     if !keys.is_empty() {
         for &row in &sound {
-            let name: Vec<_> = keys.iter().map(|key| key.of(&row.measured)).collect();
+            let name: Vec<_> = keys.iter().map(|key| key.of(row)).collect();
             groups.entry(name.join(" ")).or_default().push(row);
         }
     }
@@ -123,7 +148,16 @@ pub fn validation(rows: &[Held], keys: &[Key]) -> Validation {
         groups: groups.into_iter().map(|(name, rows)| group(name, &rows)).collect(),
         doubtful: (!doubtful.is_empty()).then(|| group("doubtful".into(), &doubtful)),
         unsupported,
+        unscored: unscored(rows),
     }
+}
+
+fn unscored(rows: &[Held]) -> Vec<Unscored> {
+    let mut columns = BTreeMap::<&String, usize>::new();
+    for column in rows.iter().flat_map(|row| &row.measured.unscored) {
+        *columns.entry(column).or_default() += 1;
+    }
+    columns.into_iter().map(|(column, rows)| Unscored { column: column.clone(), rows }).collect()
 }
 
 fn group(name: String, rows: &[&Held]) -> Group {
@@ -164,6 +198,7 @@ fn group(name: String, rows: &[&Held]) -> Group {
         name,
         n: found.len(),
         unsupported: rows.len() - found.len(),
+        too_small: found.iter().filter(|(_, made)| !made.fits).count(),
         tpot: score(&tpot),
         ttft: score(&ttft),
         memory: score(&memory),
@@ -175,6 +210,6 @@ fn group(name: String, rows: &[&Held]) -> Group {
 /// The row as a configuration that could be chosen where `limited` keeps a limit.
 fn choice(row: &Measured, made: &Prediction, limited: f64) -> Option<Choice> {
     let measured = (row.outcome.ttft_ms?, row.outcome.tpot_ms?);
-    let load = (row.concurrency, row.osl, made.devices);
+    let load = (row.concurrency?, row.osl, made.devices);
     Some(Choice::new(load, limited, (made.ttft_ms, made.tpot_ms), measured))
 }

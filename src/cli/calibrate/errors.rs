@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::calibrate::cross::Out;
 use crate::calibrate::posed::Times;
 use crate::calibrate::sample::Sample;
 use crate::validate::decision::{Choice, Decision, decision};
@@ -15,6 +14,8 @@ use crate::validate::score::{Pair, Score, score};
 pub struct Errors {
     /// Which predictions.
     pub name: String,
+    /// How many.
+    pub rows: usize,
     /// Time per output token.
     pub tpot: Option<Score>,
     /// Time to first token.
@@ -33,33 +34,34 @@ pub(super) fn errors(name: &str, samples: &[&Sample], made: &[Times]) -> Errors 
     };
     Errors {
         name: name.into(),
+        rows: samples.len(),
         tpot: pairs(|s| s.tpot, |t| t.tpot),
         ttft: pairs(|s| s.ttft, |t| t.ttft),
-        decision: choices(samples, made),
+        decision: choices(samples, made, &made.iter().map(|times| times.tpot).collect::<Vec<_>>()),
     }
 }
 
-/// What predictions lead to, where configurations of a server can be chosen among.
-fn choices(samples: &[&Sample], made: &[Times]) -> Option<Decision> {
+/// What predictions lead to, where configurations of a server can be chosen among: limits hold where `limited` does.
+pub(super) fn choices(samples: &[&Sample], made: &[Times], limited: &[f64]) -> Option<Decision> {
     let mut comparable = BTreeMap::<_, Vec<Choice>>::new();
-    for (sample, times) in samples.iter().zip(made) {
+    for ((sample, times), limited) in samples.iter().zip(made).zip(limited) {
         let posed = &sample.posed;
         let (Some(ttft), Some(tpot), false) = (sample.ttft, sample.tpot, posed.apart) else { continue };
         let key =
             (&sample.model, &sample.hardware, &sample.weight_format, posed.lengths.isl, posed.lengths.osl);
         let load = (posed.concurrency, posed.lengths.osl, posed.devices());
         let ms = |ttft: f64, tpot: f64| (ttft * 1e3, tpot * 1e3);
-        let choice = Choice::new(load, times.tpot * 1e3, ms(times.ttft, times.tpot), ms(ttft, tpot));
+        let choice = Choice::new(load, limited * 1e3, ms(times.ttft, times.tpot), ms(ttft, tpot));
         comparable.entry(key).or_default().push(choice);
     }
     decision(&comparable.into_values().collect::<Vec<_>>())
 }
 
 /// Errors of each that was left out.
-pub(super) fn each(out: Out, samples: &[&Sample], made: &[Times]) -> Vec<Errors> {
+pub(super) fn each(keys: &[String], samples: &[&Sample], made: &[Times]) -> Vec<Errors> {
     let mut groups = BTreeMap::<String, (Vec<&Sample>, Vec<Times>)>::new();
-    for (at, (sample, times)) in samples.iter().zip(made).enumerate() {
-        let group = groups.entry(out.key(at, sample)).or_default();
+    for ((key, sample), times) in keys.iter().zip(samples).zip(made) {
+        let group = groups.entry(key.clone()).or_default();
         group.0.push(sample);
         group.1.push(*times);
     }
@@ -79,26 +81,4 @@ pub(super) fn medians(errors: &Errors) -> String {
         .map(|(name, score)| format!("of {name} {} %", percent(score)))
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-/// Columns of [`cells`].
-pub(super) const HEADER: [&str; 7] =
-    ["predictions", "TPOT", "TPOT p90", "TTFT", "TTFT p90", "limit met", "regret"];
-
-/// A row of [`HEADER`].
-pub(super) fn cells(errors: &Errors) -> Vec<String> {
-    let p90 =
-        |score: Option<Score>| score.map(|score| format!("{:.1}", 100.0 * score.p90)).unwrap_or_default();
-    let of = |pick: fn(Decision) -> f64| {
-        errors.decision.map(|found| format!("{:.1}", 100.0 * pick(found))).unwrap_or_default()
-    };
-    vec![
-        errors.name.clone(),
-        percent(errors.tpot),
-        p90(errors.tpot),
-        percent(errors.ttft),
-        p90(errors.ttft),
-        of(|found| found.slo_met),
-        of(|found| found.regret),
-    ]
 }

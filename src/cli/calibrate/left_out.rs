@@ -1,81 +1,195 @@
 //! What predictions of the left out tell: how wide intervals are, and a picture of what the data lack.
 
+use std::collections::BTreeMap;
+
+use super::errors::{Errors, choices};
 use super::{Fault, Sample, Times, csv, errors, kind, medians};
 use crate::calibrate::cross::Out;
 use crate::calibrate::fit::Found;
-use crate::calibrate::profile::Around;
+use crate::calibrate::profile::rounded;
 use crate::report::residuals::{Strip, residuals};
-use crate::spec::runtime::Near;
-use crate::validate::score::quantile;
+use crate::spec::nearness::{Interval, LeftOut, Near};
 
-/// How near a question is to what was left out, by what was left out.
-const NEARNESS: [(Near, Out); 5] = [
+/// Why a question is far, by what was left out.
+const NEARNESS: [(Near, Out); 7] = [
     (Near::Measured, Out::Fifth),
     (Near::HardwareAndRuntime, Out::Combination),
+    (Near::Load, Out::Load),
+    (Near::Model, Out::Model),
     (Near::Hardware, Out::DeviceAndRuntime),
     (Near::Vendor, Out::Device),
     (Near::Nothing, Out::Maker),
 ];
 
+/// Rows as predicted while their like was left out.
+pub(super) struct Apart {
+    /// What was left out.
+    pub(super) out: Out,
+    /// What each row has in common with others that were left out with it.
+    pub(super) keys: Vec<String>,
+    /// The predictions.
+    pub(super) made: Vec<Times>,
+}
+
+/// Measured over predicted of one figure: which row, and its ratio.
+type Ratios = Vec<(usize, f64)>;
+
+fn ratios(samples: &[&Sample], made: &[Times], of: impl Fn(&Sample, &Times) -> Option<f64>) -> Ratios {
+    let all = samples.iter().zip(made).enumerate();
+    all.filter_map(|(at, (sample, times))| Some((at, of(sample, times)?))).collect()
+}
+
+fn ttft(sample: &Sample, times: &Times) -> Option<f64> {
+    Some(sample.ttft? / times.ttft)
+}
+
+fn tpot(sample: &Sample, times: &Times) -> Option<f64> {
+    Some(sample.tpot? / times.tpot)
+}
+
+fn throughput(sample: &Sample, times: &Times) -> Option<f64> {
+    let whole = |ttft: f64, tpot: f64| ttft + (sample.posed.lengths.osl as f64 - 1.0) * tpot;
+    let tpot = sample.tpot?;
+    Some(match sample.ttft {
+        Some(ttft) => whole(times.ttft, times.tpot) / whole(ttft, tpot),
+        // Runs that time answers alone.
+        None => times.tpot / tpot,
+    })
+}
+
+/// p10, p50 and p90 of `ratios`, where every group of rows weighs the same, however many rows it has: the next question
+/// is of a group that is not among them. Without the group `but`, where one is named.
+fn quantiles(ratios: &Ratios, keys: &[String], but: Option<&str>) -> Option<[f64; 3]> {
+    let kept = || ratios.iter().filter(|(at, _)| but.is_none_or(|but| keys[*at] != but));
+    let mut rows = BTreeMap::<&str, f64>::new();
+    kept().for_each(|(at, _)| *rows.entry(&keys[*at]).or_default() += 1.0);
+    let mut weighed: Vec<(f64, f64)> = kept().map(|(at, ratio)| (*ratio, 1.0 / rows[&*keys[*at]])).collect();
+    weighed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all: f64 = rows.len() as f64;
+    let at = |part: f64| {
+        let mut sum = 0.0;
+        let found = weighed.iter().find(|(_, weight)| {
+            sum += weight;
+            // Weights of a group add up to one but for rounding.
+            sum >= part * all - 1e-9
+        });
+        found.or(weighed.last()).map(|(ratio, _)| *ratio)
+    };
+    Some([at(0.1)?, at(0.5)?, at(0.9)?])
+}
+
+impl Apart {
+    fn intervals(&self, ratios: &Ratios) -> BTreeMap<&str, [f64; 3]> {
+        let mut different: Vec<&str> = self.keys.iter().map(String::as_str).collect();
+        different.sort_unstable();
+        different.dedup();
+        let each = different.into_iter();
+        each.filter_map(|key| Some((key, quantiles(ratios, &self.keys, Some(key))?))).collect()
+    }
+
+    /// Share of rows that lie between p10 and p90 of the other groups.
+    fn covered(&self, ratios: &Ratios) -> Option<f64> {
+        let others = self.intervals(ratios);
+        let known: Vec<bool> = ratios
+            .iter()
+            .filter_map(|(at, ratio)| {
+                let [low, _, high] = others.get(&*self.keys[*at])?;
+                Some((low..=high).contains(&ratio))
+            })
+            .collect();
+        let inside = known.iter().filter(|inside| **inside).count();
+        (!known.is_empty()).then(|| inside as f64 / known.len() as f64)
+    }
+
+    /// What it tells, as a profile keeps it.
+    pub(super) fn told(&self, samples: &[&Sample]) -> LeftOut {
+        let ratios = [tpot as fn(&Sample, &Times) -> _, ttft].map(|of| ratios(samples, &self.made, of));
+        let late = self.intervals(&ratios[0]);
+        let limited: Vec<f64> = (self.made.iter().zip(&self.keys))
+            .map(|(times, key)| times.tpot * late.get(&**key).map_or(f64::INFINITY, |ends| ends[2]))
+            .collect();
+        let careful = choices(samples, &self.made, &limited);
+        let errors = errors(self.out.name(), samples, &self.made);
+        let [tpot_covered, ttft_covered] = ratios.map(|ratios| self.covered(&ratios));
+        LeftOut { tpot_covered, ttft_covered, ..left_out(&errors) }.careful(careful)
+    }
+}
+
+/// Errors as a profile keeps them.
+pub(super) fn left_out(errors: &Errors) -> LeftOut {
+    let ends =
+        |score: Option<crate::validate::score::Score>| score.map(|s| [rounded(s.mdape), rounded(s.p90)]);
+    LeftOut {
+        name: errors.name.clone(),
+        rows: errors.rows,
+        tpot: ends(errors.tpot),
+        ttft: ends(errors.ttft),
+        tpot_covered: None,
+        ttft_covered: None,
+        choices: errors.decision.map(|found| found.choices),
+        limit_met: errors.decision.map(|found| rounded(found.slo_met)),
+        regret: errors.decision.and_then(|found| found.regret).map(rounded),
+        limit_met_p90: None,
+        regret_p90: None,
+    }
+}
+
+impl LeftOut {
+    fn careful(self, found: Option<crate::validate::decision::Decision>) -> LeftOut {
+        LeftOut {
+            tpot_covered: self.tpot_covered.map(rounded),
+            ttft_covered: self.ttft_covered.map(rounded),
+            limit_met_p90: found.map(|found| rounded(found.slo_met)),
+            regret_p90: found.and_then(|found| found.regret).map(rounded),
+            ..self
+        }
+    }
+}
+
 /// Quantiles of measured over predicted where the like was left out, and of split pools, which no fit saw.
 pub(super) fn intervals(
     samples: &[&Sample],
-    apart: &[(Out, Vec<Times>)],
+    apart: &[Apart],
     split: &[Sample],
     fit: &Found,
-) -> Vec<Around> {
+) -> Vec<Interval> {
     let of = |(near, out): (Near, Out)| {
-        let (_, made) = apart.iter().find(|(known, _)| *known == out)?;
+        let found = apart.iter().find(|known| known.out == out)?;
         let how = format!("{}, each predicted from {}", kind(samples), out.name());
-        Some(around(near, samples, made, &how))
+        around(near, samples, &found.made, &found.keys, &how)
     };
-    let mut found: Vec<Around> = NEARNESS.into_iter().filter_map(of).collect();
+    let mut found: Vec<Interval> = NEARNESS.into_iter().filter_map(of).collect();
     let split: Vec<&Sample> = split.iter().collect();
     if !split.is_empty() {
         let how = "serving points with prefill and decode apart, on which no constant was fitted";
-        found.push(around(Near::Split, &split, &fit.predict(&split), how));
+        let keys = Out::Combination.keys(&split);
+        found.extend(around(Near::Split, &split, &fit.predict(&split), &keys, how));
     }
     found
 }
 
-fn around(near: Near, samples: &[&Sample], made: &[Times], how: &str) -> Around {
-    let quantiles = |ratio: &dyn Fn(&Sample, &Times) -> Option<f64>| {
-        let mut ratios: Vec<f64> =
-            samples.iter().zip(made).filter_map(|(sample, times)| ratio(sample, times)).collect();
-        [0.1, 0.5, 0.9].map(|p| quantile(&mut ratios, p))
+fn around(near: Near, samples: &[&Sample], made: &[Times], keys: &[String], how: &str) -> Option<Interval> {
+    let of = |of: fn(&Sample, &Times) -> Option<f64>| {
+        quantiles(&ratios(samples, made, of), keys, None).map(|found| found.map(rounded))
     };
-    let whole = |ttft: f64, tpot: f64, sample: &Sample| ttft + (sample.posed.lengths.osl as f64 - 1.0) * tpot;
-    let errors = errors("", samples, made);
-    Around {
+    Some(Interval {
         near,
-        quantiles: [
-            quantiles(&|sample, times| Some(sample.ttft? / times.ttft)),
-            quantiles(&|sample, times| Some(sample.tpot? / times.tpot)),
-            quantiles(&|sample, times| {
-                let tpot = sample.tpot?;
-                Some(match sample.ttft {
-                    Some(ttft) => whole(times.ttft, times.tpot, sample) / whole(ttft, tpot, sample),
-                    // Runs that time answers alone.
-                    None => times.tpot / tpot,
-                })
-            }),
-        ],
+        ttft: of(ttft)?,
+        tpot: of(tpot)?,
+        throughput: of(throughput)?,
         source: format!(
-            "quantiles of measured over predicted on {} published {how}: median error {}",
+            "quantiles of measured over predicted on {} published {how}, groups left out together weighing the same: \
+             median error {}",
             samples.len(),
-            medians(&errors)
+            medians(&errors("", samples, made))
         ),
-    }
+    })
 }
 
 /// Each row as measured, as fitted, and as predicted while its like was left out.
-pub(super) fn rows(
-    samples: &[&Sample],
-    fitted: &[Times],
-    apart: &[(Out, Vec<Times>)],
-) -> Result<String, Fault> {
+pub(super) fn rows(samples: &[&Sample], fitted: &[Times], apart: &[Apart]) -> Result<String, Fault> {
     let made: Vec<(String, &[Times])> = std::iter::once(("fitted".to_owned(), fitted))
-        .chain(apart.iter().map(|(out, made)| (format!("without_{}", out.key_name()), &made[..])))
+        .chain(apart.iter().map(|one| (format!("without_{}", one.out.key_name()), &one.made[..])))
         .collect();
     let mut header =
         vec!["id".to_owned(), "runtime".into(), "hardware".into(), "model".into(), "weight_format".into()];
@@ -97,9 +211,9 @@ pub(super) fn rows(
 }
 
 /// How far each group of model, hardware and runtime is off when it is left out.
-pub(super) fn picture(samples: &[&Sample], apart: &[(Out, Vec<Times>)]) -> String {
-    let made = apart.iter().find(|(out, _)| *out == Out::Combination).map(|(_, made)| made);
-    let mut strips = std::collections::BTreeMap::<String, Strip>::new();
+pub(super) fn picture(samples: &[&Sample], apart: &[Apart]) -> String {
+    let made = apart.iter().find(|known| known.out == Out::Combination).map(|known| &known.made);
+    let mut strips = BTreeMap::<String, Strip>::new();
     for (sample, times) in samples.iter().zip(made.into_iter().flatten()) {
         let name = format!("{}, {}, {}", sample.runtime, sample.hardware, short(&sample.model));
         let strip = strips.entry(name).or_default();
@@ -129,6 +243,15 @@ fn short(model: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_weighs_the_same_however_many_rows_it_has() {
+        let keys: Vec<String> = ["a"; 98].into_iter().chain(["b", "c"]).map(str::to_owned).collect();
+        let ratios: Ratios = (0..100).map(|at| (at, if at < 98 { 1.0 } else { at as f64 })).collect();
+        assert_eq!(quantiles(&ratios, &keys, None), Some([1.0, 98.0, 99.0]));
+        assert_eq!(quantiles(&ratios, &keys, Some("c")), Some([1.0, 1.0, 98.0]));
+        assert_eq!(quantiles(&ratios[..98].to_vec(), &keys, Some("a")), None);
+    }
 
     #[test]
     fn models_are_told_by_size() {

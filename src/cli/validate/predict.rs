@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::layout::{devices, untold};
 use crate::calibrate::posed::{Posed, Times};
 use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
@@ -198,15 +199,6 @@ fn reason(error: &Error) -> String {
     format!("{}: {}", error.key, error.found)
 }
 
-/// Devices of the whole deployment: as stated, else what the degrees multiply to.
-fn devices(row: &Measured) -> u64 {
-    let pools = row.pools.iter().map(|pool| {
-        [pool.tp, pool.pp, pool.dp].iter().fold(pool.workers.unwrap_or(1), |all, n| all.saturating_mul(*n))
-    });
-    let least = pools.fold(0, u64::saturating_add);
-    row.devices.unwrap_or(0).max(least).max(1)
-}
-
 /// Devices of a node, likeliest first.
 const NODES: [u64; 4] = [8, 4, 2, 1];
 
@@ -273,20 +265,16 @@ fn plan(graph: &ModelGraph, degrees: &Degrees) -> Result<ParallelPlan, String> {
 type Laid = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>>;
 
 fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, String> {
-    let devices = devices(row);
+    let requests = untold(row)?;
     let mut pools = Vec::new();
     let mut instances = Vec::new();
     for (number, degrees) in row.pools.iter().enumerate() {
         let plan = plan(&question.graph, degrees)?;
         let (stages, instance) = laid.entry(plan).or_insert_with(|| lay(question, plan)).clone()?;
         let alone = row.pools.len() == 1;
-        let replicas = match degrees.workers {
-            _ if alone => (devices / plan.devices()).max(1),
-            Some(workers) => workers.max(1),
-            None => return Err("workers: not stated, so nobody knows the load of one".into()),
-        };
+        let replicas = degrees.workers.unwrap_or(1).max(1);
         let duty = [Duty::Prefill, Duty::Decode][number];
-        let concurrency = row.concurrency.div_ceil(replicas);
+        let concurrency = requests.div_ceil(replicas);
         pools.push(PoolPlan {
             duty: if alone { Duty::Both } else { duty },
             plan,
@@ -296,8 +284,8 @@ fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, S
         });
         instances.push(instance);
     }
-    let lengths = Lengths { isl: row.isl + row.depth, osl: row.osl, prefix: row.depth };
-    Ok(Posed { pools, instances, lengths, concurrency: row.concurrency, apart: row.apart })
+    let lengths = Lengths { isl: row.isl.saturating_add(row.depth), osl: row.osl, prefix: row.depth };
+    Ok(Posed { pools, instances, lengths, concurrency: requests, apart: row.apart })
 }
 
 fn lay(question: &Question, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
@@ -315,6 +303,34 @@ fn lay(question: &Question, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instanc
     Ok((stages, Arc::new(instance)))
 }
 
+fn prediction(measured: &Measured, ready: &Ready) -> Result<Prediction, String> {
+    let formats = &ready.question.formats[0];
+    let Times { ttft, tpot } = ready.posed.times(formats.plain());
+    let (ttft_ms, tpot_ms) = (ttft * 1e3, tpot * 1e3);
+    let held = ready.held();
+    let bytes = held.total.value();
+    for (name, value) in [("ttft", ttft_ms), ("tpot", tpot_ms), ("memory", bytes)] {
+        if !(value.is_finite() && value > 0.0) {
+            return Err(format!("{name}: no finite prediction of such lengths and loads"));
+        }
+    }
+    let interval = formats.interval(measured.pools.len() > 1, ready.posed.requests());
+    let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
+    Ok(Prediction {
+        ttft_ms,
+        tpot_ms,
+        near: interval.map(|found| found.near),
+        ttft_interval: interval.map(|found| around(ttft_ms, found.ttft)),
+        tpot_interval: interval.map(|found| around(tpot_ms, found.tpot)),
+        memory: measured
+            .outcome
+            .memory_bytes
+            .map(|_| (bytes, formats.held(&held).map(|[low, _, high]| (low, high)))),
+        fits: bytes <= held.usable.value(),
+        devices: ready.posed.devices(),
+    })
+}
+
 /// Predicts every row.
 pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
     let ready = ready(catalog, &rows, Fit::Shipped);
@@ -322,25 +338,7 @@ pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
     paired
         .into_par_iter()
         .map(|(measured, ready)| {
-            let predicted = ready.map(|ready| {
-                let formats = &ready.question.formats[0];
-                let Times { ttft, tpot } = ready.posed.times(formats.plain());
-                let (ttft_ms, tpot_ms) = (ttft * 1e3, tpot * 1e3);
-                let interval = formats.interval(measured.pools.len() > 1);
-                let memory = measured.outcome.memory_bytes.map(|_| {
-                    let held = ready.held();
-                    (held.total.value(), formats.held(&held).map(|[low, _, high]| (low, high)))
-                });
-                let around = |value: f64, [low, _, high]: [f64; 3]| (value * low, value * high);
-                Prediction {
-                    ttft_ms,
-                    tpot_ms,
-                    ttft_interval: interval.map(|found| around(ttft_ms, found.ttft)),
-                    tpot_interval: interval.map(|found| around(tpot_ms, found.tpot)),
-                    memory,
-                    devices: ready.posed.devices(),
-                }
-            });
+            let predicted = ready.and_then(|ready| prediction(&measured, &ready));
             Held { measured, predicted }
         })
         .collect()

@@ -1,0 +1,57 @@
+//! What a fit predicted of rows while their like was left out of it, as text and rows.
+
+use crate::spec::nearness::LeftOut;
+
+/// Columns of [`cells`].
+pub const HEADER: [&str; 12] = [
+    "predicted without",
+    "rows",
+    "TPOT",
+    "TPOT p90",
+    "in 80 %",
+    "TTFT",
+    "TTFT p90",
+    "in 80 %",
+    "limit met",
+    "regret",
+    "met at p90",
+    "regret",
+];
+
+/// A row of [`HEADER`]; shares in %.
+pub fn cells(told: &LeftOut) -> Vec<String> {
+    let share = |value: Option<f64>| value.map(|value| format!("{:.1}", 100.0 * value)).unwrap_or_default();
+    let ends = |score: Option<[f64; 2]>| [score.map(|ends| ends[0]), score.map(|ends| ends[1])];
+    let ([tpot, tpot_p90], [ttft, ttft_p90]) = (ends(told.tpot), ends(told.ttft));
+    let mut cells = vec![told.name.clone(), told.rows.to_string()];
+    cells.extend([tpot, tpot_p90, told.tpot_covered, ttft, ttft_p90, told.ttft_covered].map(share));
+    cells.extend([told.limit_met, told.regret, told.limit_met_p90, told.regret_p90].map(share));
+    cells
+}
+
+/// A Markdown table.
+pub fn markdown(told: &[LeftOut]) -> String {
+    let share = |value: Option<f64>| value.map(|value| format!("{:.1} %", 100.0 * value)).unwrap_or_default();
+    let mut text = String::from(
+        "| predicted without | TPOT | in p10–p90 | TTFT | in p10–p90 | choices | meet the limit | give up | `--risk p90` | gives up |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for one in told {
+        let choices = one.choices.map(|choices| choices.to_string()).unwrap_or_default();
+        let median = |score: Option<[f64; 2]>| share(score.map(|ends| ends[0]));
+        let cells = [
+            one.name.clone(),
+            median(one.tpot),
+            share(one.tpot_covered),
+            median(one.ttft),
+            share(one.ttft_covered),
+            choices,
+            share(one.limit_met),
+            share(one.regret),
+            share(one.limit_met_p90),
+            share(one.regret_p90),
+        ];
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    text
+}
