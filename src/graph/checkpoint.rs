@@ -63,7 +63,9 @@ impl Checkpoint {
         let mut roles: Vec<(Role, [u64; 3])> = vec![];
         let mut formats: Vec<(&'static str, u64)> = vec![];
         for tensor in graph.tensors() {
-            if tensor.buffer || tensor.shape.len() < 2 || tensor.role == Role::Tower {
+            // What no format ever converts.
+            let small = matches!(tensor.role, Role::Norm | Role::Bias | Role::Sink | Role::Recurrence);
+            if small || tensor.buffer || tensor.shape.len() < 2 || tensor.role == Role::Tower {
                 continue;
             }
             let mut sum = Checkpoint::default();
