@@ -10,8 +10,10 @@ use serde::Serialize;
 use super::model::ModelGraph;
 use super::tensor::{Role, Weight};
 use crate::spec::model::ModelConfig;
+use crate::spec::model::parts::{Modules, Part};
 use crate::spec::model::quantization::Quantization;
 use crate::spec::model::scheme::{Scheme, Stored};
+use crate::spec::precision::Layout;
 
 /// A checkpoint's tensors in bytes, what ships for multi-token prediction included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -31,25 +33,14 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The checkpoint of `graph` that `config` describes; `None` where its layout is not known to the byte.
     pub fn of(graph: &ModelGraph, config: &ModelConfig) -> Option<Checkpoint> {
-        let native = match config.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch.")) {
-            Some("bfloat16" | "float16") => 2,
-            Some("float32") => 4,
-            // gpt-oss: what is not quantized is bf16 without a word.
-            None if config.quantization.is_some() => 2,
-            _ => return None,
-        };
-        let layout = match &config.quantization {
+        let native = native_bytes(config)?;
+        let stored = match &config.quantization {
             None => None,
-            Some(quantization) => Some((quantization.scheme?, Kept::of(quantization))),
+            Some(quantization) => Some(Parts::to_the_byte(quantization)?),
         };
         let mut sum = Checkpoint::default();
         for tensor in graph.tensors().iter().chain(&graph.mtp) {
-            let scheme = match &layout {
-                Some((scheme, kept)) => {
-                    Some(*scheme).filter(|scheme| convertible(*scheme, tensor)).filter(|_| !kept.has(tensor))
-                }
-                None => None,
-            };
+            let scheme = stored.as_ref().and_then(|stored| stored.scheme(tensor));
             match scheme {
                 Some(scheme) => sum.add(scheme, tensor, graph.hidden.value),
                 None => {
@@ -62,6 +53,54 @@ impl Checkpoint {
         Some(sum)
     }
 
+    /// What weights take role by role in the formats of the checkpoint; `None` where it is not quantized or its formats
+    /// have no figures.
+    pub fn layout(graph: &ModelGraph, config: &ModelConfig) -> Option<Layout> {
+        let quantization = config.quantization.as_ref().filter(|found| !found.parts.is_empty())?;
+        let stored = Parts::of(quantization);
+        let native = native_bytes(config)?;
+        // By role: elements that are quantised, all elements, bytes.
+        let mut roles: Vec<(Role, [u64; 3])> = vec![];
+        let mut formats: Vec<(&'static str, u64)> = vec![];
+        for tensor in graph.tensors() {
+            // What no format ever converts.
+            let small = matches!(tensor.role, Role::Norm | Role::Bias | Role::Sink | Role::Recurrence);
+            if small || tensor.buffer || tensor.shape.len() < 2 || tensor.role == Role::Tower {
+                continue;
+            }
+            let mut sum = Checkpoint::default();
+            match stored.part(&tensor) {
+                Some(part) => {
+                    sum.add(part.scheme, &tensor, graph.hidden.value);
+                    match formats.iter_mut().find(|(format, _)| *format == part.format) {
+                        Some((_, elements)) => *elements += sum.quantised,
+                        None => formats.push((part.format, sum.quantised)),
+                    }
+                }
+                None => sum.bytes += tensor.elements() * native,
+            }
+            let new = [sum.quantised, tensor.elements(), sum.bytes];
+            match roles.iter_mut().find(|(role, _)| *role == tensor.role) {
+                Some((_, known)) => known.iter_mut().zip(new).for_each(|(known, new)| *known += new),
+                None => roles.push((tensor.role, new)),
+            }
+        }
+        // A part that means no tensor names modules in a way that is not understood.
+        if !stored.parts.iter().all(|(part, _)| formats.iter().any(|(format, _)| *format == part.format)) {
+            return None;
+        }
+        formats.sort_by_key(|(_, elements)| std::cmp::Reverse(*elements));
+        let quantised = |index: usize| -> u64 {
+            roles.iter().filter(|(_, sums)| sums[0] > 0).map(|(_, sums)| sums[index]).sum()
+        };
+        let (elements, bytes) = (quantised(1), quantised(2));
+        let name = |role: &Role| serde_json::to_value(role).ok()?.as_str().map(str::to_owned);
+        let named =
+            roles.iter().map(|(role, sums)| Some((name(role)?, sums[0] > 0))).collect::<Option<_>>()?;
+        let formats = formats.into_iter().map(|(format, _)| format).collect();
+        (elements > 0).then_some(Layout { formats, bytes, elements, roles: named })
+    }
+
     fn add(&mut self, scheme: Scheme, tensor: &Weight, hidden: u64) {
         for (outputs, inputs, times) in matrices(tensor, hidden) {
             let Stored { elements, scales, scale_bytes } = scheme.matrix(outputs, inputs);
@@ -70,6 +109,58 @@ impl Checkpoint {
             self.scale_bytes += times * scale_bytes;
             self.bytes += times * (elements + scale_bytes);
         }
+    }
+}
+
+/// Bytes of an element in the model's own dtype.
+fn native_bytes(config: &ModelConfig) -> Option<u64> {
+    match config.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch.")) {
+        Some("bfloat16" | "float16") => Some(2),
+        Some("float32") => Some(4),
+        // gpt-oss: what is not quantized is bf16 without a word.
+        None if config.quantization.is_some() => Some(2),
+        _ => None,
+    }
+}
+
+/// The parts of a checkpoint, and what it leaves as it is.
+struct Parts<'q> {
+    parts: Vec<(&'q Part, Option<Kept>)>,
+    kept: Kept,
+}
+
+impl Parts<'_> {
+    fn of(quantization: &Quantization) -> Parts<'_> {
+        let named = |part: &Part| match &part.modules {
+            Modules::Named(names) => Some(Kept::named(names)),
+            Modules::Experts | Modules::Rest => None,
+        };
+        Parts {
+            parts: quantization.parts.iter().map(|part| (part, named(part))).collect(),
+            kept: Kept::named(&quantization.modules_to_not_convert),
+        }
+    }
+
+    /// The same where layouts are known to the byte.
+    fn to_the_byte(quantization: &Quantization) -> Option<Parts<'_>> {
+        let named = |part: &Part| matches!(part.modules, Modules::Named(_));
+        let known = quantization.scheme.is_some() || quantization.parts.iter().any(named);
+        (known && !quantization.parts.is_empty()).then(|| Parts::of(quantization))
+    }
+
+    /// The part that a tensor is in; none: it is in the model's own dtype.
+    fn part(&self, tensor: &Weight) -> Option<&Part> {
+        let means = |(part, names): &&(&Part, Option<Kept>)| match (&part.modules, names) {
+            (Modules::Experts, _) => tensor.role == Role::Expert,
+            (_, Some(names)) => names.has(tensor),
+            (_, None) => !self.kept.has(tensor),
+        };
+        let (part, _) = self.parts.iter().find(means)?;
+        Some(*part).filter(|part| convertible(part.scheme, tensor))
+    }
+
+    fn scheme(&self, tensor: &Weight) -> Option<Scheme> {
+        self.part(tensor).map(|part| part.scheme)
     }
 }
 
@@ -113,10 +204,9 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(quantization: &Quantization) -> Kept {
+    fn named(modules: &[String]) -> Kept {
         let plain = |pattern: &&String| !pattern.contains('*') && !pattern.starts_with("re:");
-        let (named, patterns): (Vec<&String>, _) =
-            quantization.modules_to_not_convert.iter().partition(plain);
+        let (named, patterns): (Vec<&String>, _) = modules.iter().partition(plain);
         Kept {
             named: named.into_iter().cloned().collect(),
             patterns: patterns.into_iter().map(|pattern| Pattern::of(pattern)).collect(),

@@ -5,6 +5,7 @@
 pub mod file;
 pub mod keys;
 pub mod neutral;
+pub mod parts;
 pub mod quantization;
 pub mod scheme;
 pub mod value;

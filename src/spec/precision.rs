@@ -5,10 +5,12 @@
 
 use super::device::Device;
 use super::error::Error;
+use super::figure::Figure;
 use super::format::Format;
 use super::model::ModelConfig;
 use super::model::file::Published;
 use super::runtime::Runtime;
+use crate::quantity::datum::{Grade, Source};
 
 /// A format that comes into question, and why.
 #[derive(Clone, Debug)]
@@ -21,8 +23,27 @@ pub struct Choice {
     pub checkpoint: Option<String>,
 }
 
+/// What a checkpoint's weights take in its own formats, as its tensors and its quantization say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// Formats of its parts, that of the most elements first.
+    pub formats: Vec<&'static str>,
+    /// Bytes of all roles that have anything quantised, scales included.
+    pub bytes: u64,
+    /// Elements of those.
+    pub elements: u64,
+    /// Roles that it has, and whether anything of them is quantised.
+    pub roles: Vec<(String, bool)>,
+}
+
+/// Share by which a checkpoint's bits may differ from its format's before its own count: groups of other sizes do,
+/// blocks cut off at the edge of a matrix do not.
+const ALIKE: f64 = 0.01;
+
 /// What the formats are chosen for.
 pub struct Precision<'a> {
+    /// What the checkpoint takes in its own formats, where that is known.
+    pub layout: Option<Layout>,
     /// The model's configuration.
     pub config: &'a ModelConfig,
     /// Checkpoints of it in other formats.
@@ -39,6 +60,8 @@ pub struct Precision<'a> {
 
 /// Bytes of an element from which on quality counts as kept.
 const KEPT: f64 = 1.0;
+/// Why the checkpoint's format comes into question.
+const OWN: &str = "the checkpoint's own";
 /// Asks for everything that runs.
 const ANY: &str = "any";
 /// What runtimes serve float32 and unstated dtypes in.
@@ -173,12 +196,61 @@ impl Precision<'_> {
         }
         match (self.config.weight_format(), &self.config.quantization) {
             (Some(id), _) => {
-                let why = "the checkpoint's own".to_owned();
-                Ok(Some(Choice { format: (self.load)(id)?, why, checkpoint: None }))
+                let format = self.as_stored((self.load)(id)?);
+                Ok(Some(Choice { format, why: OWN.to_owned(), checkpoint: None }))
             }
-            (None, Some(_)) => Ok(None),
+            (None, Some(_)) => self.several(),
             (None, None) => self.native().map(Some),
         }
+    }
+
+    /// `format` as the checkpoint has it: with the bits of its groups and the roles that it leaves.
+    fn as_stored(&self, format: Format) -> Format {
+        let Some(layout) = &self.layout else { return format };
+        let dense = !layout.roles.iter().any(|(role, _)| role == "expert");
+        let leaves = format.dense_leaves.as_ref().filter(|_| dense).unwrap_or(&format.leaves);
+        let leaves_alike = layout.roles.iter().all(|(role, quantised)| leaves.contains(role) != *quantised);
+        let bits = layout.bytes as f64 / layout.elements as f64;
+        if leaves_alike && (bits / format.bits_per_element.value - 1.0).abs() <= ALIKE {
+            return format;
+        }
+        self.laid_out(format, layout)
+    }
+
+    fn laid_out(&self, format: Format, layout: &Layout) -> Format {
+        let left = |(role, quantised): &(String, bool)| (!quantised).then(|| role.clone());
+        let why = "elements and scales of the checkpoint's tensors, by its quantization_config";
+        Format {
+            bits_per_element: Figure::new(
+                layout.bytes as f64 / layout.elements as f64,
+                Source { grade: Grade::Stated, text: why.into() },
+            ),
+            leaves: layout.roles.iter().filter_map(left).collect(),
+            dense_leaves: None,
+            leaves_note: Some("as the checkpoint's quantization_config says".to_owned()),
+            ..format
+        }
+    }
+
+    /// A checkpoint of several formats as one: of their mean size, computed as the widest of them is, by runtimes that
+    /// run all of them.
+    fn several(&self) -> Result<Option<Choice>, Error> {
+        let Some(layout) = &self.layout else { return Ok(None) };
+        let formats = layout.formats.iter().map(|id| (self.load)(id)).collect::<Result<Vec<_>, _>>()?;
+        let wide = |a: &&Format, b: &&Format| a.bits_per_element.value.total_cmp(&b.bits_per_element.value);
+        let (Some(most), Some(widest)) = (formats.first(), formats.iter().max_by(wide)) else {
+            return Ok(None);
+        };
+        let run_all = |runtime: &&String| formats.iter().all(|format| format.runtimes.contains(runtime));
+        let names: Vec<&str> = formats.iter().map(|format| format.name.as_str()).collect();
+        let format = Format {
+            name: names.join(" and "),
+            computes_in: widest.computes_in.clone(),
+            runtimes: most.runtimes.iter().filter(run_all).cloned().collect(),
+            ..most.clone()
+        };
+        let why = format!("{OWN}: {} of it, priced by their mean size", names.join(" and "));
+        Ok(Some(Choice { format: self.laid_out(format, layout), why, checkpoint: None }))
     }
 
     /// Those of `ids` that the device computes and `wanted` lets through.

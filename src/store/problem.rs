@@ -3,6 +3,7 @@
 use super::catalog::Catalog;
 use super::kind::Kind;
 use super::model::ResolvedModel;
+use crate::graph::checkpoint::Checkpoint;
 use crate::graph::model::ModelGraph;
 use crate::graph::seen::Seen;
 use crate::serving::terms::Lengths;
@@ -95,6 +96,7 @@ impl Problem {
         let graph = graph.seeing(workload.images, workload.image_size)?;
         let load = |id: &str| catalog.load::<Format>(id);
         let precision = Precision {
+            layout: Checkpoint::layout(&graph, &model.config),
             config: &model.config,
             published: &model.published,
             named: model.named.as_ref(),
@@ -246,6 +248,25 @@ mod tests {
         assert_eq!(ids(&problem.weight_formats), ["bf16", "fp8"]);
         assert_eq!(ids(&problem.kv_formats), ["bf16"]);
         assert_eq!(problem.lower_formats[0].format.id, "nvfp4");
+    }
+
+    #[test]
+    fn every_quantized_checkpoint_runs_in_its_own_format_unless_asked_otherwise() {
+        let catalog = Catalog::default();
+        let shelf = catalog.shelf(crate::store::kind::Kind::Models).into_iter();
+        let quantized = shelf.filter(|(_, file)| file.text().unwrap().contains("\"quantization_config\""));
+        for (id, _) in quantized {
+            let problem = resolve(&ask(&id, "dgx-b200"));
+            let first = &problem.weight_formats[0];
+            assert!(first.why.starts_with("the checkpoint's own"), "{id}: {}", first.why);
+            assert!(first.format.runtimes.contains(&problem.runtime.id), "{id}: {}", first.format.id);
+        }
+        let first = |model: &str| resolve(&ask(model, "dgx-b200")).weight_formats[0].format.clone();
+        let kimi = first("moonshotai/Kimi-K2.5");
+        assert_eq!((kimi.id.as_str(), 8.0 * kimi.bits_per_element.value), ("int4-gptq", 4.5));
+        assert!(kimi.leaves.iter().any(|role| role == "attention"));
+        let mixed = first("deepseek-ai/DeepSeek-V4-Flash");
+        assert!(mixed.bits_per_element.value * 8.0 > 4.25, "fp8 beside the experts' fp4");
     }
 
     #[test]

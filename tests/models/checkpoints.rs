@@ -50,3 +50,39 @@ fn scales_are_as_many_as_published() {
         assert_eq!(checkpoint(stem, &config).scales, *scales, "{stem}");
     }
 }
+
+/// The layout of a shipped model's checkpoint.
+fn layout(shipped: &[(String, ModelFile)], stem: &str) -> mantile::spec::precision::Layout {
+    let model = &shipped.iter().find(|(name, _)| name == stem).unwrap().1;
+    let config = model.model_config().unwrap();
+    Checkpoint::layout(&built(stem, &config), &config).unwrap_or_else(|| panic!("{stem}: no layout"))
+}
+
+/// Kimi-K2.5's int4 in groups of 32 is for routed experts and the first layer's network; DeepSeek-V4's experts are in
+/// fp4 and the rest in fp8.
+#[test]
+fn a_layout_says_which_roles_are_in_which_format_and_what_they_take() {
+    let shipped = shipped();
+    let kimi = layout(&shipped, "moonshotai--Kimi-K2.5");
+    let of = |role: &str| kimi.roles.iter().find(|(name, _)| name == role).map(|(_, quantised)| *quantised);
+    assert_eq!(["expert", "attention", "shared_expert"].map(of), [Some(true), Some(false), Some(false)]);
+    // 4 bits and an fp16 scale for 32 elements.
+    assert_eq!(kimi.bytes * 16, kimi.elements * 9);
+    for stem in ["deepseek-ai--DeepSeek-V4-Flash", "deepseek-ai--DeepSeek-V4-Pro"] {
+        let mixed = layout(&shipped, stem);
+        assert_eq!(mixed.formats, ["mxfp4", "fp8-block"], "{stem}");
+        let bits = 8.0 * mixed.bytes as f64 / mixed.elements as f64;
+        assert!(bits > 4.25 && bits < 5.0, "{stem}: {bits}");
+    }
+}
+
+#[test]
+fn a_layout_is_known_of_every_quantized_checkpoint_that_is_shipped() {
+    for (stem, model) in shipped() {
+        let config = model.model_config().unwrap();
+        if config.quantization.is_some() {
+            let layout = Checkpoint::layout(&built(&stem, &config), &config);
+            assert!(layout.is_some_and(|layout| layout.elements > 0), "{stem}");
+        }
+    }
+}

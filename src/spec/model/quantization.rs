@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use super::parts::{self, Part};
 use super::scheme::Scheme;
 use super::value::shown;
 use crate::spec::error::Error;
@@ -20,8 +21,10 @@ pub struct Quantization {
     pub weight_block_size: Option<[u64; 2]>,
     /// Weights along a row that share a scale, where scales are per group.
     pub group_size: Option<u64>,
-    /// How it lays matrices and scales out, where that is known to the byte.
+    /// How it lays matrices and scales out, where that is one way for all and known to the byte.
     pub scheme: Option<Scheme>,
+    /// Which modules are in which format; empty where a format has no figures or is not said.
+    pub parts: Vec<Part>,
     /// Patterns of modules left in the model's dtype.
     pub modules_to_not_convert: Vec<String>,
     /// The format of cached keys and values, where the checkpoint brings scales for one.
@@ -104,7 +107,16 @@ impl Quantization {
     fn with_experts(self, map: &Map<String, Value>, config: &Map<String, Value>) -> Quantization {
         match map.get("expert_dtype").or_else(|| config.get("expert_dtype")) {
             None | Some(Value::Null) => self,
-            Some(_) => Quantization { weight_format: None, scheme: None, ..self },
+            Some(dtype) => {
+                // DeepSeek-V4's fp4: an exponent for 32 elements, as in MXFP4.
+                let parts = match (dtype.as_str(), self.weight_format, self.scheme) {
+                    (Some("fp4"), Some(rest), Some(scheme)) => {
+                        parts::experts_apart(("mxfp4", Scheme::Mxfp4), (rest, scheme))
+                    }
+                    _ => vec![],
+                };
+                Quantization { weight_format: None, scheme: None, parts, ..self }
+            }
         }
     }
 
@@ -132,12 +144,17 @@ impl Quantization {
                 ("gptq", Some(4)) => Some("int4-gptq"),
                 ("gptq", Some(8)) => Some("int8"),
                 (_, Some(1..=8)) => None,
-                (_, bits) => return Err(refuse(format!("{method} of {bits:?} bits"))),
+                (_, Some(bits)) => return Err(refuse(format!("{method} of {bits} bits"))),
+                (_, None) => return Err(refuse(format!("{method} without a number of bits"))),
             },
             (None, Some("compressed-tensors")) => match group {
                 Some(weights) => {
-                    Some(group_format(weights).ok_or_else(|| refuse(format!("weights {weights:?}")))?)
+                    let said = |key: &str| weights.get(key).map_or_else(|| "nothing".to_owned(), shown);
+                    let words = ["type", "num_bits", "strategy", "group_size"];
+                    let words = words.map(|key| format!("{key} {}", said(key))).join(", ");
+                    Some(group_format(weights).ok_or_else(|| refuse(format!("weights of {words}")))?)
                 }
+                None if !parts::mixed(map).is_empty() => None,
                 None => return Err(refuse("compressed-tensors without config_groups".to_owned())),
             },
             (None, Some(other)) if WITHOUT_FORMAT.contains(&other) => None,
@@ -152,10 +169,21 @@ impl Quantization {
             .flatten()
             .filter_map(|pattern| pattern.as_str().map(str::to_owned))
             .collect();
+        let scheme = Scheme::read(map, method.unwrap_or_default(), weight_block_size, group_size);
+        let parts = match weight_format {
+            None => parts::mixed(map),
+            Some(format) => {
+                let of_group =
+                    || map.get("config_groups")?.as_object()?.values().find_map(parts::group_layout);
+                let scheme = scheme.or_else(|| of_group().map(|(_, scheme)| scheme));
+                scheme.map_or_else(Vec::new, |scheme| parts::whole(format, scheme))
+            }
+        };
         Ok(Quantization {
             method: method.unwrap_or_default().to_owned(),
             weight_format,
-            scheme: Scheme::read(map, method.unwrap_or_default(), weight_block_size, group_size),
+            scheme,
+            parts,
             weight_block_size,
             group_size,
             modules_to_not_convert,
@@ -174,6 +202,7 @@ fn sole_group(map: &Map<String, Value>) -> Result<Option<&Map<String, Value>>, E
         [] => Ok(None),
         [kind] => Ok(Some(kind)),
         _ if map.get("quant_algo").and_then(Value::as_str) == Some(MIXED) => Ok(None),
+        _ if !parts::mixed(map).is_empty() => Ok(None),
         several => Err(Error::new(
             "quantization_config.config_groups",
             format!("{} weight formats", several.len()),

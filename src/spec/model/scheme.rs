@@ -20,6 +20,8 @@ pub enum Scheme {
     },
     /// MXFP4: 8 bits of exponent for 32 elements along the inputs.
     Mxfp4,
+    /// MXFP8: 8 bits of exponent for 32 elements along the inputs.
+    Mxfp8,
     /// NVFP4: an fp8 scale for 16 elements along the inputs, and fp32 ones for matrix and inputs.
     Nvfp4,
     /// int4 in int32 words, an fp16 scale for each group along the inputs.
@@ -62,6 +64,10 @@ impl Scheme {
             Scheme::Mxfp4 => {
                 let groups = outputs * inputs.div_ceil(32);
                 of(all.div_ceil(2), groups, groups)
+            }
+            Scheme::Mxfp8 => {
+                let groups = outputs * inputs.div_ceil(32);
+                of(all, groups, groups)
             }
             Scheme::Nvfp4 => {
                 let groups = outputs * inputs.div_ceil(16);
