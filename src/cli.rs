@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::spec::error::Error;
+use crate::spec::visible::visible_lines;
 use crate::store::catalog::Catalog;
 
 const AFTER: &str = "\
@@ -39,7 +40,8 @@ Examples:
   mantile-opt inspect hf:Qwen/Qwen3-8B
   mantile-opt catalog devices
 
-Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME).
+Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME); what was fetched \
+is kept, and fetched again with --refresh.
 Own catalogue files: $MANTILE_HOME, else ~/.config/mantile, with the repository's folders.
 
 Exit codes: 0 found, 2 bad input, 3 infeasible, 4 stopped before anything was found.";
@@ -52,6 +54,9 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Fetch `hf:` models again that are kept from an earlier run
+    #[arg(long, global = true, help_heading = "Output")]
+    pub refresh: bool,
     /// What to optimise, where no command is named.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
@@ -132,31 +137,62 @@ const STOPPED: u8 = 4;
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return unparsed(&told),
+    };
     let bare = std::env::args_os().len() <= 1;
     match run(cli, bare) {
         Ok(Verdict::Found) => ExitCode::SUCCESS,
         Ok(Verdict::Infeasible) => ExitCode::from(INFEASIBLE),
         Ok(Verdict::Stopped) => ExitCode::from(STOPPED),
         Ok(Verdict::Faulty) => ExitCode::from(BAD_INPUT),
-        // Whoever closed the pipe has read enough.
-        Err(Fault::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(fault) => {
-            let text = match fault {
-                Fault::Input(error) => error.to_string(),
-                Fault::Output(error) => format!("the output could not be written: {error}"),
-            };
-            let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
-            // Nobody is left to be told where even this fails.
-            let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
-            ExitCode::from(BAD_INPUT)
-        }
+        Err(Fault::Input(error)) => failed(&error.to_string()),
+        Err(Fault::Output(error)) => unwritten(&error),
     }
+}
+
+/// What is said of flags that make no question: help and version on standard output, what is wrong on standard error.
+fn unparsed(told: &clap::Error) -> ExitCode {
+    if told.use_stderr() {
+        let (plain, styled) = (told.render().to_string(), told.render().ansi().to_string());
+        // What was typed is shown; a terminal is not to obey it.
+        let shown = visible_lines(&plain).replace('\t', "\\t");
+        let text = if shown == plain { styled } else { shown };
+        let _ = write!(anstream::stderr(), "{text}");
+        return ExitCode::from(BAD_INPUT);
+    }
+    match told.print().and_then(|()| std::io::stdout().flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => unwritten(&error),
+    }
+}
+
+/// The end of a command whose answer could not be written.
+fn unwritten(error: &std::io::Error) -> ExitCode {
+    // Whoever closed the pipe has read enough.
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return ExitCode::SUCCESS;
+    }
+    failed(&format!("the output could not be written: {}", crate::store::file::spell(error)))
+}
+
+/// The end of a command that failed.
+fn failed(text: &str) -> ExitCode {
+    let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
+    // Nobody is left to be told where even this fails.
+    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
+    ExitCode::from(BAD_INPUT)
 }
 
 /// Runs a command; `bare` is when nothing at all was asked.
 fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
-    let catalog = Catalog::from_env();
+    let apart = matches!(
+        cli.command,
+        Some(Command::Schema(_) | Command::Glossary(_) | Command::Completions(_) | Command::Man)
+    );
+    let mut catalog = if apart { Catalog::default() } else { Catalog::from_env()? };
+    catalog.refresh = cli.refresh;
     match cli.command {
         None => {
             let verdict = cli.optimize.run(&catalog)?;

@@ -25,6 +25,7 @@ pub mod result;
 pub mod rows;
 pub mod scatter;
 pub mod schema;
+pub mod sheet;
 pub mod shortage;
 pub mod table;
 pub mod text;

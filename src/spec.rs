@@ -20,3 +20,4 @@ pub mod rig;
 pub mod runtime;
 pub mod scenario;
 pub mod text;
+pub mod visible;

@@ -21,7 +21,7 @@ use crate::spec::placing::Placing;
 use crate::spec::scenario::{Scenario, whole};
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
-use crate::store::file;
+use crate::store::file::{self, Most};
 use crate::store::problem::Problem;
 
 const AFTER: &str = "\
@@ -78,9 +78,9 @@ impl Verify {
     }
 
     fn verified(&self, catalog: &Catalog) -> Result<Verified, Error> {
-        let name = self.file.display().to_string();
-        let saved: Value =
-            from_json(&file::read(&self.file)?, "an answer").map_err(|fault| fault.in_file(&name))?;
+        let name = file::shown(&self.file);
+        let saved: Value = from_json(&file::read_most(&self.file, Most::Answer)?, "an answer")
+            .map_err(|fault| fault.in_file(&name))?;
         let checked = saved_by(&saved).and_then(|kind| match kind {
             Kind::Optimize => self.optimized(catalog, &saved),
             Kind::Place => self.placed(catalog, &saved),

@@ -128,7 +128,8 @@ pub fn build_paligemma(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     if width.is_some_and(|width| width != graph.hidden.value) {
         let expected = format!("the language model's hidden_size {}", graph.hidden.value);
         let fix = "copy both values from the model's config.json";
-        return Err(Error::new("projection_dim", format!("{width:?}"), expected, fix));
+        let found = width.map_or_else(String::new, |width| width.to_string());
+        return Err(Error::new("projection_dim", found, expected, fix));
     }
     seen.set_aside(&["num_image_tokens", "projector_hidden_act"]);
     let tower = clip::tower(&seen, "siglip_vision_model", &Projector::One { text: graph.hidden })?;

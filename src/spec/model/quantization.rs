@@ -132,11 +132,15 @@ impl Quantization {
                 ("gptq", Some(4)) => Some("int4-gptq"),
                 ("gptq", Some(8)) => Some("int8"),
                 (_, Some(1..=8)) => None,
-                (_, bits) => return Err(refuse(format!("{method} of {bits:?} bits"))),
+                (_, bits) => {
+                    let bits = bits.map_or("unstated".to_owned(), |bits| bits.to_string());
+                    return Err(refuse(format!("{method} of {bits} bits")));
+                }
             },
             (None, Some("compressed-tensors")) => match group {
                 Some(weights) => {
-                    Some(group_format(weights).ok_or_else(|| refuse(format!("weights {weights:?}")))?)
+                    let found = || format!("weights {}", Value::Object(weights.clone()));
+                    Some(group_format(weights).ok_or_else(|| refuse(found()))?)
                 }
                 None => return Err(refuse("compressed-tensors without config_groups".to_owned())),
             },

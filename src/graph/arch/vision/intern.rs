@@ -141,7 +141,8 @@ fn square(keys: &Keys<'_>, key: &'static str) -> Result<Count, Error> {
         }
         other => {
             let fix = "copy the value from the model's config.json";
-            Err(Error::new(key, format!("{other:?}"), "one length, or two that are equal", fix))
+            let found = Value::from(other).to_string();
+            Err(Error::new(key, found, "one length, or two that are equal", fix))
         }
     }
 }
