@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::spec::error::Error;
-use crate::spec::visible::visible_lines;
+use crate::spec::visible::{acts, visible_lines};
 use crate::store::catalog::Catalog;
 
 const AFTER: &str = "\
@@ -155,10 +155,12 @@ pub fn main() -> ExitCode {
 /// What is said of flags that make no question: help and version on standard output, what is wrong on standard error.
 fn unparsed(told: &clap::Error) -> ExitCode {
     if told.use_stderr() {
-        let (plain, styled) = (told.render().to_string(), told.render().ansi().to_string());
-        // What was typed is shown; a terminal is not to obey it.
-        let shown = visible_lines(&plain).replace('\t', "\\t");
-        let text = if shown == plain { styled } else { shown };
+        // What was typed is shown; a terminal is not to obey it. Without styles whatever is left is spelled out.
+        let hostile = std::env::args_os().any(|typed| typed.to_string_lossy().chars().any(acts));
+        let text = match hostile {
+            true => visible_lines(&told.render().to_string()).replace('\t', "\\t"),
+            false => told.render().ansi().to_string(),
+        };
         let _ = write!(anstream::stderr(), "{text}");
         return ExitCode::from(BAD_INPUT);
     }
