@@ -31,6 +31,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::spec::error::Error;
 use crate::spec::limits::of_flag;
+use crate::spec::visible::{acts, visible_lines};
 use crate::store::catalog::Catalog;
 use exit::{BAD_INPUT, exit_codes};
 
@@ -53,7 +54,8 @@ What the search covers: every degree that the runtime has, formats of the questi
 together or split, unlike instances side by side, every load. Outside, with its measured worth in the README: uneven \
 load over ranks, unlike formats per pool, caps on batch and chunk, other cuts of a pipeline.
 
-Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME).
+Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME); what was fetched \
+is kept, and fetched again with --refresh.
 Own catalogue files: $MANTILE_HOME, else ~/.config/mantile, with the repository's folders.
 
 ",
@@ -68,6 +70,9 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Fetch `hf:` models again that are kept from an earlier run
+    #[arg(long, global = true, help_heading = "Output")]
+    pub refresh: bool,
     /// What to optimise, where no command is named.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
@@ -145,28 +150,61 @@ pub fn command() -> clap::Command {
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|fault| fault.exit());
+    let cli = match command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(told) => return unparsed(&told),
+    };
     let bare = std::env::args_os().len() <= 1;
     match threads::on_workers(|| run(cli, bare)) {
         Ok(verdict) => verdict.into(),
-        // Whoever closed the pipe has read enough.
-        Err(Fault::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(fault) => {
-            let text = match fault {
-                Fault::Input(error) => error.to_string(),
-                Fault::Output(error) => format!("the output could not be written: {error}"),
-            };
-            let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
-            // Nobody is left to be told where even this fails.
-            let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
-            ExitCode::from(BAD_INPUT)
-        }
+        Err(Fault::Input(error)) => failed(&error.to_string()),
+        Err(Fault::Output(error)) => unwritten(&error),
     }
+}
+
+/// What is said of flags that make no question: help and version on standard output, what is wrong on standard error.
+fn unparsed(told: &clap::Error) -> ExitCode {
+    if told.use_stderr() {
+        // What was typed is shown; a terminal is not to obey it. Without styles whatever is left is spelled out.
+        let hostile = std::env::args_os().any(|typed| typed.to_string_lossy().chars().any(acts));
+        let text = match hostile {
+            true => visible_lines(&told.render().to_string()).replace('\t', "\\t"),
+            false => told.render().ansi().to_string(),
+        };
+        let _ = write!(anstream::stderr(), "{text}");
+        return ExitCode::from(BAD_INPUT);
+    }
+    match told.print().and_then(|()| std::io::stdout().flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => unwritten(&error),
+    }
+}
+
+/// The end of a command whose answer could not be written.
+fn unwritten(error: &std::io::Error) -> ExitCode {
+    // Whoever closed the pipe has read enough.
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return ExitCode::SUCCESS;
+    }
+    failed(&format!("the output could not be written: {}", crate::store::file::spell(error)))
+}
+
+/// The end of a command that failed.
+fn failed(text: &str) -> ExitCode {
+    let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
+    // Nobody is left to be told where even this fails.
+    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
+    ExitCode::from(BAD_INPUT)
 }
 
 /// Runs a command; `bare` is when nothing at all was asked.
 fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
-    let catalog = Catalog::from_env();
+    let apart = matches!(
+        cli.command,
+        Some(Command::Schema(_) | Command::Glossary(_) | Command::Completions(_) | Command::Man)
+    );
+    let mut catalog = if apart { Catalog::default() } else { Catalog::from_env()? };
+    catalog.refresh = cli.refresh;
     match cli.command {
         None => {
             let verdict = cli.optimize.run(&catalog)?;

@@ -28,6 +28,7 @@ pub mod result;
 pub mod rows;
 pub mod scatter;
 pub mod schema;
+pub mod sheet;
 pub mod shortage;
 pub mod space;
 pub mod table;

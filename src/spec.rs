@@ -24,3 +24,4 @@ pub mod rig;
 pub mod runtime;
 pub mod scenario;
 pub mod text;
+pub mod visible;

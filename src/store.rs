@@ -7,6 +7,7 @@ pub mod file;
 pub mod hardware;
 pub mod host;
 pub mod hub;
+pub mod interrupt;
 pub mod kind;
 pub mod launch;
 pub mod market;

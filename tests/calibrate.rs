@@ -10,7 +10,7 @@ use serde_json::Value;
 
 fn run(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
-    command.args(args).env("MANTILE_HOME", "/nonexistent").output().unwrap()
+    command.args(args).env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR")).output().unwrap()
 }
 
 fn json(output: &Output) -> Value {

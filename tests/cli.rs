@@ -15,7 +15,7 @@ fn mantile(args: &[&str]) -> Command {
     let mut command = Command::new(MANTILE);
     command
         .args(args)
-        .env("MANTILE_HOME", "/nonexistent")
+        .env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .env_remove("NO_COLOR")
         .env_remove("CLICOLOR_FORCE");
     command
@@ -32,7 +32,7 @@ fn text(bytes: &[u8]) -> &str {
 #[test]
 fn console_sessions_read_as_written() {
     trycmd::TestCases::new()
-        .env("MANTILE_HOME", "/nonexistent")
+        .env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .case("tests/cli/*.md")

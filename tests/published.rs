@@ -143,7 +143,11 @@ fn refilled(readme: &str) -> String {
         let (arguments, rest) = part.split_once(" -->\n").expect("a marker ends");
         let (_, after) = rest.split_once("<!-- end -->").expect("a table ends");
         let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
-        let output = command.args(arguments.split(' ')).env("MANTILE_HOME", "/nonexistent").output().unwrap();
+        let output = command
+            .args(arguments.split(' '))
+            .env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR"))
+            .output()
+            .unwrap();
         let table = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && table.lines().count() > 6, "{table}");
         written.push_str(&format!("<!-- mantile-opt {arguments} -->\n{table}<!-- end -->{after}"));

@@ -18,6 +18,7 @@ use mantile::spec::model::file::ModelFile;
 use mantile::spec::objective::{Objective, Workload};
 use mantile::spec::runtime::Runtime;
 use mantile::spec::scenario::{Offload, Scenario};
+use mantile::spec::text::each_key_once;
 use mantile::store::catalog::{Catalog, read_entry};
 use mantile::store::kind::{Entry, KINDS, Kind, shipped_defaults};
 use mantile::store::problem::Problem;
@@ -25,6 +26,8 @@ use serde_json::Value;
 
 #[path = "store/fetch.rs"]
 mod fetch;
+#[path = "store/guarded.rs"]
+mod guarded;
 #[path = "store/spoilt.rs"]
 mod spoilt;
 
@@ -83,10 +86,13 @@ fn faults(name: &str, value: &Value) -> Vec<String> {
 fn every_shipped_file_fits_the_schema_of_its_kind() {
     for kind in KINDS {
         for file in Catalog::default().shelf(kind).values() {
-            let value: Value = serde_json::from_str(&file.text().unwrap()).unwrap();
+            let text = file.text().unwrap();
+            each_key_once(&text).unwrap_or_else(|fault| panic!("{}: {fault}", file.file));
+            let value: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(faults(kind.singular(), &value), Vec::<String>::new(), "{}", file.file);
         }
     }
+    each_key_once(shipped_defaults()).unwrap();
     assert_eq!(faults("defaults", &serde_json::from_str(shipped_defaults()).unwrap()), Vec::<String>::new());
 }
 

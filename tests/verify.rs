@@ -24,7 +24,7 @@ fn saved(args: &[&str]) -> Value {
     let file = folder.path().join("answer.json");
     let mantile = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
-        command.args(args).env("MANTILE_HOME", "/nonexistent").output().unwrap()
+        command.args(args).env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR")).output().unwrap()
     };
     let answered = mantile(&[args, &["--format", "json"]].concat());
     std::fs::write(&file, &answered.stdout).unwrap();

@@ -18,7 +18,7 @@ use crate::spec::objective::Workload;
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
-use crate::store::file;
+use crate::store::file::{self, Most};
 use crate::store::problem::DEFAULT_MODEL;
 use pose::{answered, pose};
 
@@ -125,7 +125,7 @@ impl FleetOf {
     fn asked(&self, catalog: &Catalog) -> Result<(Asked, Scenario), Error> {
         let mut filed = match &self.file {
             Some(path) => {
-                let name = path.display().to_string();
+                let name = file::shown(path);
                 let filed: FleetFile =
                     from_json(&file::read(path)?, "a fleet").map_err(|fault| fault.in_file(&name))?;
                 filed.check().map_err(|fault| fault.in_file(&name))?;
@@ -209,8 +209,8 @@ fn offered(name: &str) -> PricedOffer {
 
 /// The buckets of a trace.
 fn traced(path: &Path) -> Result<Vec<TrafficBucket>, Error> {
-    let name = path.display().to_string();
-    let text = file::read(path)?;
+    let name = file::shown(path);
+    let text = file::read_most(path, Most::Table)?;
     let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text.as_bytes());
     let requests: Result<Vec<TracedRequest>, _> = reader.deserialize().collect();
     let requests = requests.map_err(|fault| {

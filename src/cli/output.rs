@@ -1,5 +1,6 @@
 //! Where answers go: standard output or a file, whole.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -7,6 +8,9 @@ use anstream::adapter::strip_str;
 use serde::Serialize;
 
 use super::{Fault, Verdict};
+use crate::report::sheet;
+use crate::report::text::page::{BAD, BOLD, GOOD};
+use crate::spec::visible::{visible, visible_json, visible_lines};
 use crate::store::file;
 
 /// How an answer is written.
@@ -54,8 +58,13 @@ impl Output {
     /// # Errors
     /// The file or the pipe takes no more.
     pub fn write(&self, text: &str) -> Result<(), Fault> {
+        // What is no table is JSON or rows, which are visible as they are made.
+        let text = match self.format {
+            Format::Table => for_people(text),
+            Format::Json | Format::Csv => Cow::Borrowed(text),
+        };
         match &self.out {
-            Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(text).to_string())?),
+            Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
             _ => {
                 // Only tables are coloured; the rest need not be searched for colours.
                 let mut out: Box<dyn Write> = match self.format {
@@ -69,10 +78,39 @@ impl Output {
     }
 }
 
+/// Text for people with nothing that a terminal obeys but line ends, tabs and the styles of the program itself.
+fn for_people(text: &str) -> Cow<'_, str> {
+    if !text.contains(ESCAPE) {
+        return visible_lines(text);
+    }
+    // The longest first: one may begin as another does.
+    let own = [GOOD, BAD, BOLD].map(|style| style.render().to_string());
+    let own: Vec<&str> = own.iter().map(String::as_str).chain([RESET]).collect();
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(ESCAPE) {
+        shown.push_str(&visible_lines(&rest[..at]));
+        rest = &rest[at..];
+        let code = own.iter().find(|code| rest.starts_with(**code));
+        let obeyed = code.map_or(ESCAPE.len_utf8(), |code| code.len());
+        match code {
+            Some(code) => shown.push_str(code),
+            None => shown.push_str(&visible(&rest[..obeyed])),
+        }
+        rest = &rest[obeyed..];
+    }
+    shown.push_str(&visible_lines(rest));
+    Cow::Owned(shown)
+}
+
+/// Begins what a terminal obeys.
+const ESCAPE: char = '\u{1b}';
+/// Ends a style.
+const RESET: &str = "\u{1b}[0m";
+
 /// Indented JSON with a line end.
 pub fn json<T: Serialize>(value: &T) -> String {
     let text = serde_json::to_string_pretty(value).expect("what is reported has text keys alone");
-    format!("{text}\n")
+    format!("{}\n", visible_json(&text))
 }
 
 /// An answer as JSON, to be looked at.
@@ -82,13 +120,32 @@ pub fn value<T: Serialize>(answer: &T) -> serde_json::Value {
 
 /// CSV of `rows` under `header`.
 pub fn csv(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<String, Fault> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let wrong = |error: csv::Error| Fault::Output(std::io::Error::other(error));
-    writer.write_record(header).map_err(wrong)?;
-    for row in rows {
-        writer.write_record(row).map_err(wrong)?;
+    Ok(sheet::csv(header.iter().copied(), rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::report::text::page::styled;
+    use crate::spec::visible::acts;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_terminal_obeys_nothing_but_our_own_styles(
+            texts in prop::collection::vec("(\u{1b}\\[[0-9;]{0,4}[mHJ]|\u{1b}\\]0;x\u{7}|\\PC|\u{9b}2J|\u{202e}|.){0,9}", 1..4),
+        ) {
+            let page: String = texts.iter().map(|text| format!("{text}{}\n", styled(BOLD, "own"))).collect();
+            let shown = for_people(&page).into_owned();
+            prop_assert!(shown.matches("\u{1b}[1mown\u{1b}[0m").count() >= texts.len());
+            let own = [GOOD, BAD, BOLD].iter().fold(shown.replace(RESET, ""), |text, style| {
+                text.replace(&style.render().to_string(), "")
+            });
+            prop_assert!(!own.chars().any(|c| acts(c) && c != '\n' && c != '\t'), "{:?}", own);
+            prop_assert!(!strip_str(&shown).to_string().contains(ESCAPE));
+        }
     }
-    let bytes =
-        writer.into_inner().map_err(|error| Fault::Output(std::io::Error::other(error.to_string())))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

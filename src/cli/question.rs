@@ -45,8 +45,9 @@ impl Question {
     /// The file is faulty.
     pub fn scenario(&self, deployment: &Deployment) -> Result<Scenario, Error> {
         let filed: Scenario = match &self.file {
-            Some(path) => from_json(&file::read(path)?, "a scenario")
-                .map_err(|e| e.in_file(path.display().to_string()))?,
+            Some(path) => {
+                from_json(&file::read(path)?, "a scenario").map_err(|e| e.in_file(file::shown(path)))?
+            }
             None => Scenario::default(),
         };
         let deployment = deployment.clone().or(filed.deployment.clone().unwrap_or_default());

@@ -4,6 +4,7 @@ use crate::quantity::unit::{SECOND, humanize};
 use crate::report::table::grouped;
 use crate::spec::objective::Direction;
 use crate::spec::precision::Choice;
+use crate::spec::visible::visible;
 use crate::store::problem::Problem;
 
 /// The lines.
@@ -63,5 +64,5 @@ pub fn summary(problem: &Problem) -> String {
         ("limits", limits),
         ("objective", format!("{}: {}", objective.id, aims.join(", then "))),
     ];
-    lines.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect()
+    lines.iter().map(|(name, text)| format!("{name:<10} {}\n", visible(text))).collect()
 }

@@ -14,7 +14,7 @@ use crate::spec::error::Error;
 use crate::spec::limits::{SAMPLE, SEED, whole};
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
-use crate::store::file;
+use crate::store::file::{self, Most};
 use again::Again;
 
 const AFTER: &str = "\
@@ -72,9 +72,9 @@ impl Verify {
     }
 
     fn verified(&self, catalog: &Catalog) -> Result<Verified, Error> {
-        let name = self.file.display().to_string();
-        let saved: Value =
-            from_json(&file::read(&self.file)?, "an answer").map_err(|fault| fault.in_file(&name))?;
+        let name = file::shown(&self.file);
+        let saved: Value = from_json(&file::read_most(&self.file, Most::Answer)?, "an answer")
+            .map_err(|fault| fault.in_file(&name))?;
         let again = Again::of(catalog, &saved).map_err(|fault| fault.in_file(&name))?;
         Ok(again.check(catalog, &saved, (self.sample, self.seed)))
     }

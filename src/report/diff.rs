@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::table::table;
 use crate::quantity::unit::parse;
+use crate::spec::visible::visible;
 
 /// A key whose values differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -85,7 +86,8 @@ fn flatten(path: String, value: &Value, rows: &mut Vec<(String, String)>) {
 /// The differences as a table.
 pub fn text(names: [&str; 2], differences: &[Difference]) -> String {
     if differences.is_empty() {
-        return format!("{} and {} state the same figures.\n", names[0], names[1]);
+        let [a, b] = names.map(visible);
+        return format!("{a} and {b} state the same figures.\n");
     }
     table_of("figure", names, differences)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::plan;
 use super::number::{count, requests};
+use super::sheet;
 use super::text::page::{BAD, BOLD, styled, wrap};
 use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Explanation, Leaf};
@@ -130,11 +131,8 @@ impl Told {
 
 /// Every datum that a number rests on, as CSV.
 pub fn leaves(leaves: &[Leaf]) -> String {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(["symbol", "value", "grade", "source"]).expect("a vector takes every record");
-    for leaf in leaves {
-        let row = [leaf.symbol.clone(), leaf.text.clone(), leaf.grade.to_string(), leaf.source.clone()];
-        writer.write_record(row).expect("records are equally long");
-    }
-    String::from_utf8(writer.into_inner().expect("a vector is flushed")).expect("every cell is text")
+    let rows = leaves.iter().map(|leaf| {
+        vec![leaf.symbol.clone(), leaf.text.clone(), leaf.grade.to_string(), leaf.source.clone()]
+    });
+    sheet::csv(["symbol", "value", "grade", "source"], rows)
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use self::total::Reconciliation;
 use super::table::{grouped, ranges, table};
 use crate::graph::inspect::{InspectedBlock, InspectedTensor, InspectedValue, Inspection};
+use crate::spec::visible::visible;
 
 /// A model laid open, with its name and where it comes from.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -33,8 +34,8 @@ pub fn text(inspected: &Inspected) -> String {
     let Inspected { name, source, weight_format, published_total, inspection } = inspected;
     let parameters = &inspection.parameters;
     let mut lines = vec![
-        format!("{name}: {}, {} layers", inspection.model_type, inspection.layers),
-        format!("  source      {source}"),
+        format!("{}: {}, {} layers", visible(name), inspection.model_type, inspection.layers),
+        format!("  source      {}", visible(source)),
         format!("  checkpoint  {}", weight_format.as_deref().unwrap_or("states no number format")),
         format!("  parameters  {} unique", grouped(parameters.unique)),
         format!("              {} active per token", grouped(parameters.active)),

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::spec::visible::visible_xml;
+
 /// Predictions that have something in common, each as predicted over measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Strip {
@@ -33,12 +35,13 @@ pub fn residuals(title: &str, strips: &[Strip]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
          font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"10\" y=\"18\" \
-         font-size=\"13\">{title}</text>\n"
+         font-size=\"13\">{}</text>\n",
+        visible_xml(title)
     );
     for (at, strip) in strips.iter().enumerate() {
         let y = middle(at) + 4.0;
         // Writing to a string cannot fail.
-        let _ = writeln!(svg, "<text x=\"10\" y=\"{y}\">{}</text>", strip.name);
+        let _ = writeln!(svg, "<text x=\"10\" y=\"{y}\">{}</text>", visible_xml(&strip.name));
     }
     panel(&mut svg, "TPOT, predicted over measured", NAMES, strips, |strip| &strip.tpot);
     panel(&mut svg, "TTFT, predicted over measured", NAMES + SIDE + GAP, strips, |strip| &strip.ttft);
@@ -70,6 +73,7 @@ fn panel(svg: &mut String, name: &str, left: f64, strips: &[Strip], of: fn(&Stri
     for (at, strip) in strips.iter().enumerate() {
         let mut ratios = of(strip).clone();
         let y = middle(at);
+        ratios.retain(|ratio| ratio.is_finite() && *ratio > 0.0);
         for ratio in &ratios {
             let x = along(*ratio);
             let _ = writeln!(

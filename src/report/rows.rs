@@ -2,6 +2,7 @@
 
 use super::recommend::Build;
 use super::result::Reported;
+use super::sheet;
 
 /// What a column is called, and its cell.
 type Column = (&'static str, fn(&Reported) -> String);
@@ -64,9 +65,8 @@ static COLUMNS: &[Column] = &[
 
 /// One row a deployment, under a header.
 pub fn csv(rows: &[Reported]) -> String {
-    written(COLUMNS.iter().map(|(name, _)| *name), rows, |row| {
-        COLUMNS.iter().map(|(_, cell)| cell(row)).collect()
-    })
+    let cells = |row: &Reported| COLUMNS.iter().map(|(_, cell)| cell(row)).collect();
+    sheet::csv(COLUMNS.iter().map(|(name, _)| *name), rows.iter().map(cells))
 }
 
 /// What a column of builds is called, and its cell.
@@ -105,22 +105,6 @@ static BUILD_COLUMNS: &[BuildColumn] = &[
 
 /// One row a build, under a header.
 pub fn builds(rows: &[Build]) -> String {
-    written(BUILD_COLUMNS.iter().map(|(name, _)| *name), rows, |row| {
-        BUILD_COLUMNS.iter().map(|(_, cell)| cell(row)).collect()
-    })
-}
-
-/// Rows under a header.
-fn written<'a, T>(
-    header: impl Iterator<Item = &'a str>,
-    rows: &[T],
-    cells: impl Fn(&T) -> Vec<String>,
-) -> String {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(header).expect("a vector takes every record");
-    for row in rows {
-        writer.write_record(cells(row)).expect("records are equally long");
-    }
-    let bytes = writer.into_inner().expect("a vector is flushed");
-    String::from_utf8(bytes).expect("every cell is text")
+    let cells = |row: &Build| BUILD_COLUMNS.iter().map(|(_, cell)| cell(row)).collect();
+    sheet::csv(BUILD_COLUMNS.iter().map(|(name, _)| *name), rows.iter().map(cells))
 }

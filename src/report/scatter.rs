@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::spec::visible::visible_xml;
 use crate::validate::summary::Held;
 
 /// Width and height of a panel's axes.
@@ -24,8 +25,8 @@ pub fn scatter(rows: &[Held]) -> String {
             (&mut tpot, row.measured.outcome.tpot_ms, made.tpot_ms),
             (&mut ttft, row.measured.outcome.ttft_ms, made.ttft_ms),
         ] {
-            // A logarithm has no place for anything else.
-            let drawn = |value: f64| value.is_finite() && value > 0.0;
+            // On axes of factors only finite numbers above zero have a place.
+            let drawn = |value: f64| value.is_normal() && value > 0.0;
             if let Some(measured) = measured.filter(|measured| drawn(*measured) && drawn(predicted)) {
                 points.entry(&row.measured.runtime).or_default().push((measured, predicted));
             }
@@ -87,7 +88,11 @@ fn panel(svg: &mut String, name: &str, points: &Points, left: f64) {
             let _ = writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\"/>", x(*measured), y(*predicted));
         }
         let line = MARGIN + 16.0 * (number as f64 + 1.0);
-        let _ =
-            writeln!(svg, "</g>\n<text x=\"{}\" y=\"{line}\" fill=\"{colour}\">{runtime}</text>", left + 8.0);
+        let _ = writeln!(
+            svg,
+            "</g>\n<text x=\"{}\" y=\"{line}\" fill=\"{colour}\">{}</text>",
+            left + 8.0,
+            visible_xml(runtime)
+        );
     }
 }

@@ -2,12 +2,17 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use crate::spec::visible::visible;
+
 /// Lines of `rows` under `header`; columns whose cells are all numbers stand to the right.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty().set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-    table.add_rows(rows.to_vec());
+    // A cell is one line: names in it come from outside.
+    table.set_header(header.iter().map(|name| visible(name).into_owned()).collect::<Vec<_>>());
+    table.add_rows(
+        rows.iter().map(|row| row.iter().map(|cell| visible(cell).into_owned()).collect::<Vec<_>>()),
+    );
     let numeric = |column: usize| {
         let mut cells =
             rows.iter().filter_map(|row| row.get(column)).filter(|cell| !cell.is_empty()).peekable();

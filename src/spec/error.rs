@@ -2,6 +2,18 @@
 
 use std::fmt;
 
+use super::visible::{elided, visible, without_secrets};
+
+/// Characters of a text as it was found that an error shows, at most.
+const MOST_FOUND: usize = 400;
+/// Characters of a path, and of what is expected and how to get there.
+const MOST_ELSE: usize = 2000;
+
+/// A part of an error as it may be shown: on one line, bounded, without what a terminal obeys and without passwords.
+fn shown(text: &str, most: usize) -> String {
+    visible(&elided(&without_secrets(text), most)).into_owned()
+}
+
 /// A fault in what the user stated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
@@ -29,8 +41,11 @@ impl Error {
         Error {
             file: String::new(),
             key: key.into(),
-            // What was found as it stands may be nothing to see.
-            found: if found.is_empty() { "an empty text".to_owned() } else { found },
+            // What was found as it stands may be nothing to see, or a file of its own.
+            found: match found.as_str() {
+                "" => "an empty text".to_owned(),
+                found => elided(&without_secrets(found), MOST_FOUND).into_owned(),
+            },
             expected: expected.into(),
             fix: fix.into(),
         }
@@ -47,12 +62,14 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.file.as_str(), self.key.as_str()) {
+        match (shown(&self.file, MOST_ELSE).as_str(), shown(&self.key, MOST_FOUND).as_str()) {
             ("", "") => write!(f, "bad input")?,
             (file, "") => write!(f, "{file}")?,
             ("", key) => write!(f, "`{key}`")?,
             (file, key) => write!(f, "{file}: `{key}`")?,
         }
-        write!(f, "\n  found:    {}\n  expected: {}\n  fix:      {}", self.found, self.expected, self.fix)
+        let found = shown(&self.found, MOST_FOUND);
+        let [expected, fix] = [&self.expected, &self.fix].map(|text| shown(text, MOST_ELSE));
+        write!(f, "\n  found:    {found}\n  expected: {expected}\n  fix:      {fix}")
     }
 }

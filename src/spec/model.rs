@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::spec::error::Error;
+use crate::spec::text::each_key_once;
 use keys::Keys;
 use quantization::Quantization;
 
@@ -154,10 +155,17 @@ fn nulls(piece: &str) -> Cow<'_, str> {
     Cow::Owned(piece.replace("-Infinity", "null").replace("Infinity", "null"))
 }
 
+/// Whether `text` is a JSON object, as configurations are.
+pub fn is_object(text: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(&without_infinities(text)).is_ok()
+}
+
 /// The JSON object that `text` must be.
 fn object(text: &str) -> Result<Map<String, Value>, Error> {
     let fix = "give the model's config.json as downloaded from its repository";
-    match serde_json::from_str(&without_infinities(text)) {
+    let text = without_infinities(text);
+    each_key_once(&text)?;
+    match serde_json::from_str(&text) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(other) => Err(Error::new("", value::shown(&other), "a JSON object", fix)),
         Err(error) => Err(Error::new("", format!("text that is not JSON: {error}"), "a JSON object", fix)),

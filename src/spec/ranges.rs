@@ -9,8 +9,7 @@ use super::error::Error;
 use super::figure::{Figure, Ratio};
 use super::format::Format;
 use super::limits::{
-    BLOCK, BLOCK_TOKENS, DEVICES, EFFICIENCY, FACTOR, FACTORS, FRACTION, Limit, NODES, PUE, TIERS,
-    UTILIZATION,
+    BLOCK, BLOCK_TOKENS, DEVICES, EFFICIENCY, FACTOR, FACTORS, Limit, NODES, PUE, TIERS, UTILIZATION,
 };
 use super::link::Link;
 use super::nearness::Interval;
@@ -120,7 +119,7 @@ pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
 }
 
 /// None of something, all of it, or a part.
-const PART: Limit = Limit { least: 0.0, most: 1.0, or_zero: true, ..FRACTION };
+const PART: Limit = Limit { least: 0.0, most: 1.0, or_zero: true, ..super::limits::RATIO };
 /// What is lost to fragmentation leaves something.
 const BELOW_ONE: Limit = Limit { least: 1e-9, most: 0.99, ..super::limits::RATIO };
 

@@ -1,6 +1,10 @@
 //! Reads JSON text into the types of this floor, and turns what goes wrong into a fault that can be mended.
 
-use serde::de::DeserializeOwned;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use super::error::Error;
 
@@ -9,6 +13,15 @@ use super::error::Error;
 /// # Errors
 /// Names the key, what was found there and what was expected.
 pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
+    each_key_once(text)?;
+    from_known_json(text, what)
+}
+
+/// The same for a text that is known to have each key once, as the files that are built in.
+///
+/// # Errors
+/// As [`from_json`].
+pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|fault| {
         let key = fault.path().to_string();
@@ -49,6 +62,83 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
     Ok(value)
 }
 
+/// Checks that no object of a JSON text states a key twice: readers differ in which of the two they take.
+/// What is wrong with the text otherwise is left to whoever reads it.
+///
+/// # Errors
+/// Names the key and the line of the second.
+pub fn each_key_once(text: &str) -> Result<(), Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let Err(fault) = serde_path_to_error::deserialize::<_, Once>(&mut reader) else { return Ok(()) };
+    let (path, inner) = (fault.path().to_string(), fault.into_inner());
+    let message = without_place(&inner.to_string());
+    let Some(key) = inner.is_data().then(|| message.strip_prefix(TWICE)).flatten() else { return Ok(()) };
+    let path = if path == "." { key.to_owned() } else { format!("{path}.{key}") };
+    let found = format!("`{key}` for the second time, in line {}", inner.line());
+    Err(Error::new(path, found, "each key once in an object", "remove one of the two"))
+}
+
+/// Begins the message of a key that comes twice.
+const TWICE: &str = "the key comes twice: ";
+
+/// Any JSON whose objects have each key once.
+struct Once;
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Once, D::Error> {
+        reader.deserialize_any(Once)
+    }
+}
+
+impl<'de> Visitor<'de> for Once {
+    type Value = Once;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Once, A::Error> {
+        let mut seen = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if seen.contains(&key) {
+                return Err(A::Error::custom(format_args!("{TWICE}{key}")));
+            }
+            seen.insert(key);
+            map.next_value::<Once>()?;
+        }
+        Ok(Once)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Once, A::Error> {
+        while items.next_element::<Once>()?.is_some() {}
+        Ok(Once)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_unit<E>(self) -> Result<Once, E> {
+        Ok(Once)
+    }
+}
+
 /// A message without `at line 1 column 2`: the key says where, and the text may not be the file's own.
 fn without_place(message: &str) -> String {
     let Some((before, after)) = message.split_once(" at line ") else { return message.to_owned() };
@@ -72,8 +162,15 @@ fn plainly(expected: &str, what: &str) -> String {
     }
 }
 
+/// Bytes of the longest text that is looked at as a misspelt name.
+const LONGEST_NAME: usize = 200;
+
 /// The names nearest to `wrong`, best first; at most three, and only near ones.
 pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    // What is longer is no misspelt name, and to compare it would take long.
+    if wrong.len() > LONGEST_NAME {
+        return Vec::new();
+    }
     let wrong = wrong.to_lowercase();
     let mut scored: Vec<(f64, &str)> = known
         .map(|name| {
@@ -122,6 +219,17 @@ mod tests {
         assert_eq!(fault(r#"{"deployment": {"both": 3}}"#).key, "deployment.both");
         let place = "missing field `a` at line 1 column 22: a figure at line 3 column 4";
         assert_eq!(without_place(place), "missing field `a`: a figure");
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_is_told_with_its_line_at_any_depth() {
+        use serde_json::Value;
+        let told = |text: &str| from_json::<Value>(text, "a file").unwrap_err();
+        let twice = told("{\n\"a\": 1,\n\"b\": [{\"c\": {\"d\": 1,\n\"d\": 2}}]}");
+        assert_eq!(twice.key, "b[0].c.d");
+        assert!(twice.found.contains("`d`") && twice.found.contains("line 4"), "{twice}");
+        assert_eq!(told("{\"a\": {}, \"\\u0061\": 2}").key, "a");
+        assert!(from_json::<Value>("[{\"a\": 1}, {\"a\": {\"a\": 1}}]", "a file").is_ok());
     }
 
     #[test]

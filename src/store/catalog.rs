@@ -4,22 +4,25 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{env, fs};
+use std::{env, fs, io};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::file;
-use super::kind::{Entry, Kind, shipped_defaults};
+use super::kind::{Entry, KINDS, Kind, shipped_defaults};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
 use crate::spec::ranges;
-use crate::spec::text::{from_json, suggest};
+use crate::spec::text::{from_json, from_known_json, suggest};
 
 /// Where files are looked for.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// The user's folder, with the same sub-folders as the repository.
     pub home: Option<PathBuf>,
+    /// Models that were fetched and kept are fetched again.
+    pub refresh: bool,
     parsed: Parsed,
 }
 
@@ -73,7 +76,7 @@ impl Shelved {
     /// # Errors
     /// Its path names no file.
     pub fn at(path: &Path) -> Result<Shelved, Error> {
-        let file = path.display().to_string();
+        let file = file::shown(path);
         let id = path.file_stem().and_then(|stem| stem.to_str()).ok_or_else(|| {
             Error::new("", format!("`{file}`"), "the path of a file", "name a .json file").in_file(&file)
         })?;
@@ -87,7 +90,29 @@ impl Shelved {
     pub fn text(&self) -> Result<String, Error> {
         match &self.text {
             Text::Shipped(text) => Ok((*text).to_owned()),
-            Text::At(path) => file::read(path),
+            Text::At(path) => file::read_plain(path),
+        }
+    }
+
+    /// What it says, as `what`.
+    fn parsed<T: DeserializeOwned>(&self, what: &str) -> Result<T, Error> {
+        let read = match &self.text {
+            Text::Shipped(text) => from_known_json(text, what),
+            Text::At(path) => from_json(&file::read_plain(path)?, what),
+        };
+        read.map_err(|fault| fault.in_file(&self.file))
+    }
+}
+
+/// Checks that a folder can be read, if it is there at all or must be.
+fn readable(folder: &Path, must: bool) -> Result<(), Error> {
+    match fs::read_dir(folder) {
+        Ok(_) => Ok(()),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound && !must => Ok(()),
+        Err(fault) => {
+            let fix = "make the folder and let it be read, or set MANTILE_HOME to another, or to nothing";
+            let expected = "a folder with one's own catalogue files";
+            Err(Error::new("MANTILE_HOME", file::spell(&fault), expected, fix).in_file(file::shown(folder)))
         }
     }
 }
@@ -141,15 +166,23 @@ impl From<Miss> for Error {
 impl Catalog {
     /// The catalogues with a user's folder.
     pub fn at(home: Option<PathBuf>) -> Catalog {
-        Catalog { home, parsed: Parsed::default() }
+        Catalog { home, ..Catalog::default() }
     }
 
     /// The catalogues with the folder that the environment names: `$MANTILE_HOME`, else `mantile` in
-    /// `$XDG_CONFIG_HOME` or `~/.config`.
-    pub fn from_env() -> Catalog {
+    /// `$XDG_CONFIG_HOME` or `~/.config`, where there is one.
+    ///
+    /// # Errors
+    /// `$MANTILE_HOME` names no folder, or what is there cannot be read.
+    pub fn from_env() -> Result<Catalog, Error> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let config = || set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
-        Catalog::at(set("MANTILE_HOME").or_else(|| Some(config()?.join("mantile"))))
+        let named = set("MANTILE_HOME");
+        let home = named.clone().or_else(|| Some(config()?.join("mantile")));
+        let Some(home) = home else { return Ok(Catalog::default()) };
+        readable(&home, named.is_some())?;
+        KINDS.iter().try_for_each(|kind| readable(&home.join(kind.folder()), false))?;
+        Ok(Catalog::at(Some(home)))
     }
 
     /// All files of a kind by id, the user's in place of those built in.
@@ -165,7 +198,7 @@ impl Catalog {
         let own = own.filter_map(|entry| {
             let path = entry.ok()?.path();
             let id = path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned();
-            Some(Shelved { id, file: path.display().to_string(), user: true, text: Text::At(path) })
+            Some(Shelved { id, file: file::shown(&path), user: true, text: Text::At(path) })
         });
         shipped.chain(own).map(|file| (file.id.clone(), file)).collect()
     }
@@ -260,7 +293,7 @@ impl Catalog {
         let own =
             self.home.as_ref().map(|home| home.join("hardware/defaults.json")).filter(|path| path.exists());
         let (text, name) = match own {
-            Some(path) => (file::read(&path)?, path.display().to_string()),
+            Some(path) => (file::read_plain(&path)?, file::shown(&path)),
             None => (shipped_defaults().to_owned(), "hardware/defaults.json".to_owned()),
         };
         let defaults: Defaults = from_json(&text, "defaults").map_err(|fault| fault.in_file(&name))?;
@@ -274,7 +307,7 @@ impl Catalog {
 /// # Errors
 /// What is wrong with it.
 pub fn read_entry<T: Entry>(shelved: &Shelved) -> Result<T, Error> {
-    let entry: T = from_json(&shelved.text()?, T::KIND.article()).map_err(|e| e.in_file(&shelved.file))?;
+    let entry: T = shelved.parsed(T::KIND.article())?;
     if let Some(id) = entry.id().filter(|id| *id != shelved.id) {
         let fix = format!("rename the file to {id}.json, or write \"id\": \"{}\"", shelved.id);
         let fault =
@@ -290,11 +323,7 @@ pub fn read_entry<T: Entry>(shelved: &Shelved) -> Result<T, Error> {
 /// # Errors
 /// It is not JSON, or its names are no texts.
 pub fn label(shelved: &Shelved) -> Result<Label, Error> {
-    let read = |text: &str| from_json(text, "a catalogue file").map_err(|fault| fault.in_file(&shelved.file));
-    match &shelved.text {
-        Text::Shipped(text) => read(text),
-        Text::At(path) => read(&file::read(path)?),
-    }
+    shelved.parsed("a catalogue file")
 }
 
 /// Whether a text is written as a path rather than a name.

@@ -59,9 +59,9 @@ const SIGNS: [(Kind, &str); 10] = [
 /// # Errors
 /// It is no JSON object, or has no key that tells.
 pub fn recognise(path: &Path) -> Result<(Kind, Map<String, Value>), Error> {
-    let name = path.display().to_string();
+    let name = file::shown(path);
     let map: Map<String, Value> =
-        from_json(&file::read(path)?, "a catalogue file").map_err(|fault| fault.in_file(&name))?;
+        from_json(&file::read_plain(path)?, "a catalogue file").map_err(|fault| fault.in_file(&name))?;
     let kind = SIGNS.iter().find(|(_, key)| map.contains_key(*key)).map(|(kind, _)| *kind);
     let kind = kind.ok_or_else(|| {
         let signs: Vec<String> =
@@ -78,40 +78,53 @@ pub fn recognise(path: &Path) -> Result<(Kind, Map<String, Value>), Error> {
     Ok((kind, map))
 }
 
-/// Every catalogue file at `path`: itself, or those in a folder and the folders in it.
+/// Entries of folders that are looked through, at most: what has more is no folder of catalogue files.
+const MOST_ENTRIES: usize = 100_000;
+
+/// Every catalogue file at `path`: itself, or those in a folder and the folders in it, each once.
 ///
 /// # Errors
-/// There is none.
+/// There is none, a folder cannot be read, or it holds more than anybody's catalogue.
 pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    collect(path, &mut found)?;
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let (mut found, mut folders, mut seen) = (Vec::new(), vec![path.to_owned()], BTreeSet::new());
+    let mut entries = 0;
+    while let Some(folder) = folders.pop() {
+        let fault = |error: std::io::Error| {
+            let fix = "check the path and its permissions";
+            Error::new("", file::spell(&error), "a folder that can be read", fix)
+                .in_file(file::shown(&folder))
+        };
+        // A link may lead back to where it lies.
+        if !seen.insert(fs::canonicalize(&folder).map_err(fault)?) {
+            continue;
+        }
+        for entry in fs::read_dir(&folder).map_err(fault)? {
+            let inner = entry.map_err(fault)?.path();
+            entries += 1;
+            if entries > MOST_ENTRIES {
+                let fix = "name the folder that holds the catalogue files alone";
+                let found = format!("more than {MOST_ENTRIES} files and folders");
+                return Err(
+                    Error::new("", found, "a folder of catalogue files", fix).in_file(file::shown(path))
+                );
+            }
+            let json = inner.extension().is_some_and(|extension| extension == "json");
+            if inner.is_dir() {
+                folders.push(inner);
+            } else if json && inner.file_name().is_none_or(|name| name != "defaults.json") {
+                found.push(inner);
+            }
+        }
+    }
     found.sort();
     if found.is_empty() {
         let fix = "name a .json file, or a folder that holds some";
-        return Err(
-            Error::new("", "no .json file", "a catalogue file", fix).in_file(path.display().to_string())
-        );
+        return Err(Error::new("", "no .json file", "a catalogue file", fix).in_file(file::shown(path)));
     }
     Ok(found)
-}
-
-fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
-    if !path.is_dir() {
-        found.push(path.to_owned());
-        return Ok(());
-    }
-    let fault = |error: std::io::Error| {
-        Error::new("", error.to_string(), "a folder that can be read", "check the path and its permissions")
-            .in_file(path.display().to_string())
-    };
-    for entry in fs::read_dir(path).map_err(fault)? {
-        let inner = entry.map_err(fault)?.path();
-        let json = inner.extension().is_some_and(|extension| extension == "json");
-        if inner.is_dir() || json && inner.file_name().is_none_or(|name| name != "defaults.json") {
-            collect(&inner, found)?;
-        }
-    }
-    Ok(())
 }
 
 /// What files beside the one checked may be referred to.
@@ -133,7 +146,7 @@ impl Check<'_> {
             None => recognise(path)?,
         };
         let shelved = Shelved::at(path)?;
-        let name = path.display().to_string();
+        let name = file::shown(path);
         let (line, doubts) = match kind {
             Kind::Models if map.contains_key("model_type") => return self.config(path),
             Kind::Models => self.model(&shelved)?,
@@ -254,8 +267,7 @@ impl Check<'_> {
         }
         system.network.iter().try_for_each(|tier| self.refers("network.link", Kind::Links, &tier.link))?;
         if !self.beside.contains(&system.device) {
-            let spelled = path.display().to_string();
-            self.catalog.hardware(&spelled)?;
+            self.catalog.hardware(&path.to_string_lossy())?;
         }
         doubts.extend(plausible::system(&system, |id| self.link(id)));
         Ok((system.line(), doubts))
@@ -292,8 +304,8 @@ impl Check<'_> {
 
     /// A bare config.json.
     fn config(&self, path: &Path) -> Result<Understood, Error> {
-        let file = path.display().to_string();
-        let model = self.catalog.model(&file)?;
+        let file = file::shown(path);
+        let model = self.catalog.model(&path.to_string_lossy())?;
         let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&file))?;
         let counted = crate::report::table::grouped(graph.parameters().unique);
         let summary = format!("a config.json that comes to {counted} parameters");

@@ -5,29 +5,32 @@ use std::time::Duration;
 use std::{env, fs};
 
 use ureq::Agent;
-use ureq::config::RedirectAuthHeaders;
+use ureq::http::{Response, Uri};
 
-use super::file;
+use super::file::{self, Most, bounded};
 use super::hub::{Repository, hub_cache, user_cache};
 use crate::cli::threads::can_start;
 use crate::spec::error::Error;
+use crate::spec::model::is_object;
+use crate::spec::text::each_key_once;
+use crate::spec::visible::{elided, without_secrets};
 
 const CONFIG: &str = "config.json";
 const QUANT: &str = "hf_quant_config.json";
-/// A configuration is a few kB; what is larger is something else.
-const MOST_BYTES: u64 = 16 << 20;
 
 /// Where configurations are fetched from and kept.
 #[derive(Clone, Debug)]
 pub struct Fetch {
-    /// `$HF_ENDPOINT`, else Hugging Face.
+    /// `$HF_ENDPOINT`, else Hugging Face. A user and a password in it are sent to it and shown nowhere.
     pub endpoint: String,
-    /// `$HF_TOKEN`.
+    /// `$HF_TOKEN`. It is sent to the endpoint alone: no other scheme, host or port sees it.
     pub token: Option<String>,
     /// The hub's own cache, which is read.
     pub hub: Option<PathBuf>,
-    /// The folder for what was fetched.
+    /// The folder for what was fetched, with a folder for each endpoint.
     pub cache: Option<PathBuf>,
+    /// Fetch what is kept once more.
+    pub refresh: bool,
 }
 
 /// The files of a model.
@@ -47,26 +50,26 @@ impl Fetch {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
         let endpoint = set("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".into());
         Fetch {
-            endpoint: endpoint.trim_end_matches('/').to_owned(),
+            endpoint: endpoint.trim().trim_end_matches('/').to_owned(),
             token: set("HF_TOKEN").map(|token| token.trim().to_owned()),
             hub: hub_cache(),
             cache: user_cache().map(|cache| cache.join("mantile/models")),
+            refresh: false,
         }
     }
 
-    /// The configuration of `repository`: from a cache, or fetched and kept.
+    /// The configuration of `repository`: from a cache, or fetched and kept. What is kept and cannot be read is
+    /// fetched again.
     ///
     /// # Errors
     /// It cannot be fetched; the fault says what to do instead.
     pub fn model(&self, repository: &Repository) -> Result<ModelFiles, Error> {
-        let own = self.cache.as_ref().map(|cache| {
-            let revision = repository.revision.replace('/', "--");
-            cache.join(format!("{}@{revision}", repository.id.replace('/', "--")))
-        });
-        let kept = own.clone().filter(|folder| folder.join(CONFIG).is_file());
-        let kept = kept.or_else(|| repository.snapshot(self.hub.as_deref()?));
-        if let Some(folder) = kept {
-            return read_folder(&folder);
+        let own =
+            self.cache.as_ref().map(|cache| cache.join(folder(&self.endpoint)).join(repository.folder()));
+        let hub = || repository.snapshot(self.hub.as_deref()?);
+        let kept = own.clone().into_iter().chain(hub()).filter(|_| !self.refresh);
+        if let Some(files) = kept.filter_map(|folder| read_folder(&folder).ok()).next() {
+            return Ok(files);
         }
         let agent = agent();
         // Looking a host up takes a thread of its own.
@@ -90,20 +93,21 @@ impl Fetch {
             // Without a cache the next run fetches again; that is no reason to fail this one.
             let _ = keep(&folder, &config, hf_quant_config.as_deref());
         }
-        Ok(ModelFiles { config, hf_quant_config, source: address })
+        Ok(ModelFiles { config, hf_quant_config, source: without_secrets(&address).into_owned() })
     }
 
     /// The text at `address`, or `None` where there is no such file.
     fn get(&self, agent: &Agent, address: &str, repository: &Repository) -> Result<Option<String>, Error> {
-        let mut request = agent.get(address);
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
-        }
         let refuse = |found: String, fix: String| {
-            Err(Error::new("model", found, format!("{CONFIG} of {}", repository.id), fix).in_file(address))
+            let found = match &self.token {
+                Some(token) => found.replace(token.as_str(), "…"),
+                None => found,
+            };
+            Err(Error::new("model", found, format!("{CONFIG} of {}", repository.id), fix)
+                .in_file(without_secrets(address)))
         };
         let by_hand = by_hand(repository);
-        let mut response = match request.call() {
+        let mut response = match self.answer(agent, address) {
             Ok(response) => response,
             Err(fault) => {
                 return refuse(format!("no answer: {fault}"), format!("check the network; or {by_hand}"));
@@ -128,11 +132,41 @@ impl Fetch {
             }
             status => return refuse(format!("HTTP {status}"), format!("try again later; or {by_hand}")),
         }
-        match response.body_mut().with_config().limit(MOST_BYTES).read_to_string() {
-            Ok(text) => Ok(Some(text)),
+        // What counts is the text, not what it was packed into.
+        let most = Most::Configuration.bytes();
+        match bounded(response.body_mut().as_reader(), most) {
+            Ok(Some(text)) => Ok(Some(text)),
+            Ok(None) => {
+                let fix = format!("check HF_ENDPOINT and whatever stands between; or {by_hand}");
+                refuse(format!("an answer of more than {most} bytes"), fix)
+            }
             Err(fault) => {
+                let fault = file::spell(&fault);
                 refuse(format!("an answer that breaks off: {fault}"), format!("try again; or {by_hand}"))
             }
+        }
+    }
+
+    /// What is answered at `address` or where it redirects to. The token goes where the endpoint is and nowhere else.
+    fn answer(&self, agent: &Agent, address: &str) -> Result<Response<ureq::Body>, String> {
+        let start: Uri = address.parse().map_err(|_| "no address of a server")?;
+        let home = origin(&start).ok_or("no address of a server")?;
+        let (mut place, mut redirected) = (start.clone(), 0);
+        loop {
+            let mut request = agent.get(place.clone());
+            if let Some(token) = self.token.as_ref().filter(|_| origin(&place).as_ref() == Some(&home)) {
+                request = request.header("authorization", format!("Bearer {token}"));
+            }
+            let response = request.call().map_err(|fault| match fault {
+                ureq::Error::Io(fault) => file::spell(&fault),
+                fault => fault.to_string(),
+            })?;
+            let moved = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+            let next = response.headers().get("location").and_then(|location| location.to_str().ok());
+            let next = next.filter(|_| moved && redirected < MOST_REDIRECTIONS);
+            let Some(next) = next.and_then(|location| joined(&place, location)) else { return Ok(response) };
+            place = if origin(&next).as_ref() == Some(&home) { at_home(&start, next) } else { next };
+            redirected += 1;
         }
     }
 
@@ -142,16 +176,79 @@ impl Fetch {
             repository.revision
         );
         Error::new("model", "no such file (HTTP 404)", format!("{CONFIG} of {}", repository.id), fix)
-            .in_file(address)
+            .in_file(without_secrets(address))
     }
+}
+
+/// Redirections that are followed, at most.
+const MOST_REDIRECTIONS: usize = 5;
+
+/// Scheme, host and port of an address of the web.
+fn origin(place: &Uri) -> Option<(String, String, u16)> {
+    let scheme = place.scheme_str()?.to_lowercase();
+    let usual = match scheme.as_str() {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    Some((scheme, place.host()?.to_lowercase(), place.port_u16().unwrap_or(usual)))
+}
+
+/// The address that `location` means where `place` answers it, without `place`'s user and password.
+fn joined(place: &Uri, location: &str) -> Option<Uri> {
+    let scheme = place.scheme_str()?;
+    let authority = place.authority()?.as_str();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let location = location.split('#').next().unwrap_or_default();
+    let absolute = location.split(['/', '?']).next().is_some_and(|first| first.ends_with(':'));
+    let text = if absolute {
+        location.to_owned()
+    } else if location.starts_with("//") {
+        format!("{scheme}:{location}")
+    } else if location.starts_with('/') {
+        format!("{scheme}://{host}{location}")
+    } else {
+        let folder = place.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+        format!("{scheme}://{host}{folder}/{location}")
+    };
+    let next: Uri = text.parse().ok()?;
+    origin(&next).map(|_| next)
+}
+
+/// An address of the endpoint itself, with the user and the password that go there.
+fn at_home(home: &Uri, place: Uri) -> Uri {
+    let mut parts = place.clone().into_parts();
+    parts.authority = home.authority().cloned();
+    Uri::from_parts(parts).unwrap_or(place)
+}
+
+/// The name of the folder for what an endpoint serves: its address without user and password, each other character
+/// but letters, digits, `-` and `.` spelled by its number, so that no two endpoints share one.
+fn folder(endpoint: &str) -> String {
+    let mut name = String::new();
+    for byte in without_user(endpoint).bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' => name.push(byte.into()),
+            _ => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    name
+}
+
+/// An address without user and password.
+fn without_user(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{}://{}{path}", scheme.to_lowercase(), host.to_lowercase())
 }
 
 fn agent() -> Agent {
     Agent::config_builder()
         .http_status_as_error(false)
-        .max_redirects(5)
+        // Redirections are followed here, for the token.
+        .max_redirects(0)
         .max_redirects_will_error(false)
-        .redirect_auth_headers(RedirectAuthHeaders::SameHost)
         .timeout_connect(Some(Duration::from_secs(10)))
         .timeout_global(Some(Duration::from_secs(60)))
         .user_agent(concat!("mantile-opt/", env!("CARGO_PKG_VERSION")))
@@ -168,32 +265,45 @@ fn by_hand(repository: &Repository) -> String {
 
 /// A portal or proxy may answer with a page of its own.
 fn check_object(text: &str, address: &str, repository: &Repository) -> Result<(), Error> {
-    if serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok() {
-        return Ok(());
+    if is_object(text) {
+        return each_key_once(text).map_err(|fault| fault.in_file(without_secrets(address)));
     }
-    let start: String = text.trim().chars().take(40).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let fix = format!("check HF_ENDPOINT and whatever stands between; or {}", by_hand(repository));
-    Err(Error::new("model", format!("no JSON object: `{start}`"), "the JSON object of a configuration", fix)
-        .in_file(address))
+    let found = format!("no JSON object: `{}`", elided(text.trim(), 40));
+    Err(Error::new("model", found, "the JSON object of a configuration", fix)
+        .in_file(without_secrets(address)))
 }
 
+/// The files that a folder keeps.
+///
+/// # Errors
+/// They cannot be read or are no JSON objects.
 fn read_folder(folder: &Path) -> Result<ModelFiles, Error> {
+    let whole = |path: PathBuf| {
+        let text = file::read(&path)?;
+        match is_object(&text) {
+            true => Ok(text),
+            false => Err(Error::new("", "no JSON object", "a JSON object", "").in_file(file::shown(&path))),
+        }
+    };
     let beside = folder.join(QUANT);
     Ok(ModelFiles {
-        config: file::read(&folder.join(CONFIG))?,
-        hf_quant_config: if beside.is_file() { Some(file::read(&beside)?) } else { None },
-        source: folder.join(CONFIG).display().to_string(),
+        config: whole(folder.join(CONFIG))?,
+        hf_quant_config: if beside.exists() { Some(whole(beside)?) } else { None },
+        source: file::shown(&folder.join(CONFIG)),
     })
 }
 
 /// Writes `config.json` last: where it is, all is.
 fn keep(folder: &Path, config: &str, hf_quant_config: Option<&str>) -> Result<(), Error> {
-    let made = fs::create_dir_all(folder);
-    made.map_err(|fault| {
-        Error::new("", fault.to_string(), "a folder", "").in_file(folder.display().to_string())
-    })?;
-    if let Some(text) = hf_quant_config {
-        file::write(&folder.join(QUANT), text)?;
+    fs::create_dir_all(folder)
+        .map_err(|fault| Error::new("", file::spell(&fault), "a folder", "").in_file(file::shown(folder)))?;
+    match hf_quant_config {
+        Some(text) => file::write(&folder.join(QUANT), text)?,
+        // What an earlier state of the repository had is no part of this one.
+        None => {
+            let _ = fs::remove_file(folder.join(QUANT));
+        }
     }
     file::write(&folder.join(CONFIG), config)
 }

@@ -1,96 +1,245 @@
 //! Reading and writing files whole, with faults that say what to do.
 
-use std::ffi::OsString;
-use std::fs;
-use std::io::{self, Write};
-use std::path::Path;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
+use super::interrupt;
 use crate::spec::error::Error;
+use crate::spec::visible::visible;
 
-/// No file that is read here is larger; what is, was meant for something else.
-const MOST_BYTES: u64 = 64 << 20;
+/// Bytes that a file of a kind holds at most, whatever it says its length is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Most {
+    /// A model's configuration, a catalogue file, a scenario, a rig, a fleet: the largest known are under 2 MB.
+    Configuration,
+    /// An answer that was saved.
+    Answer,
+    /// A table of measurements or a trace of requests.
+    Table,
+}
 
-/// Reads a text file.
+impl Most {
+    /// In bytes.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Most::Configuration => 16 << 20,
+            Most::Answer | Most::Table => 64 << 20,
+        }
+    }
+
+    /// What is expected of a file of the kind.
+    fn expected(self) -> String {
+        let what = match self {
+            Most::Configuration => "a configuration file",
+            Most::Answer => "a saved answer",
+            Most::Table => "a table",
+        };
+        format!("{what} as text, of at most {} MiB", self.bytes() >> 20)
+    }
+}
+
+/// A path as people read it.
+pub fn shown(path: &Path) -> String {
+    visible(&path.to_string_lossy()).into_owned()
+}
+
+/// Reads a configuration.
 ///
 /// # Errors
-/// It is missing, may not be read, is no file, is too large or no text.
+/// As [`read_most`].
 pub fn read(path: &Path) -> Result<String, Error> {
-    let fault = |found: String, fix: &str| {
-        Error::new("", found, "a text file that can be read", fix).in_file(path.display().to_string())
-    };
-    let metadata = fs::metadata(path).map_err(|error| fault(spell(&error), "check the path"))?;
+    read_most(path, Most::Configuration)
+}
+
+/// Reads a configuration from a plain file: what lies in a folder is not to wait for a pipe or a device.
+///
+/// # Errors
+/// It is no plain file, or as [`read_most`].
+pub fn read_plain(path: &Path) -> Result<String, Error> {
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        let fix = "keep plain files in the folder";
+        return Err(Error::new("", "a pipe or a device", "a plain file", fix).in_file(shown(path)));
+    }
+    read(path)
+}
+
+/// Reads a text file, a pipe or a device; a byte order mark at its beginning is left out.
+///
+/// # Errors
+/// It is missing, may not be read, is a folder, holds more than it may, or no text.
+pub fn read_most(path: &Path, most: Most) -> Result<String, Error> {
+    let fault = |found: String, fix: &str| Error::new("", found, most.expected(), fix).in_file(shown(path));
+    let wrong = |error: io::Error| fault(spell(&error), "check the path and its permissions");
+    let file = File::open(path).map_err(wrong)?;
+    // What was opened is asked, not the path, which may lead elsewhere by now.
+    let metadata = file.metadata().map_err(wrong)?;
     if metadata.is_dir() {
         return Err(fault("a folder".into(), "name the file inside it"));
     }
-    if metadata.len() > MOST_BYTES {
-        let found = format!("{} bytes", metadata.len());
-        return Err(fault(found, "name a configuration file, not weights"));
+    let large = |found: String| fault(found, "name a file of that kind, not weights or a device");
+    if metadata.len() > most.bytes() {
+        return Err(large(format!("{} bytes", metadata.len())));
     }
-    fs::read_to_string(path).map_err(|error| fault(spell(&error), "check the path and its permissions"))
+    match bounded(file, most.bytes()).map_err(wrong)? {
+        Some(text) => Ok(text),
+        None => Err(large(format!("more than {} bytes", most.bytes()))),
+    }
 }
 
-/// Writes a file whole or not at all: under another name first, then renamed.
+/// The text that `reader` gives, without a byte order mark; `None` where it is longer than `most` bytes.
 ///
 /// # Errors
-/// The folder is missing or may not be written to.
+/// It cannot be read, or is no UTF-8.
+pub fn bounded(reader: impl Read, most: u64) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    reader.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Ok(None);
+    }
+    let mut text = String::from_utf8(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(Some(text))
+}
+
+/// Writes a file whole or not at all; `-` is standard output.
+///
+/// # Errors
+/// The folder is missing or may not be written to, or the file is read-only.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
-    // What is no plain file (a pipe, `/dev/stdout`) is written to, not replaced.
-    let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-    let written = if special { fs::write(path, text) } else { replace(path, text) };
-    written.map_err(|error| {
+    written(path, text.as_bytes()).map_err(|error| {
         let fix = "choose a path in a folder that exists and may be written to";
-        Error::new("", spell(&error), "a file that can be written", fix).in_file(path.display().to_string())
+        Error::new("", spell(&error), "a file that can be written", fix).in_file(shown(path))
     })
 }
 
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?);
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let written = fs::File::create(&temporary).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| {
+fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if path.as_os_str() == "-" {
+        let mut out = io::stdout().lock();
+        let all = out.write_all(bytes).and_then(|()| out.flush());
+        // Whoever closed the pipe has read enough.
+        return all.or_else(|error| if closed(&error) { Ok(()) } else { Err(error) });
+    }
+    let path = target(path)?;
+    let existing = match OpenOptions::new().write(true).open(&path) {
+        Ok(file) => Some(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let Some(mut file) = existing else { return replace(&path, bytes, None) };
+    let metadata = file.metadata()?;
+    // What is no plain file (a pipe, a terminal) is written to, not replaced; what is open already too.
+    if !metadata.is_file() || is_open(&path) {
+        return file.write_all(bytes);
+    }
+    // Whoever may do everything is kept by this alone.
+    if metadata.permissions().readonly() {
+        return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+    }
+    drop(file);
+    replace(&path, bytes, Some(&metadata))
+}
+
+/// Whether the reader of a pipe has gone.
+fn closed(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
+}
+
+/// Whether a path means what is open already, which has another path or none: `/dev/stdout`, `/dev/fd/3`.
+fn is_open(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|open| path.starts_with(open))
+}
+
+/// Links that lead to a file, at most, as on Linux.
+const MOST_LINKS: usize = 40;
+
+/// Where symbolic links lead, so that it is their target that is replaced.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        if is_open(&path) || !fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) {
+            return Ok(path);
+        }
+        let next = fs::read_link(&path)?;
+        path = path.parent().map_or_else(|| next.clone(), |folder| folder.join(&next));
+    }
+    Err(io::Error::other("a ring of symbolic links"))
+}
+
+/// Writes under a random name in the same folder, then renames; `old` is what the file was before.
+fn replace(path: &Path, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".mantile-").suffix(".tmp");
+    let fresh = fresh_permissions();
+    if let Some(permissions) = &fresh {
+        builder.permissions(permissions.clone());
+    }
+    let mut file = interrupt::making(&builder, folder)?;
+    let filled = fill(file.as_file_mut(), bytes, old);
+    let target = folder.join(name);
+    interrupt::made(|| match filled {
+        Ok(()) => file.persist(target).map(|_| ()).map_err(|fault| fault.error),
         // The write has failed already; a leftover that cannot be removed changes nothing about that.
-        let _ = fs::remove_file(&temporary);
+        Err(error) => file.close().and(Err(error)),
     })
 }
+
+fn fill(file: &mut File, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
+    file.write_all(bytes)?;
+    if let Some(old) = old {
+        keep_owner(file, old);
+        file.set_permissions(old.permissions())?;
+    }
+    file.sync_all()
+}
+
+/// What a new file may be used for, before the user's mask.
+#[cfg(unix)]
+fn fresh_permissions() -> Option<Permissions> {
+    use std::os::unix::fs::PermissionsExt;
+    Some(Permissions::from_mode(0o666))
+}
+
+#[cfg(not(unix))]
+fn fresh_permissions() -> Option<Permissions> {
+    None
+}
+
+/// Gives a file the owner of the one that it replaces, where that is allowed.
+#[cfg(unix)]
+fn keep_owner(file: &File, old: &fs::Metadata) {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let own = file.metadata().map(|now| (now.uid(), now.gid()));
+    if own.is_ok_and(|own| own != (old.uid(), old.gid())) {
+        // Whoever is not allowed to keep the owner may still write the file.
+        let _ = fchown(file, Some(old.uid()), Some(old.gid()));
+    }
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &fs::Metadata) {}
 
 /// An I/O fault in words that do not depend on the system's.
-fn spell(error: &io::Error) -> String {
+pub fn spell(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or folder".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         io::ErrorKind::InvalidData => "bytes that are not UTF-8 text".into(),
-        _ => error.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_write_replaces_the_whole_file_and_leaves_nothing_beside_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.json");
-        write(&path, "a longer first text").unwrap();
-        write(&path, "second").unwrap();
-        assert_eq!(read(&path).unwrap(), "second");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn faults_name_the_file_and_what_to_do() {
-        let folder = tempfile::tempdir().unwrap();
-        let missing = folder.path().join("none/a.json");
-        assert_eq!(read(&missing).unwrap_err().found, "no such file or folder");
-        assert_eq!(write(&missing, "").unwrap_err().found, "no such file or folder");
-        assert_eq!(read(folder.path()).unwrap_err().found, "a folder");
-        let binary = folder.path().join("b");
-        fs::write(&binary, [0xff, 0xfe]).unwrap();
-        assert!(read(&binary).unwrap_err().found.contains("UTF-8"));
+        io::ErrorKind::IsADirectory => "a folder".into(),
+        io::ErrorKind::NotADirectory => "a file where a folder is expected".into(),
+        io::ErrorKind::StorageFull => "no room left on the disk".into(),
+        _ => {
+            let text = error.to_string();
+            match text.split_once(" (os error") {
+                // There is no stable kind for a ring of links.
+                Some((told, _)) if told.starts_with("Too many levels") => "a ring of symbolic links".into(),
+                Some((told, _)) => told.to_lowercase(),
+                None => text,
+            }
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! How Hugging Face names and stores repositories. Touches no network.
 
+use std::env;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
+use super::file;
 use crate::spec::error::Error;
+use crate::spec::visible::without_secrets;
 
 /// A repository at a revision.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +34,7 @@ impl Repository {
         let path = hosts.filter_map(|host| text.strip_prefix(host)?.strip_prefix('/')).next();
         let Some(path) = path else {
             if text.starts_with("http://") || text.starts_with("https://") {
-                return Err(refuse(text, &format!("an address under {endpoint}")));
+                return Err(refuse(text, &format!("an address under {}", without_secrets(endpoint))));
             }
             return Ok(None);
         };
@@ -52,19 +54,11 @@ impl Repository {
     }
 
     fn new(text: &str, id: &str, revision: &str) -> Result<Repository, Error> {
-        let plain = |part: &str| {
-            let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            !part.is_empty()
-                && part.len() <= 128
-                && part.chars().all(known)
-                && !part.starts_with('.')
-                && !part.contains("..")
-        };
         let parts: Vec<&str> = id.split('/').collect();
-        if parts.len() > 2 || !parts.iter().all(|part| plain(part)) {
+        if parts.len() > 2 || !parts.iter().all(|part| is_plain(part)) {
             return Err(refuse(text, "ORG/NAME of letters, digits, `-`, `_` and `.`"));
         }
-        if !revision.split('/').all(plain) {
+        if !revision.split('/').all(is_plain) {
             return Err(refuse(text, "a branch, tag or commit after `@`"));
         }
         Ok(Repository { id: id.to_owned(), revision: revision.to_owned() })
@@ -75,14 +69,35 @@ impl Repository {
         format!("{endpoint}/{}/resolve/{}/{file}", self.id, self.revision.replace('/', "%2F"))
     }
 
+    /// Its folder under what is kept of one endpoint. Another repository or revision has another: `@` and `%` stand in
+    /// no name.
+    pub fn folder(&self) -> PathBuf {
+        let revision = self.revision.replace('/', "%2F");
+        PathBuf::from(format!("{}@{revision}", self.id))
+    }
+
     /// The folder of it in the hub's own cache, if it was ever downloaded there.
     pub fn snapshot(&self, hub: &Path) -> Option<PathBuf> {
         let repository = hub.join(format!("models--{}", self.id.replace('/', "--")));
-        let commit = fs::read_to_string(repository.join("refs").join(&self.revision));
-        let commit = commit.map_or_else(|_| self.revision.clone(), |text| text.trim().to_owned());
+        let named = file::read(&repository.join("refs").join(&self.revision)).ok();
+        let commit = named.map_or_else(|| self.revision.clone(), |text| text.trim().to_owned());
+        // What a cache says names a folder in it and none elsewhere.
+        if !commit.split('/').all(is_plain) {
+            return None;
+        }
         let folder = repository.join("snapshots").join(commit);
         folder.join("config.json").is_file().then_some(folder)
     }
+}
+
+/// Whether a part of a name is a name of a file in every system and leads nowhere else.
+fn is_plain(part: &str) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !part.is_empty()
+        && part.len() <= 128
+        && part.chars().all(known)
+        && !part.starts_with('.')
+        && !part.contains("..")
 }
 
 fn refuse(text: &str, expected: &str) -> Error {
@@ -105,6 +120,8 @@ pub fn user_cache() -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Option<(String, String)>, Error> {

@@ -39,7 +39,7 @@ impl Catalog {
     /// # Errors
     /// It is no name, path or repository, or its configuration is faulty.
     pub fn model(&self, text: &str) -> Result<ResolvedModel, Error> {
-        let fetch = Fetch::from_env();
+        let fetch = Fetch { refresh: self.refresh, ..Fetch::from_env() };
         let text = text.trim();
         if let Some(repository) = Repository::parse(text, &fetch.endpoint)? {
             return self.fetched(&repository, &fetch);
@@ -144,7 +144,7 @@ fn from_catalog(shelved: &Shelved, text: &str) -> Result<ResolvedModel, Error> {
 fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
     let path: PathBuf = if path.is_dir() { path.join("config.json") } else { path.to_owned() };
     let text = file::read(&path)?;
-    let source = path.display().to_string();
+    let source = file::shown(&path);
     let value: Option<Value> = serde_json::from_str(&text).ok();
     if value.is_some_and(|value| {
         value.get("config").is_some_and(Value::is_object) && value.get("source").is_some()
@@ -166,9 +166,9 @@ fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
         ModelConfig::parse_with_quant(&text, quant.as_deref()).map_err(|fault| fault.in_file(&source))?;
     let name = match path.file_name().and_then(|name| name.to_str()) {
         Some("config.json") => {
-            path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned())
+            path.parent().and_then(Path::file_name).map(|name| file::shown(Path::new(name)))
         }
-        _ => path.file_stem().map(|name| name.to_string_lossy().into_owned()),
+        _ => path.file_stem().map(|name| file::shown(Path::new(name))),
     };
     let name = name.unwrap_or_else(|| source.clone());
     Ok(ResolvedModel { name, config, published: Vec::new(), named: None, published_total: None, source })

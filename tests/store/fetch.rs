@@ -12,15 +12,27 @@ use super::*;
 
 /// What a request looked like.
 #[derive(Debug, PartialEq)]
-struct Asked {
-    path: String,
-    authorization: Option<String>,
+pub struct Asked {
+    /// After the host.
+    pub path: String,
+    /// The header, where it came.
+    pub authorization: Option<String>,
 }
 
 type Answer = fn(&Asked) -> (u16, &'static str, String);
 
 /// Answers every request as `answer` says until the test ends; hands back its address and what was asked.
 fn serve(answer: Answer) -> (String, Receiver<Asked>) {
+    serve_bytes(move |asked| {
+        let (status, header, body) = answer(asked);
+        (status, header.to_owned(), body.into_bytes())
+    })
+}
+
+/// The same with any bytes in the body.
+pub fn serve_bytes(
+    answer: impl Fn(&Asked) -> (u16, String, Vec<u8>) + Send + 'static,
+) -> (String, Receiver<Asked>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let (tell, asked) = channel();
@@ -44,33 +56,34 @@ fn serve(answer: Answer) -> (String, Receiver<Asked>) {
             let head = format!(
                 "HTTP/1.1 {status} X\r\n{header}content-length: {length}\r\nconnection: close\r\n\r\n"
             );
-            // A client may have hung up already; the test sees that on its side.
-            let _ = stream.write_all(format!("{head}{body}").as_bytes());
             let _ = tell.send(request);
+            // A client may have hung up already; the test sees that on its side.
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
         }
     });
     (endpoint, asked)
 }
 
-const CONFIG: &str = r#"{"model_type": "llama"}"#;
+pub const CONFIG: &str = r#"{"model_type": "llama"}"#;
 
-struct Client {
-    fetch: Fetch,
+pub struct Client {
+    pub fetch: Fetch,
     _folder: tempfile::TempDir,
 }
 
-fn client(endpoint: &str) -> Client {
+pub fn client(endpoint: &str) -> Client {
     let folder = tempfile::tempdir().unwrap();
     let fetch = Fetch {
         endpoint: endpoint.to_owned(),
         token: None,
         hub: Some(folder.path().join("hub")),
         cache: Some(folder.path().join("cache")),
+        refresh: false,
     };
     Client { fetch, _folder: folder }
 }
 
-fn get(fetch: &Fetch) -> Result<ModelFiles, Error> {
+pub fn get(fetch: &Fetch) -> Result<ModelFiles, Error> {
     fetch.model(&Repository::parse("hf:org/name@v1", &fetch.endpoint).unwrap().unwrap())
 }
 
@@ -95,7 +108,7 @@ fn a_configuration_is_fetched_once_and_kept() {
     assert_eq!(paths, ["/org/name/resolve/v1/config.json", "/org/name/resolve/v1/hf_quant_config.json"]);
     let second = get(&client.fetch).unwrap();
     assert_eq!((second.config, second.hf_quant_config), (first.config, first.hf_quant_config));
-    assert!(second.source.ends_with("org--name@v1/config.json"), "{}", second.source);
+    assert!(second.source.ends_with("org/name@v1/config.json"), "{}", second.source);
     assert!(asked.try_recv().is_err(), "the second came from the cache");
 }
 

@@ -115,8 +115,9 @@ proptest! {
     #[test]
     fn a_repository_never_leaves_its_folder(text in "(hf:|https://huggingface.co/)[a-z./@%\\\\?#-]{0,16}") {
         if let Ok(Some(repository)) = Repository::parse(&text, "https://huggingface.co") {
-            let folder = format!("{}@{}", repository.id.replace('/', "--"), repository.revision.replace('/', "--"));
-            prop_assert!(!folder.contains("..") && !folder.contains('/') && !folder.contains('\\'), "{}", folder);
+            let folder = repository.folder();
+            prop_assert!(folder.is_relative() && folder.components().count() <= 2, "{}", folder.display());
+            prop_assert!(folder.components().all(|part| matches!(part, std::path::Component::Normal(_))), "{}", folder.display());
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::spec::error::Error;
 use crate::spec::limits::ROWS;
-use crate::store::file;
+use crate::store::file::{self, Most};
 use crate::validate::measured::{Measured, Record};
 
 /// The rows of the table at `path`.
@@ -12,8 +12,8 @@ use crate::validate::measured::{Measured, Record};
 /// # Errors
 /// The file cannot be read, or a row is no measurement: says which.
 pub fn read(path: &Path) -> Result<Vec<Measured>, Error> {
-    let text = file::read(path)?;
-    rows(&text).map_err(|fault| fault.in_file(path.display().to_string()))
+    let text = file::read_most(path, Most::Table)?;
+    rows(&text).map_err(|fault| fault.in_file(file::shown(path)))
 }
 
 /// The rows of a table.

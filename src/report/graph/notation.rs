@@ -5,6 +5,7 @@ use petgraph::graph::NodeIndex;
 use petgraph::visit::NodeFiltered;
 
 use super::{Sort, View};
+use crate::spec::visible::visible;
 
 /// For Graphviz: a cluster for each group of equal layers.
 pub fn dot(view: &View) -> String {
@@ -55,7 +56,7 @@ pub fn dot(view: &View) -> String {
 pub fn mermaid(view: &View) -> String {
     let View { title, description, groups, graph, links } = view;
     // A line end or a brace would end a description.
-    let plain = |text: &str| text.replace(['\n', '{', '}', ';'], ",");
+    let plain = |text: &str| visible(text).replace(['{', '}', ';', '#'], ",");
     let mut text =
         format!("flowchart TB\n    accTitle: {}\n    accDescr: {}\n", plain(title), plain(description));
     for (number, group) in groups.iter().enumerate() {
@@ -116,10 +117,18 @@ pub fn fill(sort: Sort) -> &'static str {
 
 /// A string of Graphviz.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    // Lines are the program's own here; what is in them is not.
+    let lines: Vec<String> =
+        text.split('\n').map(|line| visible(line).replace('\\', "\\\\").replace('"', "\\\"")).collect();
+    format!("\"{}\"", lines.join("\\n"))
 }
 
 /// Text inside quotes of Mermaid.
 fn marked(text: &str) -> String {
-    text.replace('&', "#amp;").replace('"', "#quot;").replace('<', "#lt;").replace('>', "#gt;")
+    visible(text)
+        .replace('#', "#35;")
+        .replace('&', "#amp;")
+        .replace('"', "#quot;")
+        .replace('<', "#lt;")
+        .replace('>', "#gt;")
 }

@@ -5,6 +5,7 @@ use petgraph::visit::EdgeRef;
 use super::layout::{Layout, place};
 use super::notation::{class, fill};
 use super::{Group, Link, Place, Sort, Step, View};
+use crate::spec::visible::visible_xml;
 
 /// Around operators in a group, and around everything.
 const PAD: f64 = 16.0;
@@ -59,7 +60,7 @@ pub fn svg(view: &View) -> String {
         body.push_str(&drawn(view, group));
     }
     body.push_str(&legend(bottom + PAD + 14.0));
-    let (title, description) = (escaped(&view.title), escaped(&view.description));
+    let (title, description) = (visible_xml(&view.title), visible_xml(&view.description));
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
          height=\"{height:.0}\" role=\"graphics-document\" aria-labelledby=\"title desc\">\n\
@@ -186,8 +187,10 @@ fn flow(boxes: &[Frame], link: &Link, number: usize) -> String {
             (end_x, end_y),
         ]
     };
-    let label =
-        escaped(&format!("{} → {}: {} elements per token", from.group.name, to.group.name, link.elements));
+    let label = visible_xml(&format!(
+        "{} → {}: {} elements per token",
+        from.group.name, to.group.name, link.elements
+    ));
     let (x, y) = (end_x + 5.0, end_y - 3.0);
     format!(
         "<g role=\"graphics-symbol\" aria-label=\"{label}\"><title>{label}</title><path class=\"flow\" d=\"{}\" \
@@ -221,7 +224,7 @@ fn bent(points: &[(f64, f64)]) -> String {
 
 fn drawn(view: &View, group: &Frame) -> String {
     let Frame { x, y, width, height, .. } = *group;
-    let (name, note) = (escaped(&group.group.name), escaped(&group.group.note));
+    let (name, note) = (visible_xml(&group.group.name), visible_xml(&group.group.note));
     let mut text = format!(
         "<g role=\"graphics-object\" aria-label=\"{name}, {note}\">\n\
          <rect class=\"group\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"10\"/>\n\
@@ -268,19 +271,22 @@ fn drawn(view: &View, group: &Frame) -> String {
 
 fn operator(step: &Step, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     let (left, top) = (x - width / 2.0, y - height / 2.0);
-    let name = escaped(&step.name);
+    let name = visible_xml(&step.name);
     let mut text = format!(
         "<g role=\"graphics-symbol\" aria-label=\"{name}: {}\"><title>{}</title>\
          <rect class=\"{}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\"/>\
          <text class=\"step\" x=\"{x:.1}\" y=\"{:.1}\">{name}</text>",
-        escaped(&step.lines.join(", ")),
-        escaped(&format!("{}\n{}", step.name, step.details.join("\n"))),
+        visible_xml(&step.lines.join(", ")),
+        visible_xml(&format!("{}\n{}", step.name, step.details.join("\n"))),
         class(step.sort),
         top + 16.0
     );
     for (number, line) in step.lines.iter().enumerate() {
         let y = top + 16.0 + LINE * (number + 1) as f64;
-        text.push_str(&format!("<text class=\"dims\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(line)));
+        text.push_str(&format!(
+            "<text class=\"dims\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+            visible_xml(line)
+        ));
     }
     text.push_str("</g>\n");
     text
@@ -342,8 +348,4 @@ fn style() -> String {
          markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 .8L7.5 4L0 7.2Z\" fill=\"#5b6573\"/></marker></defs>\n",
         sorts.concat()
     )
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -7,6 +7,7 @@ use super::Inspected;
 use crate::graph::inspect::{InspectedBlock, InspectedOperator};
 use crate::report::diff::{Difference, difference, table_of};
 use crate::report::table::ranges;
+use crate::spec::visible::visible;
 
 /// After a key, before its tag.
 const STATED_BY: &str = " stated by";
@@ -36,7 +37,8 @@ impl Comparison {
 pub fn text(comparison: &Comparison) -> String {
     let names = [comparison.a.as_str(), comparison.b.as_str()];
     if comparison.differences.is_empty() {
-        return format!("{} and {} are alike in all that is compared.\n", names[0], names[1]);
+        let [a, b] = names.map(visible);
+        return format!("{a} and {b} are alike in all that is compared.\n");
     }
     table_of("what", names, &comparison.differences)
 }

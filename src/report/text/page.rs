@@ -2,6 +2,8 @@
 
 use anstyle::{AnsiColor, Style};
 
+use crate::spec::visible::visible_lines;
+
 /// No line is longer.
 pub const WIDTH: usize = 100;
 
@@ -20,7 +22,7 @@ pub fn join<const N: usize>(sections: [String; N]) -> String {
 
 /// Text in a style.
 pub fn styled(style: Style, text: &str) -> String {
-    format!("{style}{text}{style:#}")
+    format!("{style}{}{style:#}", visible_lines(text))
 }
 
 /// A section: its title, and the rest of that line.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::ModelConfig;
 use crate::spec::error::Error;
+use crate::spec::text::each_key_once;
 
 /// `models/<org>--<name>.json`.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -56,6 +57,7 @@ pub struct Published {
 impl ModelFile {
     /// Reads the text of a model file.
     pub fn parse(text: &str) -> Result<ModelFile, Error> {
+        each_key_once(text)?;
         let json = &mut serde_json::Deserializer::from_str(text);
         serde_path_to_error::deserialize(json).map_err(|error| {
             let path = error.path().to_string();

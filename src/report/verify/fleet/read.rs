@@ -181,9 +181,9 @@ impl<'a> Read<'a> {
                 [(Metric::Ttft, limits.ttft), (Metric::Tpot, limits.tpot), (Metric::E2e, limits.e2e)]
             {
                 let found = point[place(metric)];
-                if limit.is_some_and(|limit| found > limit) {
+                if let Some(limit) = limit.filter(|limit| found > *limit) {
                     let name = metric.entry().name;
-                    faults.push(format!("routes.{at}: {name} is {found} s, the limit is {limit:?} s"));
+                    faults.push(format!("routes.{at}: {name} is {found} s, the limit is {limit} s"));
                 }
             }
         }

@@ -75,7 +75,8 @@ pub(super) fn read<'a, 'q>(scales: &'a Scales<'q>, placement: &Value) -> Result<
         let (name, devices) = (stage["member"].as_str().unwrap_or_default(), stage["devices"].as_u64());
         let known = |offer: &Offer| offer.name == name && Some(offer.devices) == devices;
         let Some(member) = question.offers.iter().position(known) else {
-            return Err(vec![format!("stage {at}: {name} of {devices:?} devices is no member")]);
+            let devices = devices.map_or_else(|| "no number".to_owned(), |devices| devices.to_string());
+            return Err(vec![format!("stage {at}: {name} of {devices} devices is no member")]);
         };
         if let Some(key) =
             ["first_layer", "last_layer", "layers"].into_iter().find(|key| !stage[*key].is_u64())

@@ -1,0 +1,84 @@
+//! CSV that a spreadsheet shows as it is: no cell is a formula, none holds what a terminal obeys. Knows no columns.
+
+use crate::spec::visible::visible;
+
+/// What makes a spreadsheet compute a cell that begins with it; the wide forms do in some.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+
+/// A cell as it is written: visible, and a text that a spreadsheet would compute behind an apostrophe. Numbers stay
+/// numbers, negative ones too.
+pub fn cell(text: &str) -> String {
+    let shown = visible(text);
+    let begun = shown.trim_start();
+    let computed = begun.starts_with(FORMULA) && begun.chars().nth(1).is_some();
+    let number = || shown.parse::<f64>().is_ok_and(f64::is_finite);
+    if computed && !number() { format!("'{shown}") } else { shown.into_owned() }
+}
+
+/// Rows under a header, a line each.
+pub fn csv<'a>(
+    header: impl IntoIterator<Item = &'a str>,
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    writer.write_record(header.into_iter().map(cell)).expect("a vector takes every record");
+    for row in rows {
+        writer.write_record(row.iter().map(|text| cell(text))).expect("a vector takes every record");
+    }
+    let bytes = writer.into_inner().expect("a vector is flushed");
+    String::from_utf8(bytes).expect("every cell is text")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::spec::visible::acts;
+
+    /// Texts that begin as formulas do, more often than chance would have it.
+    fn hostile() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[ \t\r\n]{0,2}[=+@\\-\u{ff1d}\u{ff0b}].{0,12}",
+            any::<String>(),
+            "-?[0-9]{1,4}(\\.[0-9]{1,3})?"
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_cell_is_computed_and_every_number_is_one(texts in prop::collection::vec(hostile(), 1..5)) {
+            let written = csv(["a"], [texts.clone()]);
+            let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(written.as_bytes());
+            let row = reader.records().next().unwrap().unwrap();
+            prop_assert_eq!(row.len(), texts.len());
+            for (cell, text) in row.iter().zip(&texts) {
+                prop_assert!(!cell.chars().any(acts), "{}", cell);
+                let number = text.parse::<f64>().is_ok_and(f64::is_finite);
+                if number {
+                    prop_assert_eq!(cell, text);
+                } else if cell.chars().count() > 1 {
+                    prop_assert!(!cell.trim_start().starts_with(FORMULA), "{}", cell);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn formulas_are_texts_and_negative_numbers_are_numbers() {
+        for (text, shown) in [
+            ("=1+1", "'=1+1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "\\t=1"),
+            ("-2.5e-3", "-2.5e-3"),
+            ("-", "-"),
+            ("-1 B", "'-1 B"),
+            ("a=b", "a=b"),
+            ("x\u{202e}y\n", "x\\u{202e}y\\n"),
+        ] {
+            assert_eq!(cell(text), shown);
+        }
+    }
+}
