@@ -209,7 +209,7 @@ fn wide(types: usize, buckets: usize, available: Option<u64>, seed: u64) -> Flee
 fn thirty_types_for_a_thousand_buckets_have_a_mix_and_a_bound() {
     for (available, spare) in [(None, false), (Some(9), false), (None, true)] {
         let fleet = wide(30, 1000, available, 7);
-        for aim in [Aim::Cost, Aim::Devices] {
+        for aim in [Aim::Cost, Aim::Devices].into_iter().take(if spare { 1 } else { 2 }) {
             let found = mix(&fleet, aim, &Bounds { spare, ..Bounds::default() }, &Effort::default());
             let (objective, bound) = (found.solved.objective.unwrap(), found.solved.bound.unwrap());
             assert!(matches!(found.solved.status, Status::Optimal | Status::Feasible));
@@ -220,6 +220,9 @@ fn thirty_types_for_a_thousand_buckets_have_a_mix_and_a_bound() {
             // A spare of every kind in use is no part of the bound but for one.
             let near = if spare { 1.3 } else { 1.05 };
             assert!(bound <= objective && objective <= near * bound, "{bound} {objective}");
+        }
+        if available.is_some() || spare {
+            continue;
         }
         let budget = Bounds { usd_per_hour: Some(60.0), ..Bounds::default() };
         let most = mix(&fleet, Aim::Throughput, &budget, &Effort::default());

@@ -1,7 +1,8 @@
 //! Stages that several like members hold: against every row of them, and where they are worth it.
 
 use mantile::search::placement::chain::{Chain, Hosts, Member, Part};
-use mantile::search::placement::peak::copies::{copies, dealt};
+use mantile::search::placement::groups::Groups;
+use mantile::search::placement::peak::copies::{copies, dealt, dealt_among};
 use mantile::search::placement::price::{Prices, Question, Work};
 use mantile::search::placement::solve::{Aim, solve};
 use mantile::search::run::UNWATCHED;
@@ -97,6 +98,15 @@ proptest! {
             prop_assert!(members.len() == many && many as u64 <= flying, "{:?}", stages);
             prop_assert!(stages.windows(2).all(|pair| pair[0].to == pair[1].from));
             prop_assert_eq!((stages[0].from, stages[stages.len() - 1].to), (0, layers.len()));
+        }
+        // Without a list of states the bound is one, and what is found holds; where links are alike, so is the best.
+        let groups = Groups::counted(&chains[0].1, 0);
+        let wide = dealt_among(&chains, &groups, (flying, 1 << 40), &UNWATCHED);
+        prop_assert!(known.is_none_or(|known| wide.bound <= known), "{:?} {:?}", wide, known);
+        if let Some((ticks, stages)) = wide.found {
+            prop_assert!(known.is_some_and(|known| known <= ticks));
+            let many: usize = stages.iter().map(|stage| stage.members.len()).sum();
+            prop_assert!(many as u64 <= flying, "{:?}", stages);
         }
         // What is known already is not found again, but proved.
         if let Some(ticks) = known {

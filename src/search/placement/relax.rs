@@ -73,7 +73,7 @@ pub fn relaxations(questions: &[Question]) -> Vec<Relaxation> {
         Relaxation { lever: Lever::Devices(member), needed }
     };
     let memory = |&member: &usize| {
-        let needed = more_memory(&chain, member).map(|pages| pages * PAGE as u64);
+        let needed = more_memory(&chain, member).map(|pages| pages.saturating_mul(PAGE as u64));
         Relaxation { lever: Lever::Memory(member), needed }
     };
     let some = |most: u64| Some(most).filter(|most| *most > 0);

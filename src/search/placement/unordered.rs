@@ -105,17 +105,48 @@ pub struct Piece {
 /// Entries of a table, at most.
 const MOST_ENTRIES: usize = 1 << 26;
 
+/// Steps of filling one, at most.
+const MOST_WORK: usize = 1 << 31;
+
 /// No choice.
 const NONE: u32 = u32::MAX;
+
+/// What is counted besides layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Nothing.
+    Nothing,
+    /// Segments, up to so many: exactly a number of them is asked for.
+    Segments(usize),
+    /// Members: there are no more than so many in all.
+    Members(usize),
+}
+
+impl Counted {
+    fn most(self) -> usize {
+        match self {
+            Counted::Nothing => 0,
+            Counted::Segments(most) | Counted::Members(most) => most,
+        }
+    }
+
+    /// What one more segment counts for.
+    fn step(self, way: &Way) -> usize {
+        match self {
+            Counted::Nothing => 0,
+            Counted::Segments(_) => 1,
+            Counted::Members(_) => way.members,
+        }
+    }
+}
 
 /// The least of every number of segments, or of any.
 pub struct Unordered<'a> {
     layers: usize,
+    counts: &'a [usize],
     ways: &'a [Way],
     worth: Worth,
-    /// Segments that are counted, at most; none where they are not.
-    segments: usize,
-    counted: bool,
+    counted: Counted,
     /// For each kind, and each number of its members, how each state came about.
     chosen: Vec<Vec<Vec<u32>>>,
     /// For each kind, and each state, how many of its members are taken.
@@ -124,25 +155,26 @@ pub struct Unordered<'a> {
 }
 
 impl<'a> Unordered<'a> {
-    /// Fills the tables for `counts` members of each kind, the numbers of segments told apart up to `segments` where
-    /// that is stated; `None` where there would be too many entries.
+    /// Fills the tables for `counts` members of each kind; `None` where there would be too many entries, or too much
+    /// work for them.
     pub fn new(
         layers: usize,
-        counts: &[usize],
+        counts: &'a [usize],
         ways: &'a [Way],
         worth: Worth,
-        segments: Option<usize>,
+        counted: Counted,
     ) -> Option<Unordered<'a>> {
-        let most = segments.unwrap_or(0);
-        let states = 4_usize.checked_mul(layers + 1)?.checked_mul(most + 1)?;
+        let states = 4_usize.checked_mul(layers + 1)?.checked_mul(counted.most() + 1)?;
         let members: usize = counts.iter().map(|count| count + 1).sum();
-        states.checked_mul(members).filter(|entries| *entries <= MOST_ENTRIES)?;
+        let entries = states.checked_mul(members).filter(|entries| *entries <= MOST_ENTRIES)?;
+        let each = (ways.len() / counts.len().max(1) + 1) * (layers + 1);
+        entries.checked_mul(each).filter(|work| *work <= MOST_WORK)?;
         let mut all = Unordered {
             layers,
+            counts,
             ways,
             worth,
-            segments: most,
-            counted: segments.is_some(),
+            counted,
             chosen: vec![],
             taken: vec![],
             least: vec![NEVER; states],
@@ -154,9 +186,9 @@ impl<'a> Unordered<'a> {
         Some(all)
     }
 
-    /// The number of a state: which ends are held, layers, segments.
-    fn state(&self, ends: usize, layers: usize, segments: usize) -> usize {
-        (ends * (self.layers + 1) + layers) * (self.segments + 1) + segments
+    /// The number of a state: which ends are held, layers, and what is counted.
+    fn state(&self, ends: usize, layers: usize, counted: usize) -> usize {
+        (ends * (self.layers + 1) + layers) * (self.counted.most() + 1) + counted
     }
 
     /// Takes up to `count` members of `kind`.
@@ -192,7 +224,8 @@ impl<'a> Unordered<'a> {
     fn add(&self, at: usize, before: &[u64], table: &mut [u64], how: &mut [u32]) {
         let way = &self.ways[at];
         let places = [(Place::First, &way.first), (Place::Middle, &way.middle), (Place::Last, &way.last)];
-        let step = usize::from(self.counted);
+        let step = self.counted.step(way);
+        let Some(most) = self.counted.most().checked_sub(step) else { return };
         for (place, ticks) in places {
             let bit = match place {
                 Place::First => 1,
@@ -203,13 +236,13 @@ impl<'a> Unordered<'a> {
                 for (length, ticks) in ticks.iter().enumerate().filter(|(_, ticks)| **ticks < NEVER) {
                     let choice = ((at as u32) << 18) | ((place as u32) << 16) | length as u32;
                     for layers in 0..=self.layers - length {
-                        for segments in 0..=self.segments - step.min(self.segments) {
-                            let known = before[self.state(ends, layers, segments)];
+                        for counted in 0..=most {
+                            let known = before[self.state(ends, layers, counted)];
                             if known == NEVER {
                                 continue;
                             }
                             let value = self.worth.with(known, *ticks);
-                            let to = self.state(ends | bit, layers + length, segments + step);
+                            let to = self.state(ends | bit, layers + length, counted + step);
                             if value < table[to] {
                                 (table[to], how[to]) = (value, choice);
                             }
@@ -222,16 +255,24 @@ impl<'a> Unordered<'a> {
 
     /// The least, of exactly `segments` segments where they are counted, and its pieces, first to last.
     pub fn least(&self, segments: Option<usize>) -> Option<(u64, Vec<Piece>)> {
-        let exactly = if self.counted { segments? } else { 0 };
-        let alone = (!self.counted || exactly == 1).then(|| {
-            let ways = self.ways.iter().filter(|way| way.whole < NEVER);
-            let least = ways.min_by_key(|way| (way.whole, way.members))?;
+        let (alone, counted) = match self.counted {
+            Counted::Nothing => (Some(usize::MAX), 0..1),
+            Counted::Segments(most) => {
+                let exactly = segments.filter(|segments| *segments <= most)?;
+                ((exactly == 1).then_some(usize::MAX), exactly..exactly + 1)
+            }
+            Counted::Members(most) => (Some(most), 0..most + 1),
+        };
+        let alone = alone.and_then(|most| {
+            let there = |way: &&Way| way.members <= self.counts[way.kind].min(most) && way.whole < NEVER;
+            let least = self.ways.iter().filter(there).min_by_key(|way| (way.whole, way.members))?;
             Some((least.whole, vec![Piece { kind: least.kind, members: least.members, layers: self.layers }]))
         });
-        let several = (exactly <= self.segments).then(|| self.state(3, self.layers, exactly));
-        let several = several.filter(|state| self.least[*state] < NEVER);
+        let several = counted.map(|counted| self.state(3, self.layers, counted));
+        let several =
+            several.filter(|state| self.least[*state] < NEVER).min_by_key(|state| self.least[*state]);
         let several = several.map(|state| (self.least[state], self.pieces(state)));
-        alone.flatten().into_iter().chain(several).min_by_key(|(ticks, pieces)| (*ticks, pieces.len()))
+        alone.into_iter().chain(several).min_by_key(|(ticks, pieces)| (*ticks, pieces.len()))
     }
 
     fn pieces(&self, mut state: usize) -> Vec<Piece> {
@@ -248,7 +289,7 @@ impl<'a> Unordered<'a> {
                 };
                 let layers = (choice & 0xffff) as usize;
                 pieces.push((place, Piece { kind, members: way.members, layers }));
-                state -= self.state(bit, layers, usize::from(self.counted));
+                state -= self.state(bit, layers, self.counted.step(way));
                 used -= way.members;
             }
         }

@@ -6,7 +6,7 @@ use super::chain::{Chain, Hosts, Stage};
 use super::groups::Groups;
 use super::labels::{self, Labelled};
 use super::sample::beside;
-use super::unordered::{Piece, Unordered, Way, Worth};
+use super::unordered::{Counted, Piece, Unordered, Way, Worth};
 use super::{Placement, Refusal, known, refusal};
 use crate::search::run::Control;
 
@@ -75,7 +75,9 @@ pub fn sum(
     control: &Control,
 ) -> Labelled {
     let ways = alone(chain, groups, Hosts::Once);
-    let table = Unordered::new(chain.layers, &counts(chain, groups), &ways, Worth::Sum, size);
+    let counts = counts(chain, groups);
+    let counted = size.map_or(Counted::Nothing, Counted::Segments);
+    let table = Unordered::new(chain.layers, &counts, &ways, Worth::Sum, counted);
     let loose = table.as_ref().map(|table| table.least(size));
     let bound = match &loose {
         // Not even with order left out.

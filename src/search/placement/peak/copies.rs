@@ -10,7 +10,7 @@ use crate::search::placement::chain::{Chain, Hosts};
 use crate::search::placement::groups;
 use crate::search::placement::groups::Groups;
 use crate::search::placement::price::{Priced, Prices, Work};
-use crate::search::placement::unordered::{Unordered, Way, Worth};
+use crate::search::placement::unordered::{Counted, Unordered, Way, Worth};
 use crate::search::placement::wide::realised;
 use crate::search::run::Control;
 
@@ -172,9 +172,10 @@ impl Dealt<'_> {
         let ways: Vec<Way> = self.groups.kinds().flat_map(of).collect();
         let counts: Vec<usize> =
             self.groups.members.iter().map(|members| members.len().min(self.most)).collect();
-        let Some(table) = Unordered::new(self.chain.layers, &counts, &ways, Worth::Slowest, None) else {
-            return (0, None);
-        };
+        let table = |counted| Unordered::new(self.chain.layers, &counts, &ways, Worth::Slowest, counted);
+        // With all members in sight, more may be found than may be used.
+        let table = table(Counted::Members(self.most)).or_else(|| table(Counted::Nothing));
+        let Some(table) = table else { return (0, None) };
         let Some((bound, pieces)) = table.least(None) else { return (end, None) };
         let found: Vec<Found> = realised(self.groups, &pieces)
             .into_iter()
@@ -235,14 +236,26 @@ pub fn dealt(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) 
     let Some((_, chain)) = chains.first() else {
         return Shortest { found: None, bound: end, cheap_bound: end, states: 0 };
     };
-    let groups = groups(chain);
+    dealt_among(chains, &groups(chain), (flying, end), control)
+}
+
+/// The same, where the kinds of the members are known.
+pub fn dealt_among(
+    chains: &[(u64, Chain)],
+    groups: &Groups,
+    (flying, end): (u64, u64),
+    control: &Control,
+) -> Shortest {
+    let Some((_, chain)) = chains.first() else {
+        return Shortest { found: None, bound: end, cheap_bound: end, states: 0 };
+    };
     let ways = chains.iter().map(|(size, chain)| Ways {
         members: *size as usize,
         turns: flying / size,
-        peak: Peak::new(chain, &groups),
+        peak: Peak::new(chain, groups),
     });
     let ways = ways.collect();
-    let mut dealt = Dealt { chain, groups: &groups, ways, most: flying as usize, looked: 0 };
+    let mut dealt = Dealt { chain, groups, ways, most: flying as usize, looked: 0 };
     let cheap_bound = dealt.floor(end);
     let wide = !groups.listed() || chain.layers > super::MOST_LAYERS;
     let (bound, found) = match cheap_bound < end {
@@ -250,7 +263,7 @@ pub fn dealt(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) 
         true => shortest(&mut dealt, (cheap_bound, end), control),
         false => (end, None),
     };
-    let found = found.map(|stages| (dealt.slowest(&stages), named(&groups, &stages)));
+    let found = found.map(|stages| (dealt.slowest(&stages), named(groups, &stages)));
     Shortest { found, bound: bound.max(cheap_bound), cheap_bound, states: dealt.looked }
 }
 
