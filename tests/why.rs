@@ -123,7 +123,7 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
         assert_eq!(keeps(&kept), !holds_one, "{kept:?}");
     }
     // The least of a limit is kept, and a hair less is not.
-    let free = without(&question, &[Condition::InFlight(64)]);
+    let free = without(&question, &[Condition::InFlight(64), Condition::Limit(Metric::Tpot, 0.0)]);
     let seconds = least(&free, Metric::Ttft, &UNWATCHED).unwrap().unwrap();
     let answered =
         |seconds: f64| run(&with(&free, Condition::Limit(Metric::Ttft, seconds)), &UNWATCHED).best.is_some();

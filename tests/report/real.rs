@@ -188,22 +188,6 @@ fn what_is_infeasible_says_so_with_numbers() {
 }
 
 #[test]
-fn limits_loosened_as_advised_are_kept() {
-    let tight = |ttft: &str, tpot: &str| Scenario {
-        ttft: Some(ttft.into()),
-        tpot: Some(tpot.into()),
-        ..scenario("Llama-3.1-8B", "1xh100")
-    };
-    let (_, text) = infeasible(&tight("1ms", "1ms"));
-    let advised = |flag: &str| {
-        let after = text.split(&format!("{flag} ")).nth(1).unwrap_or_else(|| panic!("{text}"));
-        after.split_whitespace().next().unwrap().to_string()
-    };
-    let loosened = optimize(&tight(&advised("--ttft"), &advised("--tpot")));
-    assert_eq!(loosened.status, Status::Optimal);
-}
-
-#[test]
 fn a_stated_deployment_that_cannot_run_has_no_metrics() {
     let stated = |degrees: Degrees, concurrency| Scenario {
         deployment: Some(Deployment { both: degrees, ..Deployment::default() }),
