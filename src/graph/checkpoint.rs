@@ -220,17 +220,7 @@ impl Kept {
         if let Some((experts, _)) = module.split_once(".experts.") {
             names.push(format!("{experts}.experts"));
             names.push(format!("{experts}.experts.0.down_proj"));
-            names.push(format!("{experts}.experts.0.w2"));
         }
-        // Files name gate and up alone where they are joined here, and MiniMax's networks as its checkpoints do.
-        names.extend(module.contains(".gate_up_proj").then(|| module.replace(".gate_up_proj", ".gate_proj")));
-        names.extend(
-            names
-                .clone()
-                .iter()
-                .filter(|name| name.contains(".mlp."))
-                .map(|name| name.replace(".mlp.", ".block_sparse_moe.")),
-        );
         names.extend(names.clone().iter().filter_map(|name| {
             name.strip_prefix("model.language_model.").map(|rest| format!("language_model.model.{rest}"))
         }));
