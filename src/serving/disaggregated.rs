@@ -388,19 +388,3 @@ crate::formulas! {
         cite: "asymptotic bounds of closed networks: Denning and Buzen 1978",
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_that_find_no_room_wait_for_their_first_token() {
-        let seconds = |value: f64| Qty::<f64>::literal(value * SECOND);
-        let first = |requests: f64| {
-            let rate = Qty::literal(10.0 * COUNT.per(SECOND));
-            crowded(Qty::from(requests), rate, Qty::from(100.0), seconds(0.02), seconds(0.5)).value()
-        };
-        // Ten requests a second, each in decode for 1.98 s: what is in flight beyond 19.8 waits, in vain only below 0.5 s.
-        assert!((first(20.0) - 0.5).abs() < 1e-12 && (first(100.0) - 8.02).abs() < 1e-9, "{}", first(100.0));
-    }
-}
