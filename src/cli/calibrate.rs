@@ -173,7 +173,7 @@ impl Calibrate {
                         told: order.clone(),
                         models: distinct(&samples, |sample| &sample.model),
                         intervals: intervals(&samples, &apart, &split, &fit),
-                        left_out: [&[fitted.clone()], &strata[..]].concat(),
+                        left_out: std::iter::once(&fitted).chain(&strata).cloned().collect(),
                     };
                     whole.replace(&mut profile, &measured_at(&own), &source);
                     file::write(&path.join(format!("{name}.json")), &written(&profile))?;

@@ -26,7 +26,7 @@ impl Digits {
         let near = (value * 10f64.powi(-power)).floor() as u64;
         // A logarithm or a product may be off by a hair: what counts is how it reads.
         let tried = (near.saturating_sub(1)..=near + 1).map(|units| Digits { units, power });
-        tried.filter(|digits| digits.units > 0 && digits.value() <= value).last()
+        tried.rev().find(|digits| digits.units > 0 && digits.value() <= value)
     }
 
     /// The least with few digits that is no less than `value`; none where that is no number above 0.

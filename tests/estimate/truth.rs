@@ -131,7 +131,10 @@ fn a_fleet_takes_as_many_systems_as_optimize_proves() {
         // Systems without a network between them serve side by side alone.
         let nodes = format!("{systems}x{}", small.offer);
         if ask(&small.scenario(&nodes)).is_ok() {
-            prop_assert!(small.at_rate(&nodes, small.rate * (1.0 - CLOSE)).is_some(), "{small:?}: not {nodes}");
+            prop_assert!(
+                small.at_rate(&nodes, small.rate * (1.0 - CLOSE)).is_some(),
+                "{small:?}: not {nodes}"
+            );
         }
         if systems > 1 {
             let more = small.rate / (systems - 1) as f64 * (1.0 + CLOSE);

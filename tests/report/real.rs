@@ -264,7 +264,7 @@ fn a_rate_beyond_what_is_carried_has_no_metrics() {
     let metrics = carried.candidate.metrics.as_ref().unwrap();
     let in_flight = metrics.e2e_ms / 1e3;
     assert!(
-        (in_flight - carried.candidate.concurrency as f64).abs() <= 1.0,
+        (in_flight - carried.candidate.concurrency).abs() <= 1.0,
         "the least load that carries it"
     );
     let swamped = estimate(&asked(1000.0));

@@ -137,13 +137,13 @@ impl<'a> Search<'a> {
             for from in (0..layers).rev() {
                 for kind in 0..kinds {
                     let mut least = if any || left == 1 { self.time(kind, from, layers) } else { NEVER };
-                    for to in from + 1..layers {
+                    for (to, behind) in ahead[kind].iter().enumerate().take(layers).skip(from + 1) {
                         let time = self.time(kind, from, to);
                         // What does not fit does not fit with a layer more.
                         if time >= NEVER || time >= least {
                             break;
                         }
-                        least = least.min(time + ahead[kind][to]);
+                        least = least.min(time + behind);
                     }
                     tails[left][kind][from] = least.saturating_add(prices[kind]).min(NEVER);
                 }
