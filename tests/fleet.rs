@@ -184,7 +184,7 @@ fn wide(types: usize, buckets: usize, available: Option<u64>, seed: u64) -> Flee
     let lengths: Vec<f64> = (0..buckets).map(|_| random.f64()).collect();
     let rate = |kind: usize, length: f64| {
         let (strength, lean) = strengths[kind];
-        (length < 0.97 || kind % 3 == 0).then(|| strength * (1.5 - length).powf(lean))
+        (length < 0.97 || kind.is_multiple_of(3)).then(|| strength * (1.5 - length).powf(lean))
     };
     Fleet {
         buckets: (0..buckets)

@@ -4,7 +4,7 @@
 //! `MANTILE_FUZZ=100000 cargo test --test hostile -- --nocapture --test-threads 1` tries that many, fewer where one
 //! takes long, and holds each to a second of the processor and 500 MB besides. `MANTILE_SEED` draws others.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
