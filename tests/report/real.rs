@@ -263,10 +263,7 @@ fn a_rate_beyond_what_is_carried_has_no_metrics() {
     assert!(carried.candidate.violations.is_empty(), "{:?}", carried.candidate.violations);
     let metrics = carried.candidate.metrics.as_ref().unwrap();
     let in_flight = metrics.e2e_ms / 1e3;
-    assert!(
-        (in_flight - carried.candidate.concurrency).abs() <= 1.0,
-        "the least load that carries it"
-    );
+    assert!((in_flight - carried.candidate.concurrency).abs() <= 1.0, "the least load that carries it");
     let swamped = estimate(&asked(1000.0));
     let text = plain(&text::estimate(&swamped));
     assert!(swamped.candidate.metrics.is_none() && text.starts_with("THIS CANNOT RUN"), "{text}");
