@@ -143,7 +143,8 @@ fn exit_codes_say_how_far_an_answer_is_proved() {
         [["--help"].as_slice(), &["place", "--help"], &["fleet", "--help"], &["recommend", "--help"]]
     {
         let help = run(command);
-        assert!(text(&help.stdout).contains("4 feasible"), "{command:?}");
+        let words = text(&help.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("4 feasible"), "{command:?}");
     }
 }
 
@@ -214,7 +215,7 @@ fn a_saved_scenario_asks_the_same_and_flags_come_before_it() {
 fn every_estimate_says_how_sure_it_is() {
     let one = ["--model", "Llama-3.1-8B", "--concurrency", "4", "--format", "json"];
     for (deployment, near) in [
-        (["--hardware", "1xh100-sxm", "--runtime", "vllm"].as_slice(), "measured"),
+        (["--hardware", "1xh100-sxm", "--runtime", "vllm"].as_slice(), "load"),
         (&["--hardware", "8xh100-sxm", "--prefill-tp", "2", "--decode-tp", "4"], "split"),
         (
             &["--hardware", "1xrtx-4090", "--runtime", "llama.cpp", "--weight-format", "q4_k_m"],

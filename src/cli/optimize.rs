@@ -55,7 +55,7 @@ impl Optimize {
             let place = Place::asked_by(catalog, scenario, self.output.clone())?;
             return Place { time_limit: self.time_limit, ..place }.run(catalog);
         }
-        let problem = self.question.resolve(catalog, &Deployment::default())?;
+        let problem = self.question.resolved(catalog, &scenario)?;
         self.answer(catalog, &problem, scenario)
     }
 

@@ -31,10 +31,17 @@ impl Question {
     /// # Errors
     /// A file is faulty, or a name in it is.
     pub fn resolve(&self, catalog: &Catalog, deployment: &Deployment) -> Result<Problem, Error> {
-        let scenario = self.scenario(deployment)?;
-        let problem = Problem::resolve(catalog, &scenario)?;
+        self.resolved(catalog, &self.scenario(deployment)?)
+    }
+
+    /// The question whose flags and file are read already: a pipe is read once.
+    ///
+    /// # Errors
+    /// A name in it is faulty, or it cannot be written where it should be.
+    pub fn resolved(&self, catalog: &Catalog, scenario: &Scenario) -> Result<Problem, Error> {
+        let problem = Problem::resolve(catalog, scenario)?;
         if let Some(path) = &self.save_scenario {
-            file::write(path, &json(&scenario))?;
+            file::write(path, &json(scenario))?;
         }
         Ok(problem)
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::cli::output::{Format, Output, json as pretty};
 use crate::cli::{Fault, Verdict};
 use crate::spec::error::Error;
+use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::check::{Check, Understood, files};
 use crate::store::kind::Kind;
@@ -58,10 +59,15 @@ fn spell(result: &Result<Understood, Error>) -> String {
     match result {
         Err(fault) => format!("{fault}\n"),
         Ok(good) => {
-            let mut text =
-                format!("{}: OK, a {}\n  {}\n  {}\n", good.file, good.kind, good.name, good.summary);
+            let mut text = format!(
+                "{}: OK, a {}\n  {}\n  {}\n",
+                good.file,
+                good.kind,
+                visible(&good.name),
+                visible(&good.summary)
+            );
             for doubt in &good.doubts {
-                text.push_str(&format!("  doubtful: `{}`: {}\n", doubt.key, doubt.why));
+                text.push_str(&format!("  doubtful: `{}`: {}\n", visible(&doubt.key), visible(&doubt.why)));
             }
             text
         }
