@@ -6,7 +6,7 @@
 use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
 use super::instance::Instance;
 use super::metrics::{Metrics, closed_loop, e2e, in_flight, open_flow, per_device, per_user};
-use super::residency::{fullest, max_context, occupied};
+use super::residency::{Held, fullest, max_context, occupied};
 use super::round::{Decode, decode, offloaded, spill};
 use super::step::{StepTime, Watch};
 use super::tail::wait;
@@ -275,11 +275,16 @@ pub fn residency<R: Read>(
         symbol: "requests_per_rank",
         origin: Origin::Plan("concurrency / dp"),
     });
-    let tokens = match phase {
-        Phase::Prefill => terms.isl,
-        Phase::Decode => occupied(rank, terms.isl, terms.osl, machine.chip.answer_reserved),
+    let held = match phase {
+        Phase::Prefill => Held::whole(rank, terms.isl),
+        Phase::Decode => Held {
+            sequences: rank,
+            least: terms.isl,
+            most: terms.isl + terms.osl,
+            part: occupied(rank, machine.chip.answer_reserved),
+        },
     };
-    fullest(read, instance, phase, (rank, tokens), machine)
+    fullest(read, instance, phase, held, machine)
 }
 
 /// What a deployment is judged by.

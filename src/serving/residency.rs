@@ -136,9 +136,10 @@ pub fn stage_footprint<R: Read>(
     instance: &Instance,
     phase: Phase,
     stage: &StageKind,
-    (sequences, tokens): (Qty<R::N>, Qty<R::N>),
+    held: Held<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
+    let sequences = held.sequences;
     let model = instance.sharded(phase);
     let chip = &machine.chip;
     let (mut quantised, mut native) = stage_elements(model, stage, &machine.quantised);
@@ -148,7 +149,10 @@ pub fn stage_footprint<R: Read>(
     }
     let count = |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
     let weights = weights(count("quantised_elements", quantised), count("native_elements", native), chip);
-    let cache = stage_caches(read, instance, phase, stage, tokens, machine, grows);
+    let cached = |tokens| stage_caches(read, instance, phase, stage, tokens, machine, grows);
+    // Between whole pages of the one and of the other, so that more sequences never hold less.
+    let least = cached(held.least);
+    let cache = least + held.part * (cached(held.most) - least);
     let state = stage_state(read, instance, phase, stage, machine).map(|state| sequences * state);
     let sampled = machine.max_sequences.unwrap_or(sequences) * checked(read, instance);
     let (hidden, widest) = (read.count(model.hidden), read.count(model.widest));
@@ -177,7 +181,7 @@ pub fn fullest<R: Read>(
     read: &R,
     instance: &Instance,
     phase: Phase,
-    load: (Qty<R::N>, Qty<R::N>),
+    load: Held<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
     let all = instance.kinds.iter().map(|stage| stage_footprint(read, instance, phase, stage, load, machine));
@@ -187,14 +191,33 @@ pub fn fullest<R: Read>(
     fullest
 }
 
-/// Tokens that each of `sequences` of a rank holds, on average where many are in flight, of prompts of `isl` and answers
-/// of `osl` tokens, where the runtime has `reserved` so much of the rest of an answer.
+/// Sequences of a rank, and what each of them holds in tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<T> {
+    /// Sequences of an attention rank.
+    pub sequences: T,
+    /// Tokens that each holds at least.
+    pub least: T,
+    /// Tokens that each holds at most.
+    pub most: T,
+    /// Part of what lies between that is held on average.
+    pub part: T,
+}
+
+impl<N: Num> Held<Qty<N>> {
+    /// `sequences` of so many tokens each, all of which are held.
+    pub fn whole(sequences: Qty<N>, tokens: Qty<N>) -> Held<Qty<N>> {
+        Held { sequences, least: tokens, most: tokens, part: Qty::from(1.0) }
+    }
+}
+
+/// Part of its answer that each of `sequences` of a rank holds, on average where many are in flight and the runtime has
+/// `reserved` so much of the rest of an answer.
 #[inline(always)]
-pub fn occupied<N: Num>(sequences: Qty<N>, isl: Qty<N>, osl: Qty<N>, reserved: Qty<N>) -> Qty<N> {
+pub fn occupied<N: Num>(sequences: Qty<N>, reserved: Qty<N>) -> Qty<N> {
     let one = Qty::from(1.0);
     let spread = (one + one / sequences.pow(Qty::from(0.5))) / 2.0;
-    let part = reserved + (one - reserved) * spread;
-    (isl + osl * part).is(&OCCUPIED)
+    (reserved + (one - reserved) * spread).is(&OCCUPIED)
 }
 
 /// Longest prompt plus answer whose cache fits beside everything else, at `sequences` per rank.
@@ -222,7 +245,7 @@ pub fn max_context<R: Read>(
 
 crate::formulas! {
     OCCUPIED {
-        symbol: "tokens_per_request",
+        symbol: "answer_held",
         unit: COUNT,
         why: "answers are in all stages, so n of them hold half of it on average; positions spread evenly have a standard deviation of osl sqrt(n / 12) in all, and room for sqrt(3) of these leaves few to be preempted and a single request whole; what the runtime reserves of the rest comes on top",
         cite: "vLLM admits what is known of a request and preempts later, TensorRT-LLM reserves prompt and whole answer (NVIDIA dynamo-mocker 1.3.0, src/scheduler/vllm/policy.rs); SGLang a share of the rest (new_token_ratio, python/sglang/srt/environ.py)",
@@ -244,7 +267,7 @@ mod tests {
     /// Tokens of all of `requests`, where so much of the rest of an answer is reserved.
     fn held(requests: u64, isl: f64, osl: f64, reserved: f64) -> f64 {
         let n = Qty::<f64>::from(requests as f64);
-        n.value() * occupied(n, Qty::from(isl), Qty::from(osl), Qty::from(reserved)).value()
+        n.value() * (isl + osl * occupied(n, Qty::from(reserved)).value())
     }
 
     proptest! {

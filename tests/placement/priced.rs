@@ -10,7 +10,7 @@ use mantile::search::placement::price::{Offer, PAGE, Prices, Question, Work};
 use mantile::search::placement::solve::{Aim, solve};
 use mantile::search::run::UNWATCHED;
 use mantile::serving::instance::{Instance, StageKind};
-use mantile::serving::residency::stage_footprint;
+use mantile::serving::residency::{Held, stage_footprint};
 use mantile::serving::round::decode_batch;
 use mantile::serving::step::step;
 use mantile::serving::terms::{Stated, Terms};
@@ -51,7 +51,7 @@ fn alone(question: &Question, offer: &Offer, stage: &Stage) -> (f64, f64, f64) {
     let kind = StageKind { layers, first, last, times: 1 };
     let terms = terms(question);
     let each = Qty::from(question.concurrency as f64);
-    let load = (each, terms.isl + terms.osl);
+    let load = Held::whole(each, terms.isl + terms.osl);
     let held = stage_footprint(&Plain, &instance, Phase::Decode, &kind, load, &machine);
     instance.kinds = vec![kind];
     let batch = decode_batch(&Plain, &instance, &terms, each);

@@ -9,7 +9,7 @@ use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
 use mantile::serving::evaluate::residency;
 use mantile::serving::instance::Instance;
-use mantile::serving::residency::stage_footprint;
+use mantile::serving::residency::{Held, stage_footprint};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use mantile::store::kind::Kind;
@@ -134,7 +134,7 @@ fn weighty(case: &Case) -> Result<(), TestCaseError> {
     let all = model(&question.graph) + draft;
     for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
         let held = residency(&Plain, &instance, Phase::Decode, machine, question.terms(), pool.concurrency);
-        let load = (Qty(1.0), Qty(1.0));
+        let load = Held::whole(Qty(1.0), Qty(1.0));
         let stage = |kind| stage_footprint(&Plain, &instance, Phase::Decode, kind, load, machine);
         let stages: Vec<_> = instance.kinds.iter().map(|kind| (kind.times, stage(kind))).collect();
         let weights: f64 = stages.iter().map(|(times, stage)| *times as f64 * stage.weights.value()).sum();

@@ -19,7 +19,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::unit::BYTE;
 use crate::serving::instance::{Instance, StageKind};
-use crate::serving::residency::stage_footprint;
+use crate::serving::residency::{Held, stage_footprint};
 use crate::serving::round::{decode_batch, offloaded, prefill, touched};
 use crate::serving::step::{StepTime, batch, step};
 use crate::serving::terms::{Lengths, Stated, Terms};
@@ -206,7 +206,7 @@ impl Stand {
             Phase::Prefill => self.terms.isl,
             Phase::Decode => self.terms.isl + self.terms.osl,
         };
-        let load = (Qty::from(sequences as f64), tokens);
+        let load = Held::whole(Qty::from(sequences as f64), tokens);
         let held = stage_footprint(&Plain, &self.instance, phase, kind, load, &self.machine);
         (held.total.value(), held.usable.value())
     }
