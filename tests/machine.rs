@@ -17,7 +17,7 @@ const QUESTION: [&str; 8] =
 fn limited(before: &[&str], binary: &str) -> Output {
     let mut line = before.iter().copied().chain([binary]).chain(QUESTION);
     let mut command = Command::new(line.next().unwrap());
-    command.args(line).env("MANTILE_HOME", "");
+    command.args(line).env("MANTILE_HOME", "").env("HOME", "/");
     command.output().unwrap_or_else(|fault| panic!("{before:?}: {fault}"))
 }
 

@@ -29,7 +29,10 @@ fn question(model: &str, hardware: &str, tpot: &str) -> Question {
 fn searched(question: &Question, users: u64) -> Option<f64> {
     let mut asked = question.clone();
     asked.traffic = Traffic::InFlight(users);
-    run(&asked, &UNWATCHED).best.map(|found| found.point[place(Metric::E2e)])
+    // Of like instances that prefill and decode.
+    asked.split = false;
+    let best = run(&asked, &UNWATCHED).best.filter(|found| found.candidate.pools.len() == 1);
+    best.map(|found| found.point[place(Metric::E2e)])
 }
 
 #[test]

@@ -209,8 +209,8 @@ impl Pair<'_, '_> {
         let demand = question.traffic.demand(&Plain);
         let dp = front.shape.plan.dp;
         let (first, second) = (front.pool(fronts, dp), back.pool(backs, load));
-        let pools = (&[first][..], &[second][..], &[][..]);
-        let evaluation = split(&Plain, pools, machine, question.terms(), &demand, &mut ());
+        let pools_of = (&[first][..], &[second][..], &[][..]);
+        let evaluation = split(&Plain, pools_of, machine, question.terms(), &demand, &mut ());
         let point = point(&evaluation.metrics);
         let asked = match question.traffic {
             // Loads that lie evenly on the attention ranks; others only leave one waiting.
@@ -227,12 +227,11 @@ impl Pair<'_, '_> {
         };
         let pools = || vec![pool(front, Duty::Prefill, fronts, dp), pool(back, Duty::Decode, backs, load)];
         let met = asked && question.missed(&point).is_none();
-        // Where requests wait for slots, more of them are shown instead.
-        let osl = question.stated.lengths.osl as f64;
-        let rate = point[place(Metric::OutputTokS)] / osl;
-        let decoding = rate * (osl - 1.0) * point[place(Metric::Tpot)];
+        // Of so many in flight those count that wait for no more than the queue that is planned for.
+        let free = Traffic::Free.demand(&Plain);
+        let planned = split(&Plain, pools_of, machine, question.terms(), &free, &mut ()).metrics.ttft.value();
         let crowded = matches!(question.traffic, Traffic::InFlight(_));
-        let shown = !crowded || decoding < (load * backs) as f64 * (1.0 - 1e-6);
+        let shown = !crowded || point[place(Metric::Ttft)] <= planned * (1.0 + 1e-9);
         met.then(|| Known { candidate: candidate(front, pools()), point, shown, unlike: false })
     }
 }

@@ -20,6 +20,7 @@ use crate::serving::terms::Lengths;
 use crate::spec::error::Error;
 use crate::spec::runtime::Traits;
 use crate::spec::scenario::Scenario;
+use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
 use crate::store::kind::Kind;
 use crate::store::problem::Problem;
@@ -196,7 +197,7 @@ pub fn ready(catalog: &Catalog, rows: &[Measured], fit: Fit) -> Vec<Result<Ready
 }
 
 fn reason(error: &Error) -> String {
-    format!("{}: {}", error.key, error.found)
+    visible(&format!("{}: {}", error.key, error.found)).into_owned()
 }
 
 /// Devices of a node, likeliest first.

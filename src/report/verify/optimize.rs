@@ -146,7 +146,7 @@ pub fn verify(question: &Question, saved: &Value, fresh: &Answer, (count, seed):
     let drawn = sample(question, best.as_ref(), count, seed);
     let better = drawn.better.iter().map(|found| {
         let requests = requests(found.candidate.in_flight(question));
-        format!("{} with {requests} requests is better: {:?}", told(found), found.candidate)
+        format!("{} with {requests} requests is better: {}", told(found), plan(&found.candidate).label)
     });
     // What was stopped says only that nothing is beyond its bound.
     let stopped = matches!(status, "feasible" | "unknown");
