@@ -52,11 +52,13 @@ fn the_search_finds_nothing_quicker_and_nothing_that_carries_more() {
         assert_eq!(sized.share, users.div_ceil(sized.copies), "{name}");
         assert!(sized.share <= sized.full_users, "{name}");
         assert!(sized.copies == 1 || users.div_ceil(sized.copies - 1) > sized.full_users, "{name}");
-        let quickest = searched(&question, sized.share).unwrap();
-        let ours = sized.at_share.point[place(Metric::E2e)];
-        assert!((ours / quickest - 1.0).abs() < 1e-9, "{name}: {ours} s, the search {quickest} s");
-        assert!(searched(&question, sized.full_users).is_some(), "{name}");
-        assert!(searched(&question, sized.full_users + 1).is_none(), "{name}");
+        if sized.at_share.candidate.pools.len() == 1 {
+            let quickest = searched(&question, sized.share).unwrap();
+            let ours = sized.at_share.point[place(Metric::E2e)];
+            assert!((ours / quickest - 1.0).abs() < 1e-9, "{name}: {ours} s, the search {quickest} s");
+            assert!(searched(&question, sized.full_users).is_some(), "{name}");
+            assert!(searched(&question, sized.full_users + 1).is_none(), "{name}");
+        }
         // Instances of several sizes may yield more together; like ones never do.
         let free = run(&question, &UNWATCHED).best.unwrap().point[place(Metric::OutputTokS)];
         assert!(sized.full.point[place(Metric::OutputTokS)] <= free * (1.0 + 1e-9), "{name}");

@@ -289,7 +289,9 @@ pub fn without_beaten<K>(
         instances.iter().any(|instance| {
             let times = devices(point) / devices(instance);
             let times = times.min(room(question, devices(instance)));
-            times > 1 && beats(&axes, &replicated(instance, times), point)
+            // As many as that yield most; fewer draw less.
+            let fewest = if axes.contains(&Metric::Watts) { 2 } else { times.max(2) };
+            (fewest..=times).any(|times| beats(&axes, &replicated(instance, times), point))
         })
     };
     front.into_iter().filter(|(point, _)| !beaten(point)).collect()

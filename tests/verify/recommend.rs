@@ -13,8 +13,15 @@ fn check(value: &Value) -> Verified {
     again.check(&catalog, value, (200, 5))
 }
 
-const SMALL: [&str; 7] =
-    ["recommend", "--model", "Qwen3-32B", "--only", "nvidia-rtx-4090,nvidia-l40s", "--users", "3"];
+const SMALL: [&str; 7] = [
+    "recommend",
+    "--model",
+    "Qwen3-32B",
+    "--only",
+    "nvidia-rtx-4090,nvidia-l40s,nvidia-rtx-3060-12gb",
+    "--users",
+    "3",
+];
 
 #[test]
 fn recommendations_for_models_and_machines_hold() {
