@@ -31,8 +31,10 @@ fn searched(question: &Question, users: u64) -> Option<f64> {
     asked.traffic = Traffic::InFlight(users);
     // Of like instances that prefill and decode.
     asked.split = false;
-    let best = run(&asked, &UNWATCHED).best.filter(|found| found.candidate.pools.len() == 1);
-    best.map(|found| found.point[place(Metric::E2e)])
+    let outcome = run(&asked, &UNWATCHED);
+    let alike = outcome.best.into_iter().chain(outcome.alternatives).chain(outcome.front);
+    let alike = alike.filter(|found| found.candidate.pools.len() == 1);
+    alike.map(|found| found.point[place(Metric::E2e)]).reduce(f64::min)
 }
 
 #[test]
@@ -55,7 +57,7 @@ fn the_search_finds_nothing_quicker_and_nothing_that_carries_more() {
         if sized.at_share.candidate.pools.len() == 1 {
             let quickest = searched(&question, sized.share).unwrap();
             let ours = sized.at_share.point[place(Metric::E2e)];
-            assert!((ours / quickest - 1.0).abs() < 1e-9, "{name}: {ours} s, the search {quickest} s");
+            assert!(ours <= quickest * (1.0 + 1e-9), "{name}: {ours} s, the search {quickest} s");
             assert!(searched(&question, sized.full_users).is_some(), "{name}");
             assert!(searched(&question, sized.full_users + 1).is_none(), "{name}");
         }
