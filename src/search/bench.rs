@@ -37,7 +37,10 @@ impl<'q> Bench<'q> {
         let under = |traffic| self.under(traffic, (front, 1), (answer, 1))[place(Metric::Ttft)];
         match self.question.traffic {
             Traffic::InFlight(_) => (under(Traffic::InFlight(1)), under(Traffic::Free)),
-            traffic => (under(traffic), under(traffic)),
+            traffic => {
+                let ttft = under(traffic);
+                (ttft, ttft)
+            }
         }
     }
 

@@ -156,21 +156,27 @@ fn choices<'a, 'q>(
         (0..fronts.len()).map(|at| (at, ttft(at))).filter(|(_, ttft)| *ttft <= limit).collect()
     };
     let both = beside(bench, formats, together);
-    let mut choices: Vec<Choice> = Vec::new();
-    let mut from = 0;
-    while from < lists.len() {
-        let received = lists[from].received;
-        let upto = from + lists[from..].iter().take_while(|list| list.received == received).count();
-        let senders = in_time(lists[from]);
-        from = upto;
+    // For every size of a cache, how many lists have it or a smaller one, and who can send it in time.
+    let mut cutoffs: Vec<(usize, Vec<(usize, f64)>)> = Vec::new();
+    for alike in lists.chunk_by(|a, b| a.received == b.received) {
+        let upto = cutoffs.last().map_or(0, |(upto, _)| *upto) + alike.len();
+        let senders = in_time(alike[0]);
         // Where the same prompt shapes may send to more, that is the better choice.
-        let more = lists.get(upto).is_some_and(|list| in_time(list).len() == senders.len());
-        if senders.is_empty() || (more && question.limits.e2e.is_none()) {
-            continue;
+        let same = |(_, before): &(usize, Vec<(usize, f64)>)| before.len() == senders.len();
+        match cutoffs.last_mut().filter(|last| question.limits.e2e.is_none() && same(last)) {
+            Some(last) => *last = (upto, senders),
+            None => cutoffs.push((upto, senders)),
         }
+    }
+    let mut choices: Vec<Choice> = Vec::new();
+    let mut known: BTreeMap<(usize, u64), Option<Answer>> = BTreeMap::new();
+    for (upto, senders) in cutoffs.into_iter().filter(|(_, senders)| !senders.is_empty()) {
         for (slowest, pace) in paces(question, &senders) {
             let mut answering: BTreeMap<u64, Answer> = BTreeMap::new();
-            for richest in lists[..upto].iter().filter_map(|list| richest(bench, list, pace)) {
+            let mut at_pace = |at: usize| {
+                *known.entry((at, pace.to_bits())).or_insert_with(|| richest(bench, lists[at], pace))
+            };
+            for richest in (0..upto).filter_map(&mut at_pace) {
                 let better = |one: &Answer| {
                     richest.rate > one.rate || (richest.rate == one.rate && richest.tpot < one.tpot)
                 };

@@ -361,19 +361,20 @@ impl Question {
 
     /// The first latency limit that a point misses.
     pub fn missed(&self, point: &Point) -> Option<Infeasible> {
-        [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().find_map(|metric| {
-            let value = point[place(metric)];
-            let limit = self.limit(metric)?;
-            (value > limit).then_some(Infeasible::LimitMissed { metric, value, limit })
-        })
+        self.misses([Metric::Ttft, Metric::Tpot, Metric::E2e].map(|metric| (metric, point[place(metric)])))
+            .next()
     }
 
     /// The latency limits that a pool of a deployment misses.
     pub fn missed_in_pools(&self, evaluation: &Evaluation<Qty<f64>>) -> impl Iterator<Item = Infeasible> {
         let slowest = &evaluation.slowest;
         let values = [(Metric::Ttft, slowest.ttft), (Metric::Tpot, slowest.tpot), (Metric::E2e, slowest.e2e)];
-        values.into_iter().filter_map(|(metric, value)| {
-            let (value, limit) = (value.value(), self.limit(metric)?);
+        self.misses(values.map(|(metric, value)| (metric, value.value())))
+    }
+
+    fn misses(&self, latencies: [(Metric, f64); 3]) -> impl Iterator<Item = Infeasible> {
+        latencies.into_iter().filter_map(|(metric, value)| {
+            let limit = self.limit(metric)?;
             (value > limit).then_some(Infeasible::LimitMissed { metric, value, limit })
         })
     }

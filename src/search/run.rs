@@ -305,8 +305,9 @@ enum FrontKey {
 
 /// By the aims; equals by their plans, so that the order is always the same.
 fn order(question: &Question, a: &Found, b: &Found) -> std::cmp::Ordering {
-    let plan = |found: &Found| (found.candidate.formats, found.candidate.pools.clone());
-    question.compare(&a.point, &b.point).then_with(|| plan(a).cmp(&plan(b)))
+    let ((x, one), (y, other)) =
+        ((a.candidate.formats, &a.candidate.pools), (b.candidate.formats, &b.candidate.pools));
+    question.compare(&a.point, &b.point).then_with(|| (x, one).cmp(&(y, other)))
 }
 
 /// What makes one deployment different in kind from another.

@@ -24,30 +24,22 @@ impl Pair<'_, '_> {
         let flow = passing.min(backs.1 as f64 * span.best.rate);
         // Fewer prefill instances may leave more prompts ahead of one another, where only so many are in flight.
         let idle_fronts = !self.prompts_bound(fronts.1) && carried(fronts.0 - 1) >= flow * (1.0 + HAIR);
+        let most = carried(fronts.1).min(passing) * (1.0 + HAIR);
+        let idle_backs = most <= (backs.0 - 1) as f64 * span.least_rate;
+        let lighter = match region.loads {
+            Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
+            Loads::Between(gap) => Some(gap.floor.rate),
+        };
+        let fills = |enough: f64| {
+            lighter.filter(|_| self.by_pace).is_some_and(|rate| enough <= backs.0 as f64 * rate)
+        };
         match self.question.traffic {
             Traffic::Rate(_) => false,
+            // A lighter load leaves more requests waiting for prefill: it is better where it has slots for all of them.
             Traffic::InFlight(_) => {
-                let most = carried(fronts.1).min(passing) * (1.0 + HAIR);
-                let lighter = match region.loads {
-                    Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
-                    Loads::Between(gap) => Some(gap.floor.rate),
-                };
-                let room_for_all = passing * (1.0 + HAIR);
-                self.short_of_slots(region)
-                    || most <= (backs.0 - 1) as f64 * span.least_rate
-                    || lighter.is_some_and(|rate| self.by_pace && room_for_all <= backs.0 as f64 * rate)
+                idle_fronts || idle_backs || self.short_of_slots(region) || fills(passing * (1.0 + HAIR))
             }
-            Traffic::Free => {
-                let most = carried(fronts.1) * (1.0 + HAIR);
-                let lighter = match region.loads {
-                    Loads::Listed(from, _) => from.checked_sub(1).map(|i| self.list.answers[i].rate),
-                    Loads::Between(gap) => Some(gap.floor.rate),
-                };
-                let filled = lighter.filter(|_| self.by_pace);
-                idle_fronts
-                    || most <= (backs.0 - 1) as f64 * span.least_rate
-                    || filled.is_some_and(|rate| most <= backs.0 as f64 * rate)
-            }
+            Traffic::Free => idle_fronts || idle_backs || fills(most),
         }
     }
 
