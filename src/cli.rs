@@ -51,8 +51,8 @@ Examples:
   mantile-opt catalog devices
 
 What the search covers: every degree that the runtime has, formats of the question over all pools, prefill and decode \
-together or split, unlike instances side by side, every load. Outside, with its measured worth in the README: uneven \
-load over ranks, unlike formats per pool, caps on batch and chunk, other cuts of a pipeline.
+aggregated or disaggregated, instances of different shapes, every concurrency. Outside, with its measured worth in the README: uneven \
+load over ranks, different formats per pool, caps on batch and chunk, other cuts of a pipeline.
 
 Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME); what was fetched \
 is kept, and fetched again with --refresh.
@@ -85,7 +85,7 @@ pub enum Command {
     Optimize(Box<optimize::Optimize>),
     /// One stated deployment: the same metrics
     Estimate(Box<estimate::Estimate>),
-    /// Unlike devices: which of them hold which layers, in which order, proved
+    /// Place layers on heterogeneous devices, provably optimal
     Place(Box<place::Place>),
     /// One number, down to the data it comes from
     Explain(Box<explain::Explain>),
@@ -134,25 +134,25 @@ impl From<std::io::Error> for Fault {
     }
 }
 
-/// The command line with what each number may be in its help.
+/// The command line; the help of each number shows its range.
 pub fn command() -> clap::Command {
-    fn told(command: clap::Command) -> clap::Command {
+    fn with_ranges(command: clap::Command) -> clap::Command {
         let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
         let command = command.mut_args(|arg| {
             let Some(limit) = arg.get_long().and_then(of_flag) else { return arg };
             let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
             arg.help(format!("{help} [{}]", limit.range()))
         });
-        names.into_iter().fold(command, |command, name| command.mut_subcommand(name, told))
+        names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_ranges))
     }
-    told(Cli::command())
+    with_ranges(Cli::command())
 }
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
     let cli = match command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(told) => return unparsed(&told),
+        Err(error) => return unparsed(&error),
     };
     let bare = std::env::args_os().len() <= 1;
     match threads::on_workers(|| run(cli, bare)) {

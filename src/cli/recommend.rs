@@ -20,7 +20,7 @@ const AFTER: &str = concat!(
     "\
 Every system of the catalogue is looked at, with parts of its node, more nodes of it, and copies of it side by \
 side; so are devices that no system lists. Like instances that take prompts and answers are looked at first; where \
-they take several copies or miss a limit, everything else that `optimize` searches is: split pools and unlike \
+they take several copies or miss a limit, everything else that `optimize` searches is: disaggregated pools, different \
 instances too. The pace of a build is that of the quickest plan found for the fewest copies.
 
 Examples:

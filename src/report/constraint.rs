@@ -10,7 +10,6 @@ use super::number::{count, digits, gib, limit as spell, percent, plain, requests
 use super::table::grouped;
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
-use crate::search::aggregated::room;
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::point::{Point, before, place, point};
 use crate::search::question::{Question, Traffic};
@@ -205,7 +204,7 @@ fn devices(question: &Question, now: &Probe) -> Constraint {
     let least = pools.iter().map(|pool| pool.plan.devices()).min().unwrap_or(1);
     let idle = all.saturating_sub(used);
     let alike = pools.len() == 1;
-    let placed = !alike || pools[0].replicas < room(question, pools[0].plan.devices());
+    let placed = !alike || pools[0].replicas < question.room().most(pools[0].plan.devices());
     let fits_one_more = idle >= least && placed;
     let doubled = Probe::of(question, changed(question, &now.candidate, |pool| pool.replicas *= 2));
     let wanted = before(&doubled.point, &now.point, &question.aims);

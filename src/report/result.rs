@@ -115,7 +115,7 @@ pub struct Reported {
     pub price_bounds: Option<PriceBounds>,
 }
 
-/// Where a figure lies: four times in five from p10 to p90.
+/// Quantiles of a prediction: p10 to p90 is its 80 % interval.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Quantiles {
     /// One in ten lies below.

@@ -38,7 +38,7 @@ pub struct Space {
 /// What no plan of the search has, and what it is instead.
 pub static OUTSIDE: [(&str, &str); 8] = [
     ("uneven load over ranks", "requests, and tokens over experts, are spread evenly"),
-    ("unlike formats per pool", "all pools have one weight format and one KV format"),
+    ("different formats per pool", "all pools have one weight format and one KV format"),
     (
         "caps on batch and chunk",
         "a step takes all requests in flight, and prompts as the runtime's fit has them",
@@ -47,7 +47,7 @@ pub static OUTSIDE: [(&str, &str); 8] = [
         "other cuts of a pipeline",
         "cuts are even in what stages hold, read or compute; `estimate --stages` takes any",
     ),
-    ("plans over unlike devices", "`place` puts layers on unlike devices, `fleet` mixes systems"),
+    ("plans over different devices", "`place` puts layers on heterogeneous devices, `fleet` mixes systems"),
     ("other draft lengths", "tokens guessed ahead are as the question has them"),
     ("routing by prompt", "any instance may get any request; shared prefixes are cached on all of them"),
     ("single requests and bursts", "latencies are means or percentiles in steady state"),

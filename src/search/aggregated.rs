@@ -120,11 +120,6 @@ pub fn mixes(question: &Question) -> bool {
         && question.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
 }
 
-/// Most instances of `devices` that the system has room for.
-pub fn room(question: &Question, devices: u64) -> u64 {
-    question.room().most(devices)
-}
-
 /// Looks at one shape at every load.
 pub fn survey(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
     let shape = laid.shape;
@@ -134,12 +129,12 @@ pub fn survey(question: &Question, laid: &Laid, index: usize, survey: &mut Surve
     match question.traffic {
         Traffic::Free => free(question, laid, index, survey),
         Traffic::InFlight(requests) => {
-            for replicas in 1..=room(question, shape.plan.devices()).min(requests) {
+            for replicas in 1..=question.room().most(shape.plan.devices()).min(requests) {
                 stated(question, laid, index, replicas, requests.div_ceil(replicas), survey);
             }
         }
         Traffic::Rate(rate) => {
-            for replicas in 1..=room(question, shape.plan.devices()) {
+            for replicas in 1..=question.room().most(shape.plan.devices()) {
                 match carrying(laid, rate / replicas as f64) {
                     Ok(concurrency) => stated(question, laid, index, replicas, concurrency, survey),
                     Err(reason) => {
@@ -267,7 +262,7 @@ fn shown_replicas(question: &Question, shape: &Shape) -> RangeInclusive<u64> {
     if !question.axes.contains(&Metric::OutputTokS) {
         return RangeInclusive::new(1, 0);
     }
-    let most = room(question, shape.plan.devices());
+    let most = question.room().most(shape.plan.devices());
     let fewer_count =
         question.counts && [Metric::Devices, Metric::Watts].iter().any(|axis| question.axes.contains(axis));
     if fewer_count { 2..=most } else { most.max(2)..=most }
@@ -288,7 +283,7 @@ pub fn without_beaten<K>(
     let beaten = |point: &Point| {
         instances.iter().any(|instance| {
             let times = devices(point) / devices(instance);
-            let times = times.min(room(question, devices(instance)));
+            let times = times.min(question.room().most(devices(instance)));
             // As many as that yield most; fewer draw less.
             let fewest = if axes.contains(&Metric::Watts) { 2 } else { times.max(2) };
             (fewest..=times).any(|times| beats(&axes, &replicated(instance, times), point))
@@ -318,7 +313,7 @@ pub fn finish(question: &Question, shapes: &[Shape], survey: &Survey) -> Vec<Fou
     }
     if !mixes(question) {
         let replicate = |key: &Key| {
-            let most = room(question, shapes[key.shape].plan.devices());
+            let most = question.room().most(shapes[key.shape].plan.devices());
             (1..=most).map(|replicas| found(Key { replicas, ..*key })).collect::<Vec<_>>()
         };
         return survey.best.values().flat_map(|(_, key)| replicate(key)).collect();

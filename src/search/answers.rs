@@ -322,7 +322,7 @@ impl Answers {
             return;
         }
         let list = List::of(&mut self.lists, kind);
-        let loads = loads(within, question.reach.every_load_up_to);
+        let loads = loads(within, question.front_sampling.every_load_up_to);
         let see = |list: &mut List, place: usize| {
             let answer = at(loads[place]);
             list.offer(answer, looks);

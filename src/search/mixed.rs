@@ -12,14 +12,13 @@ use super::aggregated;
 use super::answers::{Answer, Answers, Gap, List, receipt, reload};
 use super::bench::Bench;
 use super::candidate::{Candidate, Duty, PoolPlan};
+use super::fills::{Fill, fills};
 use super::outcome::Found;
-use super::point::{Point, place, point};
+use super::point::{Point, place};
 use super::prompts::{Front, Fronts};
 use super::question::{Question, Traffic};
-use super::ratio::{self, Goal, Mix, Roles, Worker, chains, check, one_each};
-use super::room::{Part, Room};
+use super::ratio::{self, Goal, Mix, Roles, Worker, check, one_each};
 use super::shape::Shape;
-use crate::quantity::read::Plain;
 use crate::serving::economy::Bill;
 use crate::serving::terms::Offload;
 use crate::spec::objective::Metric;
@@ -120,18 +119,11 @@ pub fn mixed<'q>(
     let [best, apart] = best.map(|found| {
         let (mix, roles, candidate) = found.filter(|(mix, ..)| mix.apart > 0.0)?;
         rows_checked += check(&roles, all, &mix).ok()?;
-        measured(question, candidate)
+        Found::within_limits(question, candidate)
     });
     let osl = question.stated.lengths.osl as f64;
     let one_shape_each = (goal == Goal::Total && one_shape > 0.0).then_some(one_shape * osl);
     Some(Ratio { best, apart, one_shape_each, rows_checked })
-}
-
-/// A deployment with its metrics; nothing where a pool of it misses a limit.
-pub fn measured(question: &Question, candidate: Candidate) -> Option<Found> {
-    let evaluation = candidate.evaluate(&Plain, question, &mut ());
-    let point = point(&evaluation.metrics);
-    question.missed_in_pools(&evaluation).next().is_none().then_some(Found { candidate, point })
 }
 
 /// The workers of one format pair, one choice for each set of prompt shapes that can send in time: a larger cache on a
@@ -169,27 +161,32 @@ fn choices<'a, 'q>(
         }
     }
     let mut choices: Vec<Choice> = Vec::new();
-    let mut known: BTreeMap<(usize, u64), Option<Answer>> = BTreeMap::new();
+    let mut known = Richest::default();
     for (upto, senders) in cutoffs.into_iter().filter(|(_, senders)| !senders.is_empty()) {
+        let mut before: Vec<usize> = Vec::new();
         for (slowest, pace) in paces(question, &senders) {
-            let mut answering: BTreeMap<u64, Answer> = BTreeMap::new();
-            let mut at_pace = |at: usize| {
-                *known.entry((at, pace.to_bits())).or_insert_with(|| richest(bench, lists[at], pace))
-            };
-            for richest in (0..upto).filter_map(&mut at_pace) {
-                let better = |one: &Answer| {
-                    richest.rate > one.rate || (richest.rate == one.rate && richest.tpot < one.tpot)
-                };
-                if answering.get(&richest.devices).is_none_or(better) {
-                    answering.insert(richest.devices, richest);
-                }
-            }
             let mut sending: BTreeMap<u64, &'a Front<'q>> = BTreeMap::new();
             for (at, _) in senders.iter().filter(|(_, ttft)| *ttft <= slowest) {
                 let front = fronts[*at];
                 let slot = sending.entry(front.laid.shape.plan.devices()).or_insert(front);
                 if (front.rate, slot.index) > (slot.rate, front.index) {
                     *slot = front;
+                }
+            }
+            // A slower prefill that no better shape comes of leaves less time for decode, and nothing else.
+            let now: Vec<usize> = sending.values().map(|front| front.index).collect();
+            if now == before {
+                continue;
+            }
+            before = now;
+            let mut answering: BTreeMap<u64, Answer> = BTreeMap::new();
+            let mut at_pace = |at: usize| known.at(bench, (at, lists[at]), pace);
+            for richest in (0..upto).filter_map(&mut at_pace) {
+                let better = |one: &Answer| {
+                    richest.rate > one.rate || (richest.rate == one.rate && richest.tpot < one.tpot)
+                };
+                if answering.get(&richest.devices).is_none_or(better) {
+                    answering.insert(richest.devices, richest);
                 }
             }
             let roles = Roles {
@@ -222,26 +219,6 @@ fn paces(question: &Question, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
 /// Room for rounding.
 const HAIR: f64 = 1e-12;
 
-/// Sizes that may stand in so many devices, and how often such a part of the system is there.
-pub struct Fill {
-    /// Sizes of instances.
-    pub sizes: Vec<u64>,
-    /// Devices of the part.
-    pub devices: u64,
-    /// How often it is there.
-    pub times: u64,
-}
-
-/// The ways to fill a system with unlike instances.
-pub fn fills(room: &Room, sizes: &[u64]) -> Vec<Fill> {
-    let inside = |part: Part| {
-        let sizes: Vec<u64> = sizes.iter().copied().filter(|size| *size <= part.devices).collect();
-        let chains = chains(&sizes, part.unit, part.devices.div_ceil(part.unit));
-        chains.into_iter().map(move |sizes| Fill { sizes, devices: part.devices, times: part.times })
-    };
-    room.parts().into_iter().flat_map(inside).filter(|fill| !fill.sizes.is_empty()).collect()
-}
-
 fn sender(front: &Front) -> Worker {
     Worker { devices: front.laid.shape.plan.devices(), works: front.planned, carries: front.links }
 }
@@ -262,6 +239,25 @@ fn beside(bench: &Bench, formats: usize, together: &aggregated::Survey) -> Vec<(
         carries: f64::INFINITY,
     };
     of_formats.map(|((_, devices), (point, key))| (worker(*devices, point), *key)).collect()
+}
+
+/// The richest load of each list, by the slowest pace that it was looked for at.
+#[derive(Default)]
+struct Richest {
+    known: BTreeMap<usize, BTreeMap<u64, Option<Answer>>>,
+}
+
+impl Richest {
+    /// [`richest`] of the list at place `at`: that of a slower pace where it is quick enough.
+    fn at(&mut self, bench: &Bench, (at, list): (usize, &List), pace: f64) -> Option<Answer> {
+        let known = self.known.entry(at).or_default();
+        // Paces are positive, so that their bits sort as they do.
+        let slower = known.range(pace.to_bits()..).next().map(|(_, answer)| *answer);
+        match slower {
+            Some(answer) if answer.is_none_or(|answer| answer.tpot <= pace) => answer,
+            _ => *known.entry(pace.to_bits()).or_insert_with(|| richest(bench, list, pace)),
+        }
+    }
 }
 
 /// The load of a list, listed or not, that makes way for the most requests at no more than `pace` seconds a token.

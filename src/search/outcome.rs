@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::candidate::Candidate;
 use super::mixed::Ratio;
-use super::point::Point;
+use super::point::{Point, point};
+use super::question::Question;
 use crate::plan::infeasible::Infeasible;
+use crate::quantity::read::Plain;
 
 /// How far the answer is proved, in the words of CP-SAT and MathOptInterface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
@@ -28,6 +30,15 @@ pub struct Found {
     pub candidate: Candidate,
     /// Its metrics.
     pub point: Point,
+}
+
+impl Found {
+    /// A deployment with its metrics; none where a pool of it misses a limit.
+    pub fn within_limits(question: &Question, candidate: Candidate) -> Option<Found> {
+        let evaluation = candidate.evaluate(&Plain, question, &mut ());
+        let point = point(&evaluation.metrics);
+        question.missed_in_pools(&evaluation).next().is_none().then_some(Found { candidate, point })
+    }
 }
 
 /// What became of every candidate.

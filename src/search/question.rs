@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::family::Family;
+use super::front_sampling::FrontSampling;
 use super::point::{Idle, Point, compare, place};
 use super::room::Room;
 use crate::cost::machine::Machine;
@@ -127,23 +128,6 @@ impl Traffic {
     }
 }
 
-/// How far the front of split deployments reaches; their optimum considers everything.
-#[derive(Clone, Copy, Debug)]
-pub struct Reach {
-    /// Up to so many requests of a rank every load is shown; beyond, steps of one part in so many.
-    pub every_load_up_to: u64,
-    /// Answering instances of a deployment that is shown, at most.
-    pub backs: u64,
-    /// On more devices than that only pools whose instances lie inside a domain are shown.
-    pub devices: u64,
-}
-
-impl Default for Reach {
-    fn default() -> Reach {
-        Reach { every_load_up_to: 32, backs: 4, devices: 128 }
-    }
-}
-
 /// Everything that is asked.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -181,8 +165,8 @@ pub struct Question {
     pub split: bool,
     /// The strategies that are looked at.
     pub family: Family,
-    /// How far the front of split deployments reaches.
-    pub reach: Reach,
+    /// Which disaggregated deployments the front lists.
+    pub front_sampling: FrontSampling,
     shapes: Vec<TierShape>,
     room: Room,
     terms: Terms<Qty<f64>>,
@@ -244,7 +228,7 @@ impl Question {
             aims,
             split,
             family: Family::Any,
-            reach: Reach::default(),
+            front_sampling: FrontSampling::default(),
             risk: Risk::default(),
             terms,
         }

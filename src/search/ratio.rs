@@ -245,33 +245,3 @@ pub fn check(roles: &Roles, devices: u64, mix: &Mix) -> Result<u64, String> {
     }
     Ok(rows)
 }
-
-/// Sizes that may stand side by side. Inside one domain any may; over several, those that divide one another fill
-/// every domain without gaps, as do those that fill whole ones.
-pub fn chains(sizes: &[u64], domain: u64, domains: u64) -> Vec<Vec<u64>> {
-    if domains == 1 {
-        return vec![sizes.to_vec()];
-    }
-    let small: Vec<u64> = sizes.iter().copied().filter(|size| domain.is_multiple_of(*size)).collect();
-    let whole = sizes.iter().copied().filter(|size| *size > domain && size.is_multiple_of(domain));
-    let mut chains = Vec::new();
-    extend(&mut vec![], &small, &mut chains);
-    chains.iter_mut().for_each(|chain| chain.extend(whole.clone()));
-    chains
-}
-
-fn extend(chain: &mut Vec<u64>, sizes: &[u64], chains: &mut Vec<Vec<u64>>) {
-    let last = chain.last().copied().unwrap_or(0);
-    let next: Vec<u64> =
-        sizes.iter().copied().filter(|size| *size > last && (last == 0 || size % last == 0)).collect();
-    let nearest = next.iter().filter(|size| !next.iter().any(|other| other < size && *size % other == 0));
-    let nearest: Vec<u64> = nearest.copied().collect();
-    if nearest.is_empty() {
-        chains.push(chain.clone());
-    }
-    for size in nearest {
-        chain.push(size);
-        extend(chain, sizes, chains);
-        chain.pop();
-    }
-}

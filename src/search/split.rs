@@ -3,7 +3,7 @@
 //!
 //! The space: instances of any sizes, both pools in the same formats, any number of instances of each that there is
 //! room for, every load that lies evenly on the attention ranks. Regions of it are halved until even the best that one
-//! could hold is beaten. The front shows as much of it as [`super::question::Reach`] says; the optimum
+//! could hold is beaten. The front shows as much of it as [`super::front_sampling::FrontSampling`] says; the optimum
 //! considers all.
 
 mod bound;
@@ -170,7 +170,7 @@ impl Pair<'_, '_> {
     pub fn survey(&self, survey: &mut Survey) {
         let Ok(Region { fronts, backs, loads }) = self.whole() else { return };
         let deployments = |loads, backs| Region { fronts, backs, loads };
-        let shown = self.question.reach.backs;
+        let shown = self.question.front_sampling.decode_workers;
         if backs.0 <= shown {
             self.explore(survey, deployments(loads, (backs.0, backs.1.min(shown))));
         }
@@ -242,12 +242,14 @@ impl Pair<'_, '_> {
 
     /// Whether deployments of a region are shown on the front.
     fn shows(&self, region: &Region) -> bool {
-        let reach = &self.question.reach;
+        let sampling = &self.question.front_sampling;
         let (front, back) = self.sizes();
-        let domain = self.question.cluster.domain();
+        let (devices, domain) = (self.question.cluster.devices(), self.question.cluster.domain());
+        let even = |size: u64| domain % size == 0 || size % domain == 0;
         matches!(region.loads, Loads::Listed(..))
-            && region.backs.0 <= reach.backs
-            && (self.question.cluster.devices() <= reach.devices || front.max(back) <= domain)
+            && region.backs.0 <= sampling.decode_workers
+            && (devices <= sampling.across_domains_up_to || front.max(back) <= domain)
+            && (devices <= sampling.any_size_up_to || even(front) && even(back))
     }
 
     /// Evaluates the one deployment of a region.

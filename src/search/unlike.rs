@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::candidate::{Candidate, Duty, PoolPlan};
-use super::mixed::{Fill, fills, measured};
+use super::fills::{Fill, fills};
 use super::outcome::Found;
 use super::packing::{Item, Table};
 use super::point::place;
@@ -245,5 +245,5 @@ fn deployed(
     let mut pools: Vec<PoolPlan> = counts.into_iter().map(pool).collect();
     pools.sort_by_key(|pool| std::cmp::Reverse((pool.plan.devices(), pool.concurrency)));
     let candidate = Candidate { formats, pools, offload: Offload::Nothing };
-    (candidate.pools.len() > 1).then(|| measured(question, candidate))?
+    (candidate.pools.len() > 1).then(|| Found::within_limits(question, candidate))?
 }

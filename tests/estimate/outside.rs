@@ -107,22 +107,22 @@ fn phases(question: &Question) -> Vec<(f64, f64)> {
 
 /// More output, were each pool free to have its own weight format; devices are split as finely as one likes, so that it
 /// is no less than what can be had.
-fn unlike(scenario: &Scenario) -> Option<f64> {
+fn formats_per_pool(scenario: &Scenario) -> Option<f64> {
     let question = ask(&Scenario { weight_format: Some("any".into()), ..scenario.clone() }).ok()?;
     let phases = phases(&question);
     let together = |(p, _): (f64, f64), (_, d): (f64, f64)| if p + d > 0.0 { p * d / (p + d) } else { 0.0 };
     let like = phases.iter().map(|both| together(*both, *both)).fold(0.0, f64::max);
     let pairs = (0..phases.len()).flat_map(|a| (0..phases.len()).map(move |b| (a, b)));
     let same_cache = |(a, b): &(usize, usize)| question.formats[*a].kv == question.formats[*b].kv;
-    let unlike = pairs.filter(same_cache).map(|(a, b)| together(phases[a], phases[b])).fold(0.0, f64::max);
+    let mixed = pairs.filter(same_cache).map(|(a, b)| together(phases[a], phases[b])).fold(0.0, f64::max);
     let mut free = question.clone();
     free.axes.clear();
     let best = run(&free, &UNWATCHED).best?.point[place(Metric::OutputTokS)];
     let scale = question.cluster.devices() as f64 * question.stated.lengths.osl as f64;
-    Some((unlike * scale / best.max(like * scale) - 1.0).max(0.0))
+    Some((mixed * scale / best.max(like * scale) - 1.0).max(0.0))
 }
 
-fn told(what: &str, mut values: Vec<f64>) {
+fn report(what: &str, mut values: Vec<f64>) {
     values.sort_by(f64::total_cmp);
     let Some(most) = values.last() else { return eprintln!("{what}: no question") };
     let median = values[values.len() / 2];
@@ -148,7 +148,7 @@ fn what_lies_outside_is_measured() {
         cut.extend(cuts(&question, &known));
         late.push(uneven(&question, &best.candidate));
         lost.push(capped(&question, &best.candidate));
-        formats.extend(unlike(&scenario));
+        formats.extend(formats_per_pool(&scenario));
     }
     // A tenth more requests take longer, and fewer requests yield no more than the best.
     assert!(
@@ -156,10 +156,10 @@ fn what_lies_outside_is_measured() {
         "{late:?} {lost:?}"
     );
     assert!(!late.is_empty());
-    told("other cuts of a pipeline, more output of the best pipeline", cut);
-    told("uneven load, longer TPOT with a tenth more requests", late);
-    told("256 requests a rank at most, less output", lost);
-    told("unlike formats per pool, more output at most", formats);
+    report("other cuts of a pipeline, more output of the best pipeline", cut);
+    report("uneven load, longer TPOT with a tenth more requests", late);
+    report("256 requests a rank at most, less output", lost);
+    report("different formats per pool, more output at most", formats);
 }
 
 #[test]

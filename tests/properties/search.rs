@@ -2,9 +2,10 @@
 
 use mantile::search::aggregated::mixes;
 use mantile::search::candidate::{Candidate, PoolPlan};
+use mantile::search::front_sampling::FrontSampling;
 use mantile::search::outcome::Outcome;
 use mantile::search::point::{Point, cost};
-use mantile::search::question::{OffloadPolicy, Question, Reach, Traffic};
+use mantile::search::question::{OffloadPolicy, Question, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::shape::{Laid, cuts, shape};
 use mantile::serving::instance::Instance;
@@ -274,7 +275,8 @@ fn answer(question: &Question) -> Result<(), TestCaseError> {
     adds_up(&outcome)?;
     // However little the front shows, the optimum considers all.
     let mut short = question.clone();
-    short.reach = Reach { every_load_up_to: 2, backs: 1, devices: 2 };
+    short.front_sampling =
+        FrontSampling { every_load_up_to: 2, decode_workers: 1, across_domains_up_to: 2, any_size_up_to: 2 };
     let outcome = run(&short, &UNWATCHED);
     adds_up(&outcome)?;
     same_optimum(question, &outcome, &known)

@@ -30,14 +30,11 @@ fn rows(memory: &Memory) -> String {
     text.push_str(&format!("  {:<12} {number:>9} GiB  {of}\n", "in all"));
     if let Some(found) = &memory.interval {
         let between = format!("{} to {}", gib(found.p10), gib(found.p90));
-        text.push_str(&format!("  {:<12} {:>9}      4 in 5 lie between {between}\n", "", ""));
+        text.push_str(&format!("  {:<12} {:>9}      80 % interval {between}\n", "", ""));
     }
     if memory.offloaded_bytes > 0.0 {
         let number = gib_number(memory.offloaded_bytes);
-        text.push_str(&format!(
-            "  {:<12} {number:>9} GiB  in host memory, of what is told above\n",
-            "offloaded"
-        ));
+        text.push_str(&format!("  {:<12} {number:>9} GiB  of the above in host memory\n", "offloaded"));
     } else if over > 0.0 {
         text.push_str(&format!("  {}\n", styled(BAD, &format!("SHORT OF {}", gib(over)))));
     }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::carried::{Carried, at_rate, most, raised};
-use crate::search::aggregated::room;
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::layouts::each;
 use crate::search::outcome::Census;
@@ -103,7 +102,7 @@ fn alike(question: &Question, asked: &[Question]) -> Vec<Candidate> {
             asked.iter().map(|question| carries(question, formats, &instance)).collect();
         carried.iter().any(Option::is_some).then(|| {
             let (plan, stages) = (instance.plan, instance.stages.clone());
-            let replicas = room(question, plan.devices());
+            let replicas = question.room().most(plan.devices());
             let pool = PoolPlan { duty: Duty::Both, plan, stages, replicas, concurrency: plan.dp };
             (Candidate { formats, pools: vec![pool], offload: Offload::Nothing }, carried)
         })
@@ -127,7 +126,7 @@ fn carries(question: &Question, formats: usize, instance: &Arc<Instance>) -> Opt
     question.context_fits().ok()?;
     let shape = shape(question, formats, instance, Offload::Nothing).ok()?;
     let laid = Laid::of(question, &shape, instance.clone());
-    let replicas = room(question, shape.plan.devices());
+    let replicas = question.room().most(shape.plan.devices());
     let at = |requests: u64| laid.at(replicas, laid.concurrency(requests));
     let most = filled_up(shape.fits, |requests| question.filled(&at(requests)));
     let even = most - most % shape.plan.pp;

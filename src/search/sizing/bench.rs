@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::plan::infeasible::Infeasible;
-use crate::search::aggregated::{measure, room};
+use crate::search::aggregated::measure;
 use crate::search::candidate::{Candidate, Duty, PoolPlan};
 use crate::search::layouts::each;
 use crate::search::outcome::{Census, Found};
@@ -154,7 +154,8 @@ impl<'q> Bench<'q> {
             match question.missed(&point) {
                 None => {
                     let (filled, e2e) = (question.filled(&point), point[place(Metric::E2e)]);
-                    let (room, fits) = (room(question, shape.plan.devices()), laid.concurrency(shape.fits));
+                    let (room, fits) =
+                        (question.room().most(shape.plan.devices()), laid.concurrency(shape.fits));
                     Ok(Entry { laid, room, fits, alone: Load { concurrency: 1, filled, e2e } })
                 }
                 Some(reason) => {

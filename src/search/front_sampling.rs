@@ -1,0 +1,26 @@
+//! Which disaggregated deployments the Pareto front lists. The optimum considers all of them.
+
+/// Bounds of what the front lists.
+#[derive(Clone, Copy, Debug)]
+pub struct FrontSampling {
+    /// Up to this concurrency of an attention rank every load is listed; beyond it, geometric steps of one part in
+    /// this number.
+    pub every_load_up_to: u64,
+    /// Decode workers of a listed deployment, at most.
+    pub decode_workers: u64,
+    /// On more devices than this, every worker lies inside a domain.
+    pub across_domains_up_to: u64,
+    /// On more devices than this, worker sizes divide a domain or are whole domains.
+    pub any_size_up_to: u64,
+}
+
+impl Default for FrontSampling {
+    fn default() -> FrontSampling {
+        FrontSampling {
+            every_load_up_to: 32,
+            decode_workers: 4,
+            across_domains_up_to: 128,
+            any_size_up_to: 16,
+        }
+    }
+}
