@@ -1,7 +1,7 @@
 //! Hostile input: real files and flags, spoilt at random, through every door. None may panic, and no answer may hold a
 //! number that is not finite.
 //!
-//! `MANTILE_FUZZ=100000 cargo test --test hostile -- --nocapture --test-threads 1` tries that many, fewer where one
+//! `MANTILE_FUZZ=100000 cargo test hostile:: -- --nocapture --test-threads 1` tries that many, fewer where one
 //! takes long, and holds each to a second of the processor and 500 MB besides. `MANTILE_SEED` draws others.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

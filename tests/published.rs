@@ -175,7 +175,7 @@ fn what_is_borrowed_has_the_widest_interval_of_all_profiles() {
             let line = |ends: [f64; 3]| format!("\"{name}\": [{}, {}, {}]", ends[0], ends[1], ends[2]);
             text = text.replace(&line(stands), &line(comes));
         } else {
-            assert_eq!(stands, comes, "{name}: TRYCMD=overwrite cargo test --test published writes it anew");
+            assert_eq!(stands, comes, "{name}: TRYCMD=overwrite cargo test published writes it anew");
         }
     }
     if overwrite() {
@@ -193,7 +193,7 @@ fn the_readme_has_the_tables_that_the_command_writes() {
         return;
     }
     for (stands, comes) in readme.lines().zip(written.lines()) {
-        assert_eq!(stands, comes, "TRYCMD=overwrite cargo test --test published writes the table anew");
+        assert_eq!(stands, comes, "TRYCMD=overwrite cargo test published writes the table anew");
     }
     assert_eq!(readme.len(), written.len());
 }

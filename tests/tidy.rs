@@ -52,6 +52,18 @@ fn no_file_is_long() {
     );
 }
 
+/// A file that the suite does not name is never compiled.
+#[test]
+fn the_suite_has_every_test_file() {
+    let suite = include_str!("suite.rs");
+    let absent = files("tests", "rs").into_iter().filter_map(|source| {
+        let name = source.name.strip_prefix("tests/")?.strip_suffix(".rs")?.to_string();
+        let is_absent = !name.contains('/') && name != "suite" && !suite.contains(&format!("mod {name};"));
+        is_absent.then(|| format!("{}: not in tests/suite.rs", source.name))
+    });
+    none(&absent.collect::<Vec<_>>());
+}
+
 #[test]
 fn every_file_says_what_it_is() {
     let modules = rust().into_iter().filter(|source| !source.name.starts_with("examples/"));

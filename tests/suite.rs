@@ -1,0 +1,30 @@
+//! Every integration test, in one binary: the library is linked once.
+
+mod calibrate;
+mod cli;
+mod estimate;
+mod files;
+mod finite;
+mod fleet;
+mod floor;
+mod hardware;
+mod hostile;
+mod images;
+mod limits;
+mod machine;
+mod models;
+mod oracle;
+mod placement;
+mod programme;
+mod properties;
+mod published;
+mod ratio;
+mod readings;
+mod remedies;
+mod report;
+mod sizing;
+mod store;
+mod sweep;
+mod tidy;
+mod verify;
+mod why;
