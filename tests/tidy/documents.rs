@@ -94,3 +94,23 @@ fn blocks_of_documents_name_their_language() {
     }
     none(&faults);
 }
+
+/// Files and folders of the project that documents name in code marks are there.
+#[test]
+fn paths_in_documents_exist() {
+    const FOLDERS: [&str; 8] =
+        ["src/", "tests/", "hardware/", "models/", "objectives/", "docs/", "benches/", "fuzz/"];
+    let mut faults = Vec::new();
+    for document in documents() {
+        for (number, line) in prose(&document.text) {
+            for name in line.split('`').skip(1).step_by(2) {
+                let pattern = name.contains(['<', '*', ' ', '{', '…']);
+                let named = FOLDERS.iter().any(|folder| name.starts_with(folder));
+                if named && !pattern && !root().join(name).exists() {
+                    faults.push(format!("{}:{number}: {name}", document.name));
+                }
+            }
+        }
+    }
+    none(&faults);
+}
