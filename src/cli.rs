@@ -51,7 +51,7 @@ Examples:
   mantile-opt catalog devices
 
 What the search covers: every degree that the runtime has, formats of the question over all pools, prefill and decode \
-aggregated or disaggregated, instances of different shapes, every concurrency. Outside, with its measured worth in the README: uneven \
+aggregated or disaggregated, instances of different shapes, every concurrency. Outside, with its measured worth in docs/optimality.md: uneven \
 load over ranks, different formats per pool, caps on batch and chunk, other cuts of a pipeline.
 
 Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME); what was fetched \

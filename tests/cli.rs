@@ -36,7 +36,8 @@ fn console_sessions_read_as_written() {
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .case("tests/cli/*.md")
-        .case("README.md");
+        .case("README.md")
+        .case("docs/*.md");
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use mantile::quantity::formula::Formula;
 use serde_json::Value;
 
+#[path = "tidy/documents.rs"]
+mod documents;
 #[path = "tidy/floors.rs"]
 mod floors;
 #[path = "support/source.rs"]

@@ -48,7 +48,7 @@ pub struct Validate {
     /// Take only rows of this mode: agg, disagg, single-stream …
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
-    /// Write the errors as a Markdown table, as the README has them
+    /// Write the errors as a Markdown table, as docs/accuracy.md has them
     #[arg(long, conflicts_with = "format")]
     pub markdown: bool,
     /// Where the answer goes.

@@ -31,7 +31,7 @@ pub struct Space {
     pub most_requests_per_rank: u64,
     /// How the loads of instances are chosen.
     pub loads: String,
-    /// What is not searched; the README says what it is worth.
+    /// What is not searched; `docs/optimality.md` says what it is worth.
     pub outside: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ pub fn space(question: &Question, outcome: &Outcome) -> Space {
     }
 }
 
-/// What lies outside, for help and README.
+/// What lies outside, for help and `docs/optimality.md`.
 pub fn outside() -> String {
     let line = |(what, instead): &(&str, &str)| format!("  {what}: {instead}\n");
     OUTSIDE.iter().map(line).collect()

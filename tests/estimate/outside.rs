@@ -1,5 +1,5 @@
 //! What lies outside the search, and what it is worth: measured by evaluating what the search does not try, on twenty
-//! questions. `MANTILE_OUTSIDE=all` measures all of them and prints the README's figures; without it two are.
+//! questions. `MANTILE_OUTSIDE=all` measures all of them and prints the figures of docs/optimality.md; without it two are.
 
 use mantile::quantity::read::Plain;
 use mantile::report::space::OUTSIDE;
@@ -163,10 +163,10 @@ fn what_lies_outside_is_measured() {
 }
 
 #[test]
-fn the_readme_names_everything_that_lies_outside() {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
-    let lower = readme.to_lowercase();
+fn the_document_of_optimality_names_everything_that_lies_outside() {
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/optimality.md");
+    let lower = std::fs::read_to_string(document).unwrap().to_lowercase();
     for (what, _) in OUTSIDE {
-        assert!(lower.contains(what), "`{what}` is not in the README");
+        assert!(lower.contains(what), "`{what}` is not in docs/optimality.md");
     }
 }

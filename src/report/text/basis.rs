@@ -115,7 +115,9 @@ pub fn space(space: &Space) -> String {
     );
     let outside =
         format!("Outside: {}. Best is meant under the model: {}.", space.outside.join("; "), space.under);
-    heading("What the search covers", "its worth: README") + &paragraph(&covers) + &paragraph(&outside)
+    heading("What the search covers", "its worth: docs/optimality.md")
+        + &paragraph(&covers)
+        + &paragraph(&outside)
 }
 
 /// What became of every candidate, in a paragraph.

@@ -1,0 +1,116 @@
+//! The documents: links lead somewhere, and lines are short enough to read beside code.
+
+use std::path::Path;
+
+use super::none;
+use super::source::{Source, files, root};
+
+/// No line of prose is longer; output of commands, tables and addresses may be.
+const WIDEST: usize = 120;
+
+fn documents() -> Vec<Source> {
+    let named = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
+    let at_root = named
+        .map(|name| Source { name: name.into(), text: std::fs::read_to_string(root().join(name)).unwrap() });
+    at_root.into_iter().chain(files("docs", "md")).collect()
+}
+
+/// Lines outside fenced blocks, with their numbers.
+fn prose(text: &str) -> Vec<(usize, &str)> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with("```") {
+            inside = !inside;
+        } else if !inside {
+            found.push((number + 1, line));
+        }
+    }
+    found
+}
+
+#[test]
+fn lines_of_documents_are_short() {
+    let mut faults = Vec::new();
+    for document in documents() {
+        for (number, line) in prose(&document.text) {
+            let free = line.starts_with('|') || line.starts_with("<!--") || line.contains("](http");
+            if !free && line.chars().count() > WIDEST {
+                faults.push(format!("{}:{number}: {} characters", document.name, line.chars().count()));
+            }
+        }
+    }
+    none(&faults);
+}
+
+/// The anchor that a heading has on a page.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase();
+    let kept = kept.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn links_of_documents_lead_somewhere() {
+    let all = documents();
+    let mut faults = Vec::new();
+    for document in &all {
+        let folder = Path::new(&document.name).parent().unwrap();
+        for (number, line) in prose(&document.text) {
+            for (at, _) in line.match_indices("](") {
+                let target = line[at + 2..].split(')').next().unwrap();
+                if target.starts_with("http") {
+                    continue;
+                }
+                let (file, place) = target.split_once('#').unwrap_or((target, ""));
+                let path = if file.is_empty() {
+                    root().join(&document.name)
+                } else {
+                    root().join(folder).join(file)
+                };
+                let there = path.exists()
+                    && (place.is_empty()
+                        || prose(&std::fs::read_to_string(&path).unwrap())
+                            .iter()
+                            .filter_map(|(_, line)| line.strip_prefix('#'))
+                            .any(|heading| anchor(heading.trim_start_matches('#')) == place));
+                if !there {
+                    faults.push(format!("{}:{number}: {target}", document.name));
+                }
+            }
+        }
+    }
+    none(&faults);
+}
+
+/// A block without a language would be run as a console session.
+#[test]
+fn blocks_of_documents_name_their_language() {
+    let mut faults = Vec::new();
+    for document in documents() {
+        let fences = document.text.lines().enumerate().filter(|(_, line)| line.starts_with("```"));
+        let opening = fences.step_by(2).filter(|(_, line)| line.trim() == "```");
+        faults.extend(opening.map(|(number, _)| format!("{}:{}", document.name, number + 1)));
+    }
+    none(&faults);
+}
+
+/// Files and folders of the project that documents name in code marks are there.
+#[test]
+fn paths_in_documents_exist() {
+    const FOLDERS: [&str; 8] =
+        ["src/", "tests/", "hardware/", "models/", "objectives/", "docs/", "benches/", "fuzz/"];
+    let mut faults = Vec::new();
+    for document in documents() {
+        for (number, line) in prose(&document.text) {
+            for name in line.split('`').skip(1).step_by(2) {
+                let pattern = name.contains(['<', '*', ' ', '{', '…']);
+                let named = FOLDERS.iter().any(|folder| name.starts_with(folder));
+                if named && !pattern && !root().join(name).exists() {
+                    faults.push(format!("{}:{number}: {name}", document.name));
+                }
+            }
+        }
+    }
+    none(&faults);
+}
