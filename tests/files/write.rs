@@ -172,7 +172,7 @@ fn a_file_in_the_making() {
 
 fn maker(folder: &Path, before: &str) -> std::process::Child {
     let this = std::env::current_exe().unwrap();
-    let script = format!("{before} exec \"$0\" --exact write::a_file_in_the_making --nocapture");
+    let script = format!("{before} exec \"$0\" --exact files::write::a_file_in_the_making --nocapture");
     let mut command = Command::new("sh");
     command.args(["-c", &script]).arg(this).env(FOLDER, folder);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
