@@ -1,7 +1,7 @@
 //! How tensors lie on tensor-parallel ranks, in the words of GSPMD and DTensor: what each operator
 //! wants, what it leaves, and which collective a mismatch needs.
 
-use super::collective::Kind;
+use super::collective::CollectiveOp;
 use crate::graph::operator::{Operator, Split};
 
 /// How a tensor lies on the ranks of a group.
@@ -42,7 +42,7 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
 }
 
 /// The exchange that must stand before `operator` where its input lies as `input`.
-pub fn exchange(operator: &Operator, input: Sharding) -> Option<Kind> {
+pub fn exchange(operator: &Operator, input: Sharding) -> Option<CollectiveOp> {
     match (operator, input) {
         (_, Sharding::Replicate) => None,
         (
@@ -51,15 +51,15 @@ pub fn exchange(operator: &Operator, input: Sharding) -> Option<Kind> {
             | Operator::HyperConnection { .. },
             Sharding::Tokens,
         ) => None,
-        (_, Sharding::Tokens) => Some(Kind::AllGather),
-        (Operator::Sampling { .. }, Sharding::Shard) => Some(Kind::AllGather),
+        (_, Sharding::Tokens) => Some(CollectiveOp::AllGather),
+        (Operator::Sampling { .. }, Sharding::Shard) => Some(CollectiveOp::AllGather),
         (Operator::Linear { split: Split::Row, .. }, Sharding::Shard) => None,
         (Operator::Linear { .. } | Operator::Router { .. } | Operator::Experts { .. }, Sharding::Shard) => {
-            Some(Kind::AllGather)
+            Some(CollectiveOp::AllGather)
         }
         // A norm over a sharded width sums squares across ranks: a number per token.
-        (Operator::Norm { split: Split::Replicate, .. }, Sharding::Shard) => Some(Kind::AllReduce),
-        (_, Sharding::Partial) => Some(Kind::AllReduce),
+        (Operator::Norm { split: Split::Replicate, .. }, Sharding::Shard) => Some(CollectiveOp::AllReduce),
+        (_, Sharding::Partial) => Some(CollectiveOp::AllReduce),
         (_, Sharding::Shard) => None,
     }
 }
