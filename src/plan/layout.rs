@@ -8,11 +8,10 @@ use super::collective::{Collective, CollectiveOp, Tokens};
 use super::group::{RankGroup, TierShape};
 use super::parallel::{ParallelPlan, Phase};
 use super::shard::{Elements, ROLES, ShardedBlock, Task, TaskStep};
-use super::sharding::{Sharding, exchange, output};
+use super::sharding::{Sharding, exchange, output, result_width};
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
-use crate::quantity::count::Count;
 
 /// How an operator's result lies, and over how many ranks.
 #[derive(Clone, Copy)]
@@ -377,28 +376,5 @@ impl<'a> BlockSharder<'a> {
             Operator::Norm { split: Split::KvHeads, .. } if rank == 2 => elements.div_ceil(self.kv_parts),
             _ => elements,
         }
-    }
-}
-
-fn result_width(operator: &Operator) -> Count {
-    match *operator {
-        Operator::Input { width } | Operator::Norm { width, .. } | Operator::Activation { width, .. } => {
-            width
-        }
-        Operator::Add { width } => width,
-        Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
-        Operator::Linear { output, .. } => output,
-        Operator::Attention { heads, v_head_dim, .. }
-        | Operator::LatentAttention { heads, v_head_dim, .. }
-        | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
-            Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
-        }
-        Operator::CompressedAttention { .. } | Operator::HyperConnection { .. } => operator.output(),
-        Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
-            operator.output()
-        }
-        Operator::Router { experts, .. } => experts,
-        Operator::Indexer { top_k, .. } => top_k,
-        Operator::Sampling { vocab } => vocab,
     }
 }

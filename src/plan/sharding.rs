@@ -3,6 +3,7 @@
 
 use super::collective::CollectiveOp;
 use crate::graph::operator::{Operator, Split};
+use crate::quantity::count::Count;
 
 /// How a tensor lies on the ranks of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,5 +62,29 @@ pub fn exchange(operator: &Operator, input: Sharding) -> Option<CollectiveOp> {
         (Operator::Norm { split: Split::Replicate, .. }, Sharding::Shard) => Some(CollectiveOp::AllReduce),
         (_, Sharding::Partial) => Some(CollectiveOp::AllReduce),
         (_, Sharding::Shard) => None,
+    }
+}
+
+/// Elements per token of the result that a collective moves.
+pub(super) fn result_width(operator: &Operator) -> Count {
+    match *operator {
+        Operator::Input { width } | Operator::Norm { width, .. } | Operator::Activation { width, .. } => {
+            width
+        }
+        Operator::Add { width } => width,
+        Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
+        Operator::Linear { output, .. } => output,
+        Operator::Attention { heads, v_head_dim, .. }
+        | Operator::LatentAttention { heads, v_head_dim, .. }
+        | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
+            Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
+        }
+        Operator::CompressedAttention { .. } | Operator::HyperConnection { .. } => operator.output(),
+        Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
+            operator.output()
+        }
+        Operator::Router { experts, .. } => experts,
+        Operator::Indexer { top_k, .. } => top_k,
+        Operator::Sampling { vocab } => vocab,
     }
 }
