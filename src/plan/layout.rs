@@ -12,6 +12,7 @@ use super::sharding::{Sharding, exchange, output, result_width};
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
+use crate::quantity::count::Count;
 
 /// How an operator's result lies, and over how many ranks.
 #[derive(Clone, Copy)]
