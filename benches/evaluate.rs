@@ -6,29 +6,29 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use mantile::plan::parallel::ParallelPlan;
 use mantile::quantity::ledger::Ledger;
 use mantile::quantity::num::Qty;
-use mantile::quantity::read::{Plain, Read};
-use mantile::search::question::Question;
+use mantile::quantity::read::{Plain, Reading};
+use mantile::search::question::Problem;
 use mantile::serving::evaluate::{Evaluation, Pool, aggregated};
 use mantile::serving::instance::Instance;
-use mantile::serving::round::prefill;
-use mantile::serving::terms::{Demand, Load, Offload};
+use mantile::serving::iteration::prefill;
+use mantile::serving::terms::{Demand, InstanceLoad, OffloadTarget};
 
 #[path = "../tests/support/ask.rs"]
 mod ask;
 
 /// Instances side by side, their requests in flight.
-const LOAD: Load = Load { concurrency: 64, offload: Offload::Nothing };
+const LOAD: InstanceLoad = InstanceLoad { concurrency: 64, offload: OffloadTarget::Nothing };
 
-fn full<R: Read>(
+fn full<R: Reading>(
     read: &R,
-    question: &Question,
+    question: &Problem,
     instance: &Instance,
     concurrency: u64,
 ) -> Evaluation<Qty<R::N>> {
     let machine = question.formats[0].machine.read(read);
     let terms = question.stated.read(read);
     let prompt = prefill(read, instance, &machine, &terms, &mut ());
-    let pool = Pool { instance, replicas: 1, prompt, load: Load { concurrency, ..LOAD } };
+    let pool = Pool { instance, replicas: 1, prompt, load: InstanceLoad { concurrency, ..LOAD } };
     aggregated(read, &[pool], &machine, &terms, &Demand::Free, &mut ())
 }
 
@@ -46,7 +46,7 @@ fn bench(criterion: &mut Criterion, name: &str, model: &str, hardware: &str, pla
     group.bench_function(format!("{name}, f64"), |bencher| {
         bencher.iter(|| {
             let prompt = prefill(&Plain, &instance, machine, terms, &mut ());
-            let load = Load { concurrency: next(), ..LOAD };
+            let load = InstanceLoad { concurrency: next(), ..LOAD };
             let pool = Pool { instance: &instance, replicas: 1, prompt, load };
             aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ())
         });
@@ -54,7 +54,7 @@ fn bench(criterion: &mut Criterion, name: &str, model: &str, hardware: &str, pla
     let prompt = prefill(&Plain, &instance, machine, terms, &mut ());
     group.bench_function(format!("{name}, load only, f64"), |bencher| {
         bencher.iter(|| {
-            let load = Load { concurrency: next(), ..LOAD };
+            let load = InstanceLoad { concurrency: next(), ..LOAD };
             let pool = Pool { instance: &instance, replicas: 1, prompt, load };
             aggregated(&Plain, &[pool], machine, terms, &Demand::Free, &mut ())
         });

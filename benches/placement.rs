@@ -4,15 +4,15 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use mantile::search::placement::chain::{Chain, Member, Part};
-use mantile::search::placement::peak::Peak;
-use mantile::search::placement::solve::{Aim, solve};
-use mantile::search::placement::{groups, least_sum};
+use mantile::search::placement::bottleneck::MinMaxStage;
+use mantile::search::placement::chain::{Chain, Member, SegmentCost};
+use mantile::search::placement::solve::{PlacementObjective, solve};
+use mantile::search::placement::{device_classes, least_sum};
 use mantile::search::run::UNWATCHED;
-use mantile::spec::rig::{Post, Rig, Shape, Wire};
+use mantile::spec::rig::{Rig, RigLink, RigMember, RigTopology};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::rig::Rigged;
+use mantile::store::rig::ResolvedRig;
 
 /// Layers of the model.
 const LAYERS: usize = 80;
@@ -27,10 +27,10 @@ fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
         (random >> 33) % below
     };
     let kind = |ticks: u64, room: u64| Member {
-        layers: vec![Part { ticks, pages: 10 }; LAYERS],
+        layers: vec![SegmentCost { ticks, pages: 10 }; LAYERS],
         experts: vec![0; LAYERS],
-        first: Part { ticks: 3_000, pages: 5 },
-        last: Part { ticks: 9_000, pages: 5 },
+        first: SegmentCost { ticks: 3_000, pages: 5 },
+        last: SegmentCost { ticks: 9_000, pages: 5 },
         copy: 0,
         host: 1_000,
         base: 3,
@@ -54,8 +54,8 @@ fn chain(kinds: u64, each: u64, slack: f64) -> Chain {
 
 /// The least slowest stage of any number of stages.
 fn slowest(chain: &Chain) -> Option<u64> {
-    let groups = groups(chain);
-    let mut programme = Peak::new(chain, &groups);
+    let groups = device_classes(chain);
+    let mut programme = MinMaxStage::new(chain, &groups);
     let mut counts: Vec<(u64, usize)> =
         (1..=chain.members.len()).map(|stages| (programme.floor(stages), stages)).collect();
     counts.sort_unstable();
@@ -87,7 +87,7 @@ const SIXTEEN: [&str; 16] = [
 ];
 
 fn sixteen() -> Rig {
-    let post = |device: &str| Post {
+    let post = |device: &str| RigMember {
         name: None,
         device: device.into(),
         count: 1,
@@ -95,10 +95,10 @@ fn sixteen() -> Rig {
         runtime: None,
         host: None,
     };
-    let wire = Wire { link: "ethernet-10g".into(), between: None, bandwidth: None, latency: None };
+    let wire = RigLink { link: "ethernet-10g".into(), between: None, bandwidth: None, latency: None };
     Rig {
         members: SIXTEEN.map(post).into(),
-        topology: Some(Shape::Mesh),
+        topology: Some(RigTopology::Mesh),
         links: vec![wire],
         ..Rig::default()
     }
@@ -120,17 +120,20 @@ fn benches(criterion: &mut Criterion) {
     let catalog = Catalog::default();
     let rigged = catalog
         .rig("pcie-four-cards")
-        .and_then(|rig| Rigged::resolve(&catalog, &scenario, rig, 1))
+        .and_then(|rig| ResolvedRig::resolve(&catalog, &scenario, rig, 1))
         .unwrap_or_else(|fault| panic!("{fault}"));
     group.bench_function("four PCIe cards, priced and placed", |b| {
-        b.iter(|| solve(black_box(&rigged.questions), Aim::Latency, &UNWATCHED).map(|found| found.seconds));
+        b.iter(|| {
+            solve(black_box(&rigged.questions), PlacementObjective::Latency, &UNWATCHED)
+                .map(|found| found.seconds)
+        });
     });
     let scenario = Scenario { model: Some("Llama-3.3-70B".into()), ..scenario };
     for (name, concurrency) in [("16 requests", 16), ("6 requests", 6)] {
-        let rigged = Rigged::resolve(&catalog, &scenario, sixteen(), concurrency)
+        let rigged = ResolvedRig::resolve(&catalog, &scenario, sixteen(), concurrency)
             .unwrap_or_else(|fault| panic!("{fault}"));
         group.bench_function(format!("16 devices of the catalogue, throughput of {name}"), |b| {
-            let solved = || solve(black_box(&rigged.questions), Aim::Throughput, &UNWATCHED);
+            let solved = || solve(black_box(&rigged.questions), PlacementObjective::Throughput, &UNWATCHED);
             b.iter(|| solved().map(|found| found.seconds));
         });
     }

@@ -1,8 +1,8 @@
 //! Runtime profiles fitted to measured deployments.
 
 pub mod cross;
+pub mod deployment;
 pub mod fit;
 pub mod levels;
-pub mod posed;
 pub mod profile;
 pub mod sample;

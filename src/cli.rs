@@ -1,8 +1,10 @@
 //! The command line: flags to questions, answers to text. Knows no formula.
 
 pub mod ask;
+pub mod build_candidate;
 pub mod calibrate;
 pub mod catalog;
+pub mod deadline;
 pub mod estimate;
 mod exit;
 pub mod explain;
@@ -17,12 +19,10 @@ pub mod question;
 pub mod recommend;
 pub mod reference;
 pub mod remedy;
-pub mod stated;
 pub mod summary;
 pub mod threads;
 pub mod validate;
 pub mod verify;
-pub mod watch;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ use crate::spec::visible::{acts, visible_lines};
 use crate::store::catalog::Catalog;
 use exit::{BAD_INPUT, exit_codes};
 
-pub use exit::Verdict;
+pub use exit::ExitStatus;
 
 const AFTER: &str = concat!(
     "\
@@ -86,13 +86,13 @@ pub enum Command {
     /// One stated deployment: the same metrics
     Estimate(Box<estimate::Estimate>),
     /// Place layers on heterogeneous devices, provably optimal
-    Place(Box<place::Place>),
+    Place(Box<place::PlaceArgs>),
     /// One number, down to the data it comes from
     Explain(Box<explain::Explain>),
     /// What to buy or rent for a model, over the whole catalogue; or what a machine serves well
     Recommend(Box<recommend::Recommend>),
     /// A mix of systems for a mix of traffic, at least cost, with a certificate
-    Fleet(Box<fleet::FleetOf>),
+    Fleet(Box<fleet::FleetArgs>),
     /// A model laid open: layers, operators, every tensor, KV layout, counts
     Inspect(inspect::Inspect),
     /// A saved answer checked again: every row, the objective, a sample of what was pruned, the search
@@ -104,9 +104,9 @@ pub enum Command {
     /// What is known: models, devices, systems, formats …
     Catalog(catalog::ListCatalog),
     /// JSON Schema of a file or a result
-    Schema(reference::SchemaOf),
+    Schema(reference::SchemaArgs),
     /// What the words mean here
-    Glossary(output::Output),
+    Glossary(output::OutputArgs),
     /// Completions for a shell
     Completions(reference::Completions),
     /// The manual page, in roff
@@ -115,22 +115,22 @@ pub enum Command {
 
 /// Why a command ended without an answer.
 #[derive(Debug)]
-pub enum Fault {
+pub enum CliError {
     /// What was asked is faulty.
     Input(Error),
     /// The answer could not be written.
     Output(std::io::Error),
 }
 
-impl From<Error> for Fault {
-    fn from(error: Error) -> Fault {
-        Fault::Input(error)
+impl From<Error> for CliError {
+    fn from(error: Error) -> CliError {
+        CliError::Input(error)
     }
 }
 
-impl From<std::io::Error> for Fault {
-    fn from(error: std::io::Error) -> Fault {
-        Fault::Output(error)
+impl From<std::io::Error> for CliError {
+    fn from(error: std::io::Error) -> CliError {
+        CliError::Output(error)
     }
 }
 
@@ -157,8 +157,8 @@ pub fn main() -> ExitCode {
     let bare = std::env::args_os().len() <= 1;
     match threads::on_workers(|| run(cli, bare)) {
         Ok(verdict) => verdict.into(),
-        Err(Fault::Input(error)) => failed(&error.to_string()),
-        Err(Fault::Output(error)) => unwritten(&error),
+        Err(CliError::Input(error)) => failed(&error.to_string()),
+        Err(CliError::Output(error)) => unwritten(&error),
     }
 }
 
@@ -198,7 +198,7 @@ fn failed(text: &str) -> ExitCode {
 }
 
 /// Runs a command; `bare` is when nothing at all was asked.
-fn run(cli: Cli, bare: bool) -> Result<Verdict, Fault> {
+fn run(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     let apart = matches!(
         cli.command,
         Some(Command::Schema(_) | Command::Glossary(_) | Command::Completions(_) | Command::Man)

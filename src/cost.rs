@@ -6,16 +6,16 @@ pub mod batch;
 pub mod collective;
 pub mod compressed;
 pub mod cross;
-pub mod drive;
 pub mod elementwise;
 pub mod experts;
 pub mod indexer;
 pub mod latent;
 pub mod linear;
 pub mod machine;
+pub mod machine_builder;
+pub mod margin;
 pub mod memory;
 pub mod recurrence;
-pub mod risk;
 pub mod roofline;
 pub mod task;
 
@@ -36,7 +36,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         linear::FORMULAS,
         memory::FORMULAS,
         recurrence::FORMULAS,
-        risk::FORMULAS,
+        margin::FORMULAS,
         roofline::FORMULAS,
     ]
     .concat()

@@ -1,7 +1,6 @@
 //! From what is known to text, JSON and tables. Knows nothing of files and terminals: it returns text.
 
 pub mod answer;
-pub mod asked;
 pub mod bounds;
 pub mod breakdown;
 pub mod catalog;
@@ -13,6 +12,7 @@ pub mod flag;
 pub mod fleet;
 pub mod graph;
 pub mod help;
+pub mod inputs;
 pub mod inspect;
 pub mod left_out;
 pub mod notation;

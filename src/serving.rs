@@ -6,9 +6,9 @@ pub mod economy;
 pub mod encode;
 pub mod evaluate;
 pub mod instance;
+pub mod iteration;
 pub mod metrics;
 pub mod residency;
-pub mod round;
 pub mod speculative;
 pub mod step;
 pub mod streamed;
@@ -26,7 +26,7 @@ pub fn formulas() -> Vec<&'static Formula> {
         evaluate::FORMULAS,
         metrics::FORMULAS,
         residency::FORMULAS,
-        round::FORMULAS,
+        iteration::FORMULAS,
         speculative::FORMULAS,
         step::FORMULAS,
         streamed::FORMULAS,

@@ -1,5 +1,6 @@
 //! Files, folders and the network: where catalogues, models and questions come from. Knows nothing of formulas.
 
+pub mod build_problem;
 pub mod catalog;
 pub mod check;
 pub mod fetch;
@@ -8,12 +9,11 @@ pub mod hardware;
 pub mod host;
 pub mod hub;
 pub mod interrupt;
+pub mod inventory;
 pub mod kind;
 pub mod launch;
-pub mod market;
 pub mod model;
-pub mod pose;
-pub mod problem;
+pub mod prediction_intervals;
+pub mod resolved_scenario;
 pub mod rig;
 mod speculation;
-pub mod sure;

@@ -14,15 +14,15 @@ mod truth;
 use std::cell::Cell;
 
 use ask::{ask, on};
-use mantile::cli::stated::candidate;
+use mantile::cli::build_candidate::candidate;
 use mantile::report::answer::{forbidden, reported};
 use mantile::report::notation::notation;
 use mantile::search::aggregated::measure;
-use mantile::search::outcome::Found;
-use mantile::search::question::{OffloadPolicy, Question};
+use mantile::search::outcome::EvaluatedCandidate;
+use mantile::search::question::{OffloadPolicy, Problem};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::notation::PlanText;
-use mantile::spec::scenario::{Offload, Scenario};
+use mantile::spec::scenario::{OffloadMode, Scenario};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -78,7 +78,7 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
         1 => (1u64..200).prop_map(|requests| (Some(requests), None)),
         1 => (0.05..8.0).prop_map(|rate| (None, Some(rate))),
     ];
-    let offload = prop::sample::select(&[Offload::Auto, Offload::Auto, Offload::Always][..]);
+    let offload = prop::sample::select(&[OffloadMode::Auto, OffloadMode::Auto, OffloadMode::Always][..]);
     (names, lengths, limits, traffic, offload).prop_map(
         |(
             (model, hardware, objective, runtime),
@@ -105,7 +105,7 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
 }
 
 /// A row typed again: the same metrics, all of them.
-fn again(question: &Question, found: &Found) -> Result<(), TestCaseError> {
+fn again(question: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseError> {
     let text = notation(question, &found.candidate).to_string();
     let plan: PlanText = text.parse().map_err(|fault| TestCaseError::fail(format!("{text}: {fault}")))?;
     let typed =
@@ -159,7 +159,8 @@ fn every_deployment_typed_again_comes_to_the_same_metrics() {
         // Pools are typed with their own loads, whatever the traffic.
         question.traffic = mantile::search::question::Traffic::Free;
         question.offload = OffloadPolicy::Always;
-        if case.candidate.apart() && case.candidate.offload != mantile::serving::terms::Offload::Nothing {
+        if case.candidate.apart() && case.candidate.offload != mantile::serving::terms::OffloadTarget::Nothing
+        {
             return Ok(());
         }
         // What no rule allows is not laid out.
@@ -170,7 +171,10 @@ fn every_deployment_typed_again_comes_to_the_same_metrics() {
         }
         again(
             &question,
-            &Found { point: measure(&question, &case.candidate), candidate: case.candidate.clone() },
+            &EvaluatedCandidate {
+                point: measure(&question, &case.candidate),
+                candidate: case.candidate.clone(),
+            },
         )
     });
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mantile::cli::{ask, stated};
+use mantile::cli::{ask, build_candidate};
 use mantile::report::answer::{answer, estimated};
 use mantile::report::schema::schema;
 use mantile::report::{rows, text};
@@ -12,7 +12,7 @@ use mantile::spec::deployment::{Degrees, Deployment};
 use mantile::spec::limits::{self, Limit};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::problem::Problem;
+use mantile::store::resolved_scenario::ResolvedScenario;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use serde_json::Value;
@@ -103,10 +103,10 @@ fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
     each(CASES, (questions(), prop::option::of(0_u32..4)), |(mut asked, tp)| {
         let both = Degrees { tp: tp.map(|power| 1 << power), ..Degrees::default() };
         asked.deployment = tp.map(|_| Deployment { both, ..Deployment::default() });
-        let Ok(problem) = Problem::resolve(&Catalog::default(), &asked) else { return Ok(()) };
+        let Ok(problem) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
         let deployment = problem.deployment.clone().unwrap_or_default();
         let (Ok(question), Ok(plan)) = (problem.question(), deployment.text()) else { return Ok(()) };
-        let Ok(candidate) = stated::candidate(&question, &plan) else { return Ok(()) };
+        let Ok(candidate) = build_candidate::candidate(&question, &plan) else { return Ok(()) };
         let estimated = estimated(&question, ask::asked(&problem, &question), &candidate);
         finite(&text::estimate(&estimated));
         finite(&rows::csv(std::slice::from_ref(&estimated.candidate)));
@@ -122,7 +122,7 @@ fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
 fn an_answer_at_the_edges_of_every_limit_tells_finite_numbers() {
     each(CASES / 4, questions(), |asked| {
         let asked = Scenario { model: Some(MODEL.into()), hardware: Some("1xrtx-4090".into()), ..asked };
-        let Ok(problem) = Problem::resolve(&Catalog::default(), &asked) else { return Ok(()) };
+        let Ok(problem) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
         let Ok(question) = problem.question() else { return Ok(()) };
         let outcome = run(&question, &UNWATCHED);
         let answer = answer(&question, ask::asked(&problem, &question), &outcome, None, usize::MAX);

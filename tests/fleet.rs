@@ -5,9 +5,11 @@
 #[path = "fleet/certificate.rs"]
 mod certificate;
 
-use mantile::search::fleet::{Aim, Bounds, Bucket, Fleet, Kind, Mix, Supply, mix, mixed};
+use mantile::search::fleet::{
+    Bucket, Fleet, FleetBounds, FleetMix, FleetObjective, SystemKind, SystemSupply, mix, mixed,
+};
+use mantile::search::mip::solve::SolveBudget;
 use mantile::search::outcome::Status;
-use mantile::search::programme::solve::Effort;
 use proptest::prelude::*;
 
 /// Two kinds of system and up to four buckets; some bucket may be served by one kind alone.
@@ -16,7 +18,7 @@ pub fn fleets() -> impl Strategy<Value = Fleet> {
     (rates, 1u64..400, 1u64..400).prop_map(|(buckets, first, second)| {
         let bucket =
             |at: usize, rate: u64| Bucket { name: format!("b{at}"), model: 0, rate: rate as f64, osl: 100 };
-        let kind = |index: usize, cents: u64| Kind {
+        let kind = |index: usize, cents: u64| SystemKind {
             name: format!("k{index}"),
             supply: index,
             model: 0,
@@ -32,7 +34,7 @@ pub fn fleets() -> impl Strategy<Value = Fleet> {
         };
         Fleet {
             buckets: buckets.iter().enumerate().map(|(at, (rate, ..))| bucket(at, *rate)).collect(),
-            supplies: (0..2).map(|at| Supply { name: format!("s{at}"), available: None }).collect(),
+            supplies: (0..2).map(|at| SystemSupply { name: format!("s{at}"), available: None }).collect(),
             kinds: vec![kind(0, first), kind(1, second)],
         }
     })
@@ -72,18 +74,18 @@ fn brute(fleet: &Fleet, slack: f64) -> Option<i64> {
     (0..=300).filter_map(|first| Some(mills(0, first) + mills(1, second(fleet, first, slack)?))).min()
 }
 
-fn cost(found: &Mix) -> i64 {
+fn cost(found: &FleetMix) -> i64 {
     found.solved.objective.unwrap() as i64
 }
 
-fn best(fleet: &Fleet, bounds: &Bounds) -> Mix {
-    mix(fleet, Aim::Cost, bounds, &Effort::default())
+fn best(fleet: &Fleet, bounds: &FleetBounds) -> FleetMix {
+    mix(fleet, FleetObjective::Cost, bounds, &SolveBudget::default())
 }
 
 proptest! {
     #[test]
     fn the_mix_costs_what_brute_force_says(fleet in fleets()) {
-        let found = best(&fleet, &Bounds::default());
+        let found = best(&fleet, &FleetBounds::default());
         // Loads are rounded up to a part in a hundred thousand at most.
         let (loose, tight) = (brute(&fleet, 1e-9), brute(&fleet, -1e-3));
         match loose {
@@ -98,7 +100,7 @@ proptest! {
 
     #[test]
     fn every_bucket_is_served_and_nothing_is_overloaded(fleet in fleets(), spare in any::<bool>()) {
-        let found = best(&fleet, &Bounds { spare, ..Bounds::default() });
+        let found = best(&fleet, &FleetBounds { spare, ..FleetBounds::default() });
         prop_assume!(found.solved.values.is_some());
         for bucket in 0..fleet.buckets.len() {
             let served: f64 = found.parts.iter().filter(|part| part.bucket == bucket).map(|part| part.share).sum();
@@ -116,24 +118,24 @@ proptest! {
 
     #[test]
     fn more_of_anything_is_never_dearer_and_order_does_not_matter(fleet in fleets()) {
-        let all = best(&fleet, &Bounds::default());
+        let all = best(&fleet, &FleetBounds::default());
         prop_assume!(all.solved.values.is_some());
         let mut turned = fleet.clone();
         turned.kinds.reverse();
         turned.buckets.reverse();
         turned.kinds.iter_mut().for_each(|kind| kind.rates.reverse());
-        prop_assert_eq!(cost(&best(&turned, &Bounds::default())), cost(&all));
+        prop_assert_eq!(cost(&best(&turned, &FleetBounds::default())), cost(&all));
         let mut few = fleet.clone();
         few.supplies[0].available = Some(all.counts[0].saturating_sub(1));
-        let scarce = best(&few, &Bounds::default());
+        let scarce = best(&few, &FleetBounds::default());
         prop_assert!(scarce.solved.values.is_none() || cost(&scarce) >= cost(&all));
-        let spared = best(&fleet, &Bounds { spare: true, ..Bounds::default() });
+        let spared = best(&fleet, &FleetBounds { spare: true, ..FleetBounds::default() });
         prop_assert!(cost(&spared) >= cost(&all));
         let budget = cost(&all) as f64 / 1000.0;
-        let exact = best(&fleet, &Bounds { usd_per_hour: Some(budget + 1e-6), ..Bounds::default() });
+        let exact = best(&fleet, &FleetBounds { usd_per_hour: Some(budget + 1e-6), ..FleetBounds::default() });
         prop_assert_eq!(exact.solved.status, Status::Optimal);
-        let fewest = mix(&fleet, Aim::Devices, &Bounds::default(), &Effort::default());
-        let devices = |found: &Mix| -> u64 { found.counts.iter().zip(&fleet.kinds).map(|(n, kind)| n * kind.devices).sum() };
+        let fewest = mix(&fleet, FleetObjective::Devices, &FleetBounds::default(), &SolveBudget::default());
+        let devices = |found: &FleetMix| -> u64 { found.counts.iter().zip(&fleet.kinds).map(|(n, kind)| n * kind.devices).sum() };
         prop_assert!(devices(&fewest) <= devices(&all));
     }
 }
@@ -141,8 +143,8 @@ proptest! {
 fn one_kind(available: u64) -> Fleet {
     Fleet {
         buckets: vec![Bucket { name: "b".into(), model: 0, rate: 10.0, osl: 100 }],
-        supplies: vec![Supply { name: "s".into(), available: Some(available) }],
-        kinds: vec![Kind {
+        supplies: vec![SystemSupply { name: "s".into(), available: Some(available) }],
+        kinds: vec![SystemKind {
             name: "k".into(),
             supply: 0,
             model: 0,
@@ -155,7 +157,7 @@ fn one_kind(available: u64) -> Fleet {
 
 #[test]
 fn what_is_missing_is_named_and_the_least_change_is_told() {
-    let bounds = Bounds { usd_per_hour: Some(5.0), devices: Some(64), spare: false };
+    let bounds = FleetBounds { usd_per_hour: Some(5.0), devices: Some(64), spare: false };
     let why = best(&one_kind(9), &bounds).reasons.unwrap();
     assert_eq!(why.conflict, ["traffic", "budget"]);
     assert!(why.irreducible);
@@ -163,15 +165,15 @@ fn what_is_missing_is_named_and_the_least_change_is_told() {
         why.relaxations.iter().map(|r| (r.row.as_str(), r.needed)).collect::<Vec<_>>(),
         [("USD per hour", 8000)]
     );
-    let why = best(&one_kind(3), &Bounds::default()).reasons.unwrap();
+    let why = best(&one_kind(3), &FleetBounds::default()).reasons.unwrap();
     assert_eq!(why.conflict, ["traffic", "available s"]);
     assert_eq!(why.relaxations[0].needed, 4);
 }
 
 #[test]
 fn within_a_budget_as_much_is_served_as_fits() {
-    let bounds = Bounds { usd_per_hour: Some(5.0), ..Bounds::default() };
-    let found = mix(&one_kind(9), Aim::Throughput, &bounds, &Effort::default());
+    let bounds = FleetBounds { usd_per_hour: Some(5.0), ..FleetBounds::default() };
+    let found = mix(&one_kind(9), FleetObjective::Throughput, &bounds, &SolveBudget::default());
     assert_eq!((found.solved.status, found.counts[0]), (Status::Optimal, 2));
     assert!((found.parts[0].share - 0.6).abs() < 1e-5, "two systems carry 6 of 10 requests a second");
 }
@@ -190,9 +192,9 @@ fn wide(types: usize, buckets: usize, available: Option<u64>, seed: u64) -> Flee
         buckets: (0..buckets)
             .map(|at| Bucket { name: format!("b{at}"), model: 0, rate: 0.01 + 0.3 * random.f64(), osl: 100 })
             .collect(),
-        supplies: (0..types).map(|at| Supply { name: format!("s{at}"), available }).collect(),
+        supplies: (0..types).map(|at| SystemSupply { name: format!("s{at}"), available }).collect(),
         kinds: (0..types)
-            .map(|kind| Kind {
+            .map(|kind| SystemKind {
                 name: format!("k{kind}"),
                 supply: kind,
                 model: 0,
@@ -209,8 +211,10 @@ fn wide(types: usize, buckets: usize, available: Option<u64>, seed: u64) -> Flee
 fn thirty_types_for_a_thousand_buckets_have_a_mix_and_a_bound() {
     for (available, spare) in [(None, false), (Some(9), false), (None, true)] {
         let fleet = wide(30, 1000, available, 7);
-        for aim in [Aim::Cost, Aim::Devices].into_iter().take(if spare { 1 } else { 2 }) {
-            let found = mix(&fleet, aim, &Bounds { spare, ..Bounds::default() }, &Effort::default());
+        for aim in [FleetObjective::Cost, FleetObjective::Devices].into_iter().take(if spare { 1 } else { 2 })
+        {
+            let found =
+                mix(&fleet, aim, &FleetBounds { spare, ..FleetBounds::default() }, &SolveBudget::default());
             let (objective, bound) = (found.solved.objective.unwrap(), found.solved.bound.unwrap());
             assert!(matches!(found.solved.status, Status::Optimal | Status::Feasible));
             assert_eq!(
@@ -224,13 +228,16 @@ fn thirty_types_for_a_thousand_buckets_have_a_mix_and_a_bound() {
         if available.is_some() || spare {
             continue;
         }
-        let budget = Bounds { usd_per_hour: Some(60.0), ..Bounds::default() };
-        let most = mix(&fleet, Aim::Throughput, &budget, &Effort::default());
+        let budget = FleetBounds { usd_per_hour: Some(60.0), ..FleetBounds::default() };
+        let most = mix(&fleet, FleetObjective::Throughput, &budget, &SolveBudget::default());
         let (objective, bound) = (most.solved.objective.unwrap(), most.solved.bound.unwrap());
         assert!(bound <= objective && objective <= 0.98 * bound, "{bound} {objective}");
         assert!(most.served(&fleet) > 0.0);
-        let poor = Bounds { usd_per_hour: Some(1.0), ..Bounds::default() };
-        assert_eq!(mix(&fleet, Aim::Cost, &poor, &Effort::default()).solved.status, Status::Infeasible);
+        let poor = FleetBounds { usd_per_hour: Some(1.0), ..FleetBounds::default() };
+        assert_eq!(
+            mix(&fleet, FleetObjective::Cost, &poor, &SolveBudget::default()).solved.status,
+            Status::Infeasible
+        );
     }
 }
 
@@ -239,9 +246,9 @@ fn thirty_types_for_a_thousand_buckets_have_a_mix_and_a_bound() {
 fn a_bound_by_prices_is_below_the_optimum_and_a_mix_by_groups_above() {
     for seed in 0..20 {
         let fleet = wide(4, 25, (seed % 2 == 0).then_some(3 + seed), seed);
-        let bounds = Bounds { spare: seed % 3 == 0, ..Bounds::default() };
+        let bounds = FleetBounds { spare: seed % 3 == 0, ..FleetBounds::default() };
         let proved = best(&fleet, &bounds);
-        let found = mixed(&fleet, Aim::Cost, &bounds, &Effort::default());
+        let found = mixed(&fleet, FleetObjective::Cost, &bounds, &SolveBudget::default());
         match proved.solved.status {
             Status::Optimal => {
                 let optimum = proved.solved.objective.unwrap();

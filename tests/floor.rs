@@ -6,12 +6,12 @@
 use mantile::cost::roofline::Cost;
 use mantile::graph::tensor::Role;
 use mantile::plan::parallel::Phase;
-use mantile::plan::shard::{ShardedBlock, Step, Task};
+use mantile::plan::shard::{ShardedBlock, Task, TaskStep};
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::search::candidate::{Duty, PoolPlan};
+use mantile::search::candidate::{PoolPlan, PoolRole};
 use mantile::serving::instance::Instance;
-use mantile::serving::step::{Watch, batch, step};
+use mantile::serving::step::{CostObserver, batch, step};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -35,8 +35,8 @@ struct Light<'a> {
     faults: Vec<String>,
 }
 
-impl Watch<f64> for Light<'_> {
-    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<f64>>) {
+impl CostObserver<f64> for Light<'_> {
+    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
         let chip = &self.case.question.formats[self.case.candidate.formats].machine.chip;
         let peaks = [chip.weight_peak.value, chip.native_peak.value, chip.attention_peak.value];
         let peak = peaks.into_iter().fold(0.0, f64::max);
@@ -121,7 +121,7 @@ fn of_metrics(case: &Case) -> Result<(), TestCaseError> {
     let terms = question.terms();
     let tokens = (terms.isl - terms.prefix).value();
     let instances = case.candidate.instances(question);
-    let answering = |pool: &PoolPlan| pool.duty != Duty::Prefill;
+    let answering = |pool: &PoolPlan| pool.duty != PoolRole::Prefill;
     for (pool, instance) in case.candidate.pools.iter().zip(&instances) {
         let (bytes, flops) = must(case, instance);
         if answering(pool) {
@@ -129,7 +129,7 @@ fn of_metrics(case: &Case) -> Result<(), TestCaseError> {
             let tpot = evaluation.slowest.tpot.value();
             prop_assert!(tpot >= least, "tpot {tpot} under {least}");
         }
-        if pool.duty != Duty::Decode {
+        if pool.duty != PoolRole::Decode {
             // Latent attention's own matrix is among them, and decode has it absorbed: prompts do as much.
             let least = flops * tokens / pool.plan.cp as f64 / peak;
             let ttft = evaluation.slowest.ttft.value();

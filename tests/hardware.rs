@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use mantile::quantity::unit::{humanize, parse};
 use mantile::spec::cluster::System;
 use mantile::spec::device::Device;
-use mantile::spec::format::Format;
+use mantile::spec::format::NumberFormat;
 use mantile::spec::link::Link;
-use mantile::spec::plausible::{self, Doubt};
+use mantile::spec::plausible::{self, Warning};
 use mantile::spec::runtime::Runtime;
 use mantile::store::catalog::{Catalog, read_entry};
 use mantile::store::kind::{Entry, KINDS};
@@ -27,7 +27,7 @@ fn links() -> BTreeMap<String, Link> {
 }
 
 /// Fails unless exactly the `known` doubts are raised, each by `id key`.
-fn only_known(doubts: Vec<(String, Doubt)>, known: &[(&str, &str)]) {
+fn only_known(doubts: Vec<(String, Warning)>, known: &[(&str, &str)]) {
     let found: BTreeMap<String, String> =
         doubts.into_iter().map(|(id, doubt)| (format!("{id} {}", doubt.key), doubt.why)).collect();
     let known: BTreeSet<&str> = known.iter().map(|(what, _)| *what).collect();
@@ -119,7 +119,7 @@ fn systems_are_no_faster_than_their_links() {
 
 #[test]
 fn formats_are_as_large_as_their_names_say() {
-    let doubts = all::<Format>().into_iter().flat_map(|format| {
+    let doubts = all::<NumberFormat>().into_iter().flat_map(|format| {
         plausible::format(&format).into_iter().map(move |doubt| (format.id.clone(), doubt))
     });
     only_known(doubts.collect(), &[]);
@@ -135,7 +135,7 @@ fn bits_per_weight_are_those_of_published_files() {
         let row = row.unwrap();
         let (id, gib, tolerance): (&str, f64, f64) =
             (&row[0], row[1].parse().unwrap(), row[2].parse().unwrap());
-        let format: Format = Catalog::default().load(id).unwrap();
+        let format: NumberFormat = Catalog::default().load(id).unwrap();
         let predicted = format.bits_per_element.value * PARAMETERS / f64::from(1 << 30);
         let error = predicted / gib - 1.0;
         assert!(
@@ -144,7 +144,7 @@ fn bits_per_weight_are_those_of_published_files() {
         );
         seen.insert(id.to_owned());
     }
-    let of_files = all::<Format>().into_iter().map(|format| format.id);
+    let of_files = all::<NumberFormat>().into_iter().map(|format| format.id);
     // Nobody printed the size of a dense file in these.
     const UNPRINTED: [&str; 5] = ["gguf-mxfp4_moe", "gguf-q1_0", "gguf-q2_0", "gguf-tq1_0", "gguf-tq2_0"];
     let missing: Vec<String> = of_files

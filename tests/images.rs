@@ -5,15 +5,15 @@
 use mantile::cost::roofline::Cost;
 use mantile::graph::operator::Operator;
 use mantile::plan::parallel::{ParallelPlan, Phase};
-use mantile::plan::shard::{ShardedBlock, Step, Task};
+use mantile::plan::shard::{ShardedBlock, Task, TaskStep};
 use mantile::quantity::ledger::Ledger;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::search::question::Question;
+use mantile::search::question::Problem;
 use mantile::serving::evaluate::residency;
 use mantile::serving::instance::Instance;
-use mantile::serving::round::prefill;
-use mantile::serving::step::Watch;
+use mantile::serving::iteration::prefill;
+use mantile::serving::step::CostObserver;
 use mantile::spec::image::ImageSize;
 use mantile::spec::scenario::Scenario;
 
@@ -28,8 +28,8 @@ struct Seen {
     outside: f64,
 }
 
-impl Watch<f64> for Seen {
-    fn see(&mut self, _: Phase, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<f64>>) {
+impl CostObserver<f64> for Seen {
+    fn see(&mut self, _: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
         let layers = block.layers.value as f64;
         let Task::Compute { operator, .. } = &step.task else { return };
         let counted = matches!(operator, Operator::Linear { .. } | Operator::Attention { .. });
@@ -55,16 +55,16 @@ fn asked(model: &str, images: u64, size: Option<(u64, u64)>) -> Scenario {
     }
 }
 
-fn put(model: &str, images: u64, size: Option<(u64, u64)>) -> Question {
+fn put(model: &str, images: u64, size: Option<(u64, u64)>) -> Problem {
     ask::ask(&asked(model, images, size)).unwrap_or_else(|error| panic!("{model}: {error}"))
 }
 
-fn laid(question: &Question, tp: u64) -> Instance {
+fn laid(question: &Problem, tp: u64) -> Instance {
     let layers = vec![question.graph.layer_block.len() as u32];
     Instance::new(&question.graph, ParallelPlan { tp, ..ParallelPlan::SINGLE }, layers, question.tiers())
 }
 
-fn priced(question: &Question, tp: u64) -> (Seen, f64) {
+fn priced(question: &Problem, tp: u64) -> (Seen, f64) {
     let mut seen = Seen::default();
     let machine = question.formats[0].plain();
     let time = prefill(&Plain, &laid(question, tp), machine, question.terms(), &mut seen);
@@ -117,7 +117,7 @@ fn the_language_model_works_as_if_the_tokens_were_words() {
     assert!(slow > fast, "encoding takes time: {slow} {fast}");
     let weights = with.graph.towers[0].parameters() as f64 * 2.0;
     assert!(seen.bytes > weights, "its weights are read once");
-    let held = |question: &Question| {
+    let held = |question: &Problem| {
         let machine = question.formats[0].plain();
         residency(&Plain, &laid(question, 1), Phase::Decode, machine, question.terms(), 4)
     };

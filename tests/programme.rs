@@ -2,21 +2,21 @@
 
 #![allow(clippy::unwrap_used)]
 
+use mantile::search::mip::backend::{SolverClaim, claim};
+use mantile::search::mip::reasons::reasons;
+use mantile::search::mip::solve::{Prover, SolveBudget, Solver, solve, solve_with};
+use mantile::search::mip::{MipModel, MipValues, SHARE, Sense, VariableDomain};
 use mantile::search::outcome::Status;
-use mantile::search::programme::backend::{Claim, claim};
-use mantile::search::programme::reasons::reasons;
-use mantile::search::programme::solve::{Effort, Prover, Solver, solve, solve_with};
-use mantile::search::programme::{Domain, Programme, SHARE, Sense, Values};
 use proptest::prelude::*;
 
 /// A programme of whole numbers up to `most`, with factors up to `size`.
-fn programmes(size: i64) -> impl Strategy<Value = Programme> {
+fn programmes(size: i64) -> impl Strategy<Value = MipModel> {
     let columns = prop::collection::vec((-2i64..=1, 0i64..=6, -9i64..=9), 2..=5);
     columns.prop_flat_map(move |columns| {
         let n = columns.len();
         let row = (prop::collection::vec(-size..=size, n), 0..3usize, -size..=4 * size);
         prop::collection::vec(row, 1..=5).prop_map(move |rows| {
-            let mut programme = Programme::default();
+            let mut programme = MipModel::default();
             for (at, (least, more, cost)) in columns.iter().enumerate() {
                 programme.whole(format!("x{at}"), (*least, least + more), *cost);
             }
@@ -31,9 +31,9 @@ fn programmes(size: i64) -> impl Strategy<Value = Programme> {
 }
 
 /// Every point there is.
-fn brute(programme: &Programme) -> Option<i128> {
+fn brute(programme: &MipModel) -> Option<i128> {
     let bounds: Vec<(i64, i64)> = (0..programme.columns.len()).map(|at| programme.bounds(at)).collect();
-    let mut values: Values = bounds.iter().map(|(low, _)| *low).collect();
+    let mut values: MipValues = bounds.iter().map(|(low, _)| *low).collect();
     let mut best: Option<i128> = None;
     loop {
         if programme.check(&values).is_ok() {
@@ -46,8 +46,8 @@ fn brute(programme: &Programme) -> Option<i128> {
     }
 }
 
-fn holds(programme: &Programme) -> Result<(), TestCaseError> {
-    let solved = solve(programme, &Effort::default());
+fn holds(programme: &MipModel) -> Result<(), TestCaseError> {
+    let solved = solve(programme, &SolveBudget::default());
     match brute(programme) {
         None => prop_assert_eq!(solved.status, Status::Infeasible, "{:?}", solved),
         Some(best) => {
@@ -79,13 +79,13 @@ proptest! {
         uneven.row(("bytes", "memory"), vec![(0, 100_000_000_000), (columns - 1, scale)], Sense::AtMost, 200_000_000_000);
         prop_assert!(uneven.even().is_err());
         holds(&uneven)?;
-        prop_assert_eq!(solve(&uneven, &Effort::default()).prover, Prover::OwnSearch);
+        prop_assert_eq!(solve(&uneven, &SolveBudget::default()).prover, Prover::OwnSearch);
     }
 
     #[test]
     fn reasons_conflict_and_none_of_them_can_be_left_out(programme in programmes(9)) {
         if brute(&programme).is_none() {
-            let why = reasons(&programme, &Effort::default());
+            let why = reasons(&programme, &SolveBudget::default());
             prop_assert!(why.irreducible);
             prop_assert!(brute(&programme.only(&why.conflict)).is_none());
             for group in &why.conflict {
@@ -106,8 +106,8 @@ proptest! {
 }
 
 /// Two types of device, seven requests: 3 x 2 + 1 x 1 cost 7, the best.
-fn fleet() -> Programme {
-    let mut programme = Programme::default();
+fn fleet() -> MipModel {
+    let mut programme = MipModel::default();
     let large = programme.whole("large", (0, 5), 2);
     let small = programme.whole("small", (0, 9), 1);
     programme.row(("demand", "traffic"), vec![(large, 2), (small, 1)], Sense::AtLeast, 7);
@@ -116,21 +116,21 @@ fn fleet() -> Programme {
 
 #[test]
 fn a_solver_that_lies_is_caught_and_our_own_search_answers() {
-    let point = |values: Values, bound: f64| {
-        move |_: &Programme, _: u64| {
-            Ok(Claim::Point { values: values.clone(), bound: Some(bound), optimal: true, nodes: 1 })
+    let point = |values: MipValues, bound: f64| {
+        move |_: &MipModel, _: u64| {
+            Ok(SolverClaim::Point { values: values.clone(), bound: Some(bound), optimal: true, nodes: 1 })
         }
     };
-    let lies: [(&dyn Fn(&Programme, u64) -> Result<Claim, String>, &str); 6] = [
+    let lies: [(&dyn Fn(&MipModel, u64) -> Result<SolverClaim, String>, &str); 6] = [
         (&point(vec![3, 0], 6.0), "demand is broken"),
         (&point(vec![6, 0], 6.0), "large is 6"),
         (&point(vec![3], 6.0), "1 values for 2 columns"),
         (&point(vec![3, 1], 9.0), "bound is above its own point"),
-        (&|_, _| Ok(Claim::Infeasible), "infeasible that has a point"),
+        (&|_, _| Ok(SolverClaim::Infeasible), "infeasible that has a point"),
         (&|_, _| Err("internal error".into()), "internal error"),
     ];
     for (lie, doubt) in lies {
-        let solved = solve_with(&fleet(), &Effort::default(), lie);
+        let solved = solve_with(&fleet(), &SolveBudget::default(), lie);
         assert_eq!((solved.status, solved.objective), (Status::Optimal, Some(7.0)), "{doubt}");
         assert_eq!(solved.prover, Prover::OwnSearch);
         assert!(solved.doubts.iter().any(|told| told.contains(doubt)), "{:?}", solved.doubts);
@@ -139,8 +139,8 @@ fn a_solver_that_lies_is_caught_and_our_own_search_answers() {
 
 #[test]
 fn what_is_not_proved_is_not_called_optimal() {
-    let stopped = |_: &Programme, _: u64| Ok(Claim::Stopped { bound: Some(3.0), nodes: 9 });
-    let none = Effort { nodes: 1, own_nodes: 0 };
+    let stopped = |_: &MipModel, _: u64| Ok(SolverClaim::Stopped { bound: Some(3.0), nodes: 9 });
+    let none = SolveBudget { nodes: 1, own_nodes: 0 };
     // Three and a half large ones carry it: four do, and nothing costs less than three and a half.
     for solver in [&stopped as Solver, &|_, _| Err("exactly integral solution failed".into())] {
         let solved = solve_with(&fleet(), &none, solver);
@@ -148,13 +148,13 @@ fn what_is_not_proved_is_not_called_optimal() {
         assert_eq!((solved.values, solved.rows_checked), (Some(vec![4, 0]), 1));
     }
     // Nothing rounded up is exactly seven.
-    let mut exact = Programme::default();
+    let mut exact = MipModel::default();
     let pair = exact.whole("pair", (0, 9), 1);
     exact.row(("demand", "traffic"), vec![(pair, 2)], Sense::Equal, 7);
     let solved = solve_with(&exact, &none, &stopped);
     assert_eq!((solved.status, solved.bound), (Status::Unknown, Some(3.0)));
-    let halfway = |_: &Programme, _: u64| {
-        Ok(Claim::Point { values: vec![4, 0], bound: Some(6.5), optimal: false, nodes: 9 })
+    let halfway = |_: &MipModel, _: u64| {
+        Ok(SolverClaim::Point { values: vec![4, 0], bound: Some(6.5), optimal: false, nodes: 9 })
     };
     let solved = solve_with(&fleet(), &none, &halfway);
     assert_eq!(solved.status, Status::Feasible);
@@ -166,14 +166,14 @@ fn shares_are_checked_to_a_billionth() {
     let mut programme = fleet();
     let part = programme.share("part", 0);
     programme.row(("all", ""), vec![(part, 3)], Sense::Equal, 1);
-    let solved = solve(&programme, &Effort::default());
+    let solved = solve(&programme, &SolveBudget::default());
     assert_eq!((solved.status, solved.objective), (Status::Optimal, Some(7.0)));
     let values = solved.values.unwrap();
     assert_eq!(values[part], (SHARE / 3) as i64);
     let mut off = values;
     off[part] += 2;
     assert!(programme.check(&off).unwrap_err().contains("all is broken"));
-    assert_eq!(programme.columns[part].domain, Domain::Share);
+    assert_eq!(programme.columns[part].domain, VariableDomain::Share);
 }
 
 #[test]
@@ -181,11 +181,11 @@ fn the_least_change_of_a_budget_is_found_and_tried() {
     let mut programme = fleet();
     programme.row(("budget", "budget"), vec![(0, 2), (1, 1)], Sense::AtMost, 5);
     programme.row(("room", "room"), vec![(0, 1), (1, 1)], Sense::AtMost, 9);
-    let why = reasons(&programme, &Effort::default());
+    let why = reasons(&programme, &SolveBudget::default());
     assert_eq!(why.conflict, ["traffic", "budget"], "the room is not at fault");
     let told: Vec<(&str, i64)> = why.relaxations.iter().map(|r| (r.row.as_str(), r.needed)).collect();
     assert_eq!(told, [("demand", 5), ("budget", 7)]);
-    assert!(matches!(claim(&programme, 100), Ok(Claim::Infeasible)));
+    assert!(matches!(claim(&programme, 100), Ok(SolverClaim::Infeasible)));
 }
 
 /// A row that nothing keeps is known as such without a solver, in a programme of any size.
@@ -193,7 +193,7 @@ fn the_least_change_of_a_budget_is_found_and_tried() {
 fn what_no_value_keeps_is_infeasible_at_once() {
     let mut programme = fleet();
     programme.row(("traffic that nothing serves", "traffic"), vec![], Sense::Equal, 1);
-    let solved = solve_with(&programme, &Effort::default(), &|_, _| Err("never asked".into()));
+    let solved = solve_with(&programme, &SolveBudget::default(), &|_, _| Err("never asked".into()));
     assert_eq!((solved.status, solved.nodes), (Status::Infeasible, 0));
     assert!(solved.doubts.is_empty(), "{:?}", solved.doubts);
     assert!(!fleet().hopeless());

@@ -12,19 +12,19 @@ use mantile::cli::validate::table::read;
 use mantile::spec::nearness::Interval;
 use mantile::spec::runtime::Runtime;
 use mantile::store::catalog::Catalog;
-use mantile::store::kind::Kind;
-use mantile::validate::measured::Measured;
-use mantile::validate::summary::{Held, Key, Validation, validation};
+use mantile::store::kind::CatalogKind;
+use mantile::validate::measured::MeasuredRow;
+use mantile::validate::summary::{GroupBy, ScoredRow, Validation, validation};
 
 const SERVING: &str = "../shared/validation/serving.csv";
 
 /// The aggregated rows, predicted.
-fn aggregated() -> Option<Vec<Held>> {
+fn aggregated() -> Option<Vec<ScoredRow>> {
     rows(SERVING, |row| row.mode == "agg")
 }
 
 /// The rows of a file that are wanted, predicted.
-fn rows(file: &str, wanted: fn(&Measured) -> bool) -> Option<Vec<Held>> {
+fn rows(file: &str, wanted: fn(&MeasuredRow) -> bool) -> Option<Vec<ScoredRow>> {
     if !Path::new(file).exists() {
         assert!(std::env::var("CI").is_err(), "{file} is missing in CI");
         eprintln!("SKIPPED: {file} is not there, so predictions were held against nothing");
@@ -42,7 +42,7 @@ fn errors(found: &Validation) -> (f64, f64) {
 #[test]
 fn median_errors_are_below_the_documented_limits() {
     let Some(rows) = aggregated() else { return };
-    let found = validation(&rows, &[Key::Hardware, Key::Runtime]);
+    let found = validation(&rows, &[GroupBy::Hardware, GroupBy::Runtime]);
     println!("{}", mantile::report::validation::text(&found));
     let (tpot, ttft) = errors(&found);
     assert!(found.overall.n >= 1_700 && found.overall.unsupported * 100 <= 3 * found.overall.n);
@@ -120,7 +120,7 @@ fn disaggregated_errors_are_below_the_documented_limits() {
 #[test]
 fn no_group_of_rows_is_far_off() {
     let Some(rows) = aggregated() else { return };
-    let found = validation(&rows, &[Key::Hardware, Key::Runtime]);
+    let found = validation(&rows, &[GroupBy::Hardware, GroupBy::Runtime]);
     for group in found.groups.iter().filter(|group| group.n >= 10) {
         let tpot = group.tpot.unwrap().mdape;
         assert!(tpot <= 0.15, "{}: median TPOT error {tpot:.3}", group.name);
@@ -193,7 +193,7 @@ fn overwrite() -> bool {
 fn what_is_borrowed_has_the_widest_interval_of_all_profiles() {
     let catalog = Catalog::default();
     let stated = catalog.defaults().unwrap().unmeasured;
-    let fits = catalog.shelf(Kind::Runtimes).into_keys();
+    let fits = catalog.shelf(CatalogKind::Runtimes).into_keys();
     let fits = fits.filter_map(|name| catalog.load::<Runtime>(&name).unwrap().serving_fit);
     let all: Vec<Interval> = fits.flat_map(|fit| fit.intervals).collect();
     let ends = |of: fn(&Interval) -> [f64; 3]| {

@@ -3,21 +3,21 @@
 #![allow(clippy::unwrap_used)]
 
 use mantile::report::answer::answer;
-use mantile::report::ratio::Verdict;
+use mantile::report::ratio::SplitAdvice;
 use mantile::report::text::table;
 use mantile::report::verify::optimize::verify;
 use mantile::search::fills::chains;
+use mantile::search::mip::SHARE;
+use mantile::search::mip::solve::{SolveBudget, solve};
 use mantile::search::outcome::Status;
 use mantile::search::point::place;
-use mantile::search::programme::SHARE;
-use mantile::search::programme::solve::{Effort, solve};
-use mantile::search::question::Question;
-use mantile::search::ratio::{Goal, Mix, Roles, Worker, best, check, one_each, programme};
+use mantile::search::question::Problem;
+use mantile::search::ratio::{Goal, Roles, Worker, WorkerMix, best, check, one_each, programme};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::problem::Problem;
+use mantile::store::resolved_scenario::ResolvedScenario;
 use proptest::prelude::*;
 
 fn workers(most: usize) -> impl Strategy<Value = Vec<Worker>> {
@@ -59,7 +59,7 @@ fn worth(goal: Goal, (rate, used): (f64, u64)) -> f64 {
     }
 }
 
-fn found(roles: &Roles, devices: u64, goal: Goal) -> (f64, Option<Mix>) {
+fn found(roles: &Roles, devices: u64, goal: Goal) -> (f64, Option<WorkerMix>) {
     let mix = best(roles, devices, goal);
     (mix.as_ref().map_or(0.0, |mix| mix.worth(goal)), mix)
 }
@@ -89,17 +89,17 @@ proptest! {
     #[test]
     fn the_integer_programme_agrees(roles in roles(), devices in 1u64..=12) {
         let (value, mix) = found(&roles, devices, Goal::Total);
-        let none = Mix {
+        let none = WorkerMix {
             prompts: vec![0; roles.prompts.len()],
             answers: vec![0; roles.answers.len()],
             both: vec![0; roles.both.len()],
-            ..Mix::default()
+            ..WorkerMix::default()
         };
         let mix = mix.unwrap_or(none);
         let (programme, point) = programme(&roles, devices, 1.0, &mix);
         prop_assert!(programme.check(&point).is_ok(), "{:?}", programme.check(&point));
         let own = -programme.objective(&point) / SHARE;
-        let solved = solve(&programme, &Effort::default());
+        let solved = solve(&programme, &SolveBudget::default());
         prop_assert_eq!(solved.status, Status::Optimal, "{:?}", solved.doubts);
         prop_assert_eq!(-solved.objective.unwrap(), own as f64);
         prop_assert_eq!(value, own as f64);
@@ -163,14 +163,14 @@ fn leftover_devices_are_used_and_unlike_prompt_workers_match_the_answers() {
     roles.both.clear();
     let slow = best(&roles, 7, Goal::Total).unwrap();
     assert_eq!((slow.prompts.clone(), slow.rate), (vec![0, 3], 4.5));
-    let forced = Mix { prompts: vec![1, 1], answers: vec![1], rate: 5.5, ..slow };
+    let forced = WorkerMix { prompts: vec![1, 1], answers: vec![1], rate: 5.5, ..slow };
     assert!(check(&roles, 7, &forced).is_err());
 }
 
-fn posed(model: &str, hardware: &str) -> (Problem, Question) {
+fn posed(model: &str, hardware: &str) -> (ResolvedScenario, Problem) {
     let scenario =
         Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() };
-    let problem = Problem::resolve(&Catalog::default(), &scenario).unwrap();
+    let problem = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
     let question = problem.question().unwrap();
     (problem, question)
 }
@@ -182,14 +182,15 @@ fn what_is_left_does_both_and_the_answer_verifies() {
     let outcome = run(&question, &UNWATCHED);
     let best = outcome.best.as_ref().unwrap();
     let ratio = outcome.ratio.as_ref().unwrap();
-    let output = |found: &mantile::search::outcome::Found| found.point[place(Metric::OutputTokS)];
+    let output =
+        |found: &mantile::search::outcome::EvaluatedCandidate| found.point[place(Metric::OutputTokS)];
     let split = ratio.apart.as_ref().unwrap();
     assert!(output(best) > 1.05 * output(split), "{} against {}", output(best), output(split));
     assert!((ratio.one_shape_each.unwrap() - output(split)).abs() < 1e-6 * output(split));
     assert!(ratio.rows_checked > 0 && best.candidate.devices() == 3);
     let asked = || mantile::cli::ask::asked(&problem, &question);
     let told = answer(&question, asked(), &outcome, None, usize::MAX);
-    assert_eq!(told.split_ratio.as_ref().unwrap().verdict, Verdict::SplitWithBoth);
+    assert_eq!(told.split_ratio.as_ref().unwrap().verdict, SplitAdvice::SplitWithBoth);
     let text = table(&told);
     assert!(text.contains("+ 1 both (") && text.contains("what is left does both"), "{text}");
     let mut saved = serde_json::to_value(&told).unwrap();

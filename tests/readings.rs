@@ -9,19 +9,19 @@ use std::collections::BTreeSet;
 use mantile::cost::roofline::Cost;
 use mantile::plan::parallel::ParallelPlan;
 use mantile::plan::parallel::Phase;
-use mantile::plan::shard::{ShardedBlock, Step};
+use mantile::plan::shard::{ShardedBlock, TaskStep};
 use mantile::quantity::formula::Formula;
 use mantile::quantity::ledger::{Explanation, Ledger, Op};
 use mantile::quantity::num::{Num, Qty};
-use mantile::quantity::read::{Plain, Read};
+use mantile::quantity::read::{Plain, Reading};
 use mantile::quantity::unit::SECOND;
-use mantile::search::candidate::{Candidate, Duty, PoolPlan};
-use mantile::search::question::{Question, Traffic};
+use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
+use mantile::search::question::{Problem, Traffic};
 use mantile::search::shape::cuts;
 use mantile::serving::evaluate::Evaluation;
-use mantile::serving::step::Watch;
+use mantile::serving::step::CostObserver;
 use mantile::serving::streamed::{arrival, transfer};
-use mantile::serving::terms::Offload;
+use mantile::serving::terms::OffloadTarget;
 use mantile::spec::objective::METRICS;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -37,8 +37,8 @@ use cases::{Case, each_case};
 #[derive(Default)]
 struct Kernels(Vec<(String, f64)>);
 
-impl<N: Num> Watch<N> for Kernels {
-    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<N>>) {
+impl<N: Num> CostObserver<N> for Kernels {
+    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>) {
         let numbers = [cost.flops, cost.bytes, cost.computing, cost.moving, cost.time, cost.floor];
         let name = format!("{}/{}/{}", phase.name(), block.name, step.name);
         self.0.extend(numbers.map(|number| (name.clone(), number.value())));
@@ -66,7 +66,7 @@ fn figures<N: Num>(evaluation: &Evaluation<Qty<N>>) -> Vec<(String, Qty<N>)> {
     figures
 }
 
-fn evaluate<R: Read>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(String, f64)>) {
+fn evaluate<R: Reading>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(String, f64)>) {
     let mut kernels = Kernels::default();
     let mut question = case.question.clone();
     // More in flight than two pools hold moving, as measured deployments have.
@@ -78,7 +78,7 @@ fn evaluate<R: Read>(case: &Case, read: &R) -> (Evaluation<Qty<R::N>>, Vec<(Stri
 }
 
 /// A cache streamed to another device, as if the prompt were two layers.
-fn arrives<R: Read>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> Option<Qty<R::N>> {
+fn arrives<R: Reading>(case: &Case, read: &R, told: &Evaluation<Qty<R::N>>) -> Option<Qty<R::N>> {
     let machine = case.question.formats[case.candidate.formats].machine.read(read);
     let layer = (told.prefill.total, transfer(told.memory.kv, machine.links.first()?, &machine.chip));
     Some(arrival(Qty::literal(0.0 * SECOND), [layer, layer]))
@@ -185,11 +185,11 @@ fn readings_agree_and_every_formula_is_read() {
 }
 
 /// Every wait of the decode step that the host accounts for, with `requests` of each of `dp` attention ranks.
-fn host(question: &Question, dp: u64, requests: u64) -> Vec<f64> {
+fn host(question: &Problem, dp: u64, requests: u64) -> Vec<f64> {
     let plan = ParallelPlan { tp: 1, pp: 1, dp, cp: 1, ep: dp, moe_tp: 1, sp: false };
     let stages = cuts(question, plan).swap_remove(0);
-    let pool = PoolPlan { duty: Duty::Both, plan, stages, replicas: 1, concurrency: requests * dp };
-    let candidate = Candidate { formats: 0, pools: vec![pool], offload: Offload::Nothing };
+    let pool = PoolPlan { duty: PoolRole::Both, plan, stages, replicas: 1, concurrency: requests * dp };
+    let candidate = Candidate { formats: 0, pools: vec![pool], offload: OffloadTarget::Nothing };
     let mut seen = Kernels::default();
     candidate.evaluate(&Plain, question, &mut seen);
     seen.0.into_iter().filter(|(name, _)| name == "decode 1 host").map(|(_, time)| time).collect()
@@ -218,7 +218,7 @@ fn a_request_that_is_alone_waits_for_nobody() {
         if matches!(question.traffic, Traffic::Rate(_)) {
             return Ok(());
         }
-        let ttft = |question: &Question| candidate.evaluate(&Plain, question, &mut ()).metrics.ttft.value();
+        let ttft = |question: &Problem| candidate.evaluate(&Plain, question, &mut ()).metrics.ttft.value();
         let before = ttft(&question);
         for pair in &mut question.formats {
             let chip = &mut pair.machine.chip;

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use clap::Parser;
 use mantile::cli::Cli;
-use mantile::cli::remedy::Unanswered;
-use mantile::report::relax::{Claim, Conflict, Remedy};
-use mantile::search::question::Question;
+use mantile::cli::remedy::InfeasibleProblem;
+use mantile::report::relax::{ConflictReport, Remedy, RemedyClaim};
+use mantile::search::question::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::deployment::Deployment;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::problem::Problem;
+use mantile::store::resolved_scenario::ResolvedScenario;
 
 /// Questions without an answer that are tried; `PROPTEST_CASES` sets another number.
 const CASES: u64 = 16;
@@ -66,26 +66,26 @@ fn typed(scenario: &Scenario, flags: &str) -> Option<bool> {
     answered(&posed(&scenario)?.1).into()
 }
 
-fn posed(scenario: &Scenario) -> Option<(Problem, Question)> {
-    let problem = Problem::resolve(&Catalog::default(), scenario).ok()?;
+fn posed(scenario: &Scenario) -> Option<(ResolvedScenario, Problem)> {
+    let problem = ResolvedScenario::resolve(&Catalog::default(), scenario).ok()?;
     let mut question = problem.question().ok()?;
     question.axes.clear();
     Some((problem, question))
 }
 
-fn answered(question: &Question) -> bool {
+fn answered(question: &Problem) -> bool {
     run(question, &UNWATCHED).best.is_some()
 }
 
 /// What is said of a question, where it has no answer.
-fn conflict(scenario: &Scenario) -> Option<Conflict> {
+fn conflict(scenario: &Scenario) -> Option<ConflictReport> {
     let (problem, question) = posed(scenario)?;
     if answered(&question) {
         return None;
     }
     let catalog = Catalog::default();
     let (problem, question) = (&problem, &question);
-    Some(Unanswered { catalog: &catalog, scenario, problem, question, control: &UNWATCHED }.conflict())
+    Some(InfeasibleProblem { catalog: &catalog, scenario, problem, question, control: &UNWATCHED }.conflict())
 }
 
 /// The flags with one of them tighter, as they would be typed.
@@ -124,7 +124,7 @@ fn every_remedy_works_as_typed_and_one_unit_tighter_it_does_not() {
                     "{told}: {flag} of {remedy:?}"
                 );
             }
-            assert!(remedy.claim != Claim::Least || !remedy.tighter.is_empty(), "{remedy:?}");
+            assert!(remedy.claim != RemedyClaim::Least || !remedy.tighter.is_empty(), "{remedy:?}");
             let names: Vec<&str> = remedy.flags.split(' ').step_by(2).collect();
             *kinds.entry(format!("{} {:?}", names.join(" "), remedy.claim)).or_default() += 1;
         }

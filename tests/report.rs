@@ -5,12 +5,12 @@
 use anstream::adapter::strip_str;
 use mantile::cli::ask;
 use mantile::report::answer::{answer, estimated};
-use mantile::report::result::{Answer, Estimated};
-use mantile::search::question::Question;
+use mantile::report::result::{EstimateResult, OptimizeResult};
+use mantile::search::question::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::problem::Problem;
+use mantile::store::resolved_scenario::ResolvedScenario;
 
 #[path = "report/explain.rs"]
 mod explain;
@@ -26,14 +26,15 @@ fn scenario(model: &str, hardware: &str) -> Scenario {
     Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
 }
 
-fn pose(scenario: &Scenario) -> (Problem, Question) {
-    let problem = Problem::resolve(&Catalog::default(), scenario).unwrap_or_else(|error| panic!("{error}"));
+fn pose(scenario: &Scenario) -> (ResolvedScenario, Problem) {
+    let problem =
+        ResolvedScenario::resolve(&Catalog::default(), scenario).unwrap_or_else(|error| panic!("{error}"));
     let question = problem.question().unwrap();
     (problem, question)
 }
 
 /// The answer to a question, as `optimize` gives it.
-fn optimize(scenario: &Scenario) -> Answer {
+fn optimize(scenario: &Scenario) -> OptimizeResult {
     let (problem, question) = pose(scenario);
     let outcome = run(&question, &UNWATCHED);
     let lower = ask::lower_format(&problem, &outcome).unwrap();
@@ -41,10 +42,10 @@ fn optimize(scenario: &Scenario) -> Answer {
 }
 
 /// A stated deployment, as `estimate` gives it.
-fn estimate(scenario: &Scenario) -> Estimated {
+fn estimate(scenario: &Scenario) -> EstimateResult {
     let (problem, question) = pose(scenario);
     let stated = problem.deployment.clone().unwrap_or_default().text().unwrap();
-    let candidate = mantile::cli::stated::candidate(&question, &stated).unwrap();
+    let candidate = mantile::cli::build_candidate::candidate(&question, &stated).unwrap();
     estimated(&question, ask::asked(&problem, &question), &candidate)
 }
 

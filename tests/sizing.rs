@@ -3,30 +3,30 @@
 #![allow(clippy::unwrap_used)]
 
 use mantile::search::point::place;
-use mantile::search::question::{Question, Traffic};
+use mantile::search::question::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sizing::{longest_context, size};
-use mantile::spec::objective::{Aim, Direction, Metric};
+use mantile::spec::objective::{Direction, Metric, ObjectiveTerm};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::problem::Problem;
+use mantile::store::resolved_scenario::ResolvedScenario;
 
-fn question(model: &str, hardware: &str, tpot: &str) -> Question {
+fn question(model: &str, hardware: &str, tpot: &str) -> Problem {
     let scenario = Scenario {
         model: Some(model.into()),
         hardware: Some(hardware.into()),
         tpot: Some(tpot.into()),
         ..Scenario::default()
     };
-    let mut question = Problem::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap();
+    let mut question = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap();
     question.split = false;
     question.axes.clear();
-    question.aims = vec![Aim { metric: Metric::OutputTokS, direction: Direction::Maximize }];
+    question.aims = vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }];
     question
 }
 
 /// The search's best with so many requests in flight.
-fn searched(question: &Question, users: u64) -> Option<f64> {
+fn searched(question: &Problem, users: u64) -> Option<f64> {
     let mut asked = question.clone();
     asked.traffic = Traffic::InFlight(users);
     // Of like instances that prefill and decode.

@@ -12,16 +12,16 @@ use mantile::report::schema::schema;
 use mantile::spec::cluster::{System, Tier};
 use mantile::spec::device::Device;
 use mantile::spec::error::Error;
-use mantile::spec::format::Format;
+use mantile::spec::format::NumberFormat;
 use mantile::spec::link::Link;
 use mantile::spec::model::file::ModelFile;
 use mantile::spec::objective::{Objective, Workload};
 use mantile::spec::runtime::Runtime;
-use mantile::spec::scenario::{Offload, Scenario};
+use mantile::spec::scenario::{OffloadMode, Scenario};
 use mantile::spec::text::each_key_once;
 use mantile::store::catalog::{Catalog, read_entry};
-use mantile::store::kind::{Entry, KINDS, Kind, shipped_defaults};
-use mantile::store::problem::Problem;
+use mantile::store::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
+use mantile::store::resolved_scenario::ResolvedScenario;
 use serde_json::Value;
 
 #[path = "store/fetch.rs"]
@@ -64,7 +64,7 @@ fn every_file_on_disk_is_built_in_and_loads() {
     all::<Device>();
     all::<System>();
     all::<Link>();
-    all::<Format>();
+    all::<NumberFormat>();
     all::<Runtime>();
     all::<Objective>();
     all::<Workload>();
@@ -106,7 +106,7 @@ fn a_schema_refuses_what_the_reader_refuses() {
         assert!(!faults(kind.singular(), &Value::from(3)).is_empty(), "{kind:?}");
     }
     let mut device: Value =
-        serde_json::from_str(&Catalog::default().find(Kind::Devices, "h100").unwrap().text().unwrap())
+        serde_json::from_str(&Catalog::default().find(CatalogKind::Devices, "h100").unwrap().text().unwrap())
             .unwrap();
     device["memory"]["bandwidth"].as_object_mut().unwrap().remove("source");
     assert!(!faults("device", &device).is_empty(), "a figure without a source");
@@ -128,7 +128,7 @@ fn what_is_written_fits_its_schema() {
         rate: Some(0.5),
         ttft: Some("1 s".into()),
         pareto: Some(vec!["tpot".into()]),
-        offload: Some(Offload::Always),
+        offload: Some(OffloadMode::Always),
         deployment: Some(
             serde_json::from_str(r#"{"prefill": {"tp": 2}, "decode": {"tp": 4, "sp": true}}"#).unwrap(),
         ),
@@ -171,41 +171,41 @@ fn every_system_is_a_cluster_whose_tiers_hold_all_its_devices() {
 #[test]
 fn every_reference_leads_somewhere() {
     let catalog = Catalog::default();
-    let has = |kind: Kind, id: &str, from: &str| {
+    let has = |kind: CatalogKind, id: &str, from: &str| {
         assert!(catalog.shelf(kind).contains_key(id), "{from} refers to {} `{id}`", kind.singular());
     };
     for device in all::<Device>() {
         if let Some(system) = &device.system {
-            has(Kind::Systems, system, &device.id);
+            has(CatalogKind::Systems, system, &device.id);
             let host: System = catalog.load(system).unwrap();
             assert_eq!(host.device, device.id, "the host of {}", device.id);
         }
-        device.scale_up.iter().for_each(|link| has(Kind::Links, &link.link, &device.id));
-        device.host_link.iter().for_each(|link| has(Kind::Links, &link.link, &device.id));
+        device.scale_up.iter().for_each(|link| has(CatalogKind::Links, &link.link, &device.id));
+        device.host_link.iter().for_each(|link| has(CatalogKind::Links, &link.link, &device.id));
     }
     for system in all::<System>() {
-        has(Kind::Devices, &system.device, &system.id);
+        has(CatalogKind::Devices, &system.device, &system.id);
         let tiers: Vec<&Tier> = system.tiers.iter().chain(&system.network).collect();
-        tiers.iter().for_each(|tier| has(Kind::Links, &tier.link, &system.id));
+        tiers.iter().for_each(|tier| has(CatalogKind::Links, &tier.link, &system.id));
     }
     for runtime in all::<Runtime>() {
         for id in runtime.weight_formats.iter().chain(&runtime.kv_formats) {
-            has(Kind::Formats, id, &runtime.id);
-            let format: Format = catalog.load(id).unwrap();
+            has(CatalogKind::Formats, id, &runtime.id);
+            let format: NumberFormat = catalog.load(id).unwrap();
             assert!(format.runtimes.contains(&runtime.id), "{id} does not name {} back", runtime.id);
         }
     }
-    for format in all::<Format>() {
-        format.runtimes.iter().for_each(|id| has(Kind::Runtimes, id, &format.id));
+    for format in all::<NumberFormat>() {
+        format.runtimes.iter().for_each(|id| has(CatalogKind::Runtimes, id, &format.id));
     }
     for model in all::<ModelFile>() {
         model
             .published
             .iter()
-            .for_each(|published| has(Kind::Formats, &published.weight_format, &model.name));
+            .for_each(|published| has(CatalogKind::Formats, &published.weight_format, &model.name));
     }
     for objective in all::<Objective>() {
-        has(Kind::Workloads, &objective.workload, &objective.id);
+        has(CatalogKind::Workloads, &objective.workload, &objective.id);
     }
 }
 
@@ -234,7 +234,7 @@ const SAMPLE: usize = 7;
 fn models_meet_systems_with_a_problem_or_a_reason() {
     let catalog = Catalog::default();
     let (mut posed, mut refused) = (0, 0);
-    let (models, systems) = (catalog.shelf(Kind::Models), catalog.shelf(Kind::Systems));
+    let (models, systems) = (catalog.shelf(CatalogKind::Models), catalog.shelf(CatalogKind::Systems));
     assert!(!systems.len().is_multiple_of(SAMPLE));
     for (nth, model) in models.keys().enumerate() {
         for system in systems.keys().skip(nth % SAMPLE).step_by(SAMPLE) {
@@ -244,7 +244,7 @@ fn models_meet_systems_with_a_problem_or_a_reason() {
                 ..Scenario::default()
             };
             let device = catalog.load::<Device>(&catalog.load::<System>(system).unwrap().device).unwrap();
-            match Problem::resolve(&catalog, &scenario) {
+            match ResolvedScenario::resolve(&catalog, &scenario) {
                 Ok(problem) => {
                     posed += 1;
                     assert!(
@@ -272,11 +272,11 @@ fn the_users_files_come_before_those_built_in() {
     let devices = home.path().join("hardware/devices");
     fs::create_dir_all(&devices).unwrap();
     let catalog = Catalog::at(Some(home.path().to_owned()));
-    let text = Catalog::default().find(Kind::Devices, "h100").unwrap().text().unwrap();
+    let text = Catalog::default().find(CatalogKind::Devices, "h100").unwrap().text().unwrap();
     fs::write(devices.join("nvidia-h100-sxm.json"), text.replace("3.35 TB/s", "1 TB/s")).unwrap();
     assert_eq!(catalog.hardware("8xh100").unwrap().device.bandwidth().unwrap().value, 1e12);
-    assert!(catalog.shelf(Kind::Devices)["nvidia-h100-sxm"].user);
-    assert!(!catalog.shelf(Kind::Devices)["nvidia-h200-sxm"].user);
+    assert!(catalog.shelf(CatalogKind::Devices)["nvidia-h100-sxm"].user);
+    assert!(!catalog.shelf(CatalogKind::Devices)["nvidia-h200-sxm"].user);
 
     fs::write(devices.join("mine.json"), "{").unwrap();
     let fault = catalog.hardware("8xmine").unwrap_err();
@@ -293,14 +293,14 @@ fn a_system_file_may_hold_its_device_or_name_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("box.json");
     let text = |kind, name| Catalog::default().find(kind, name).unwrap().text().unwrap();
-    let mut system: Value = serde_json::from_str(&text(Kind::Systems, "dgx-h100")).unwrap();
+    let mut system: Value = serde_json::from_str(&text(CatalogKind::Systems, "dgx-h100")).unwrap();
     let build = |system: &Value| {
         fs::write(&path, system.to_string()).unwrap();
         Catalog::default().hardware(path.to_str().unwrap())
     };
     system["device"] = "h200".into();
     assert_eq!(build(&system).unwrap().device.id, "nvidia-h200-sxm");
-    system["device"] = serde_json::from_str(&text(Kind::Devices, "mi300x")).unwrap();
+    system["device"] = serde_json::from_str(&text(CatalogKind::Devices, "mi300x")).unwrap();
     system["device"]["memory"]["capacity"]["value"] = "100 GB".into();
     let cluster = build(&system).unwrap();
     assert_eq!((cluster.device.id.as_str(), cluster.device.capacity().unwrap().value), ("amd-mi300x", 1e11));
@@ -371,7 +371,7 @@ fn a_model_is_read_from_a_file_or_a_folder_with_its_quantisation_beside_it() {
     fs::write(mine.join("hf_quant_config.json"), quant).unwrap();
     assert_eq!(read(&mine).unwrap().config.weight_format(), Some("fp8"));
     let scenario = Scenario { model: Some(mine.to_str().unwrap().into()), ..Scenario::default() };
-    let problem = Problem::resolve(&Catalog::default(), &scenario).unwrap();
+    let problem = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
     let ids: Vec<&str> = problem.kv_formats.iter().map(|choice| choice.format.id.as_str()).collect();
     assert_eq!(ids, ["bf16", "fp8"], "the checkpoint brings scales for an fp8 cache");
 

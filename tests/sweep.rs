@@ -5,17 +5,17 @@
 
 use std::time::{Duration, Instant};
 
-use mantile::cli::stated::candidate;
+use mantile::cli::build_candidate::candidate;
 use mantile::quantity::read::Plain;
 use mantile::report::answer::forbidden;
 use mantile::search::candidate::Candidate;
 use mantile::search::outcome::Status;
-use mantile::search::question::Question;
+use mantile::search::question::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::kind::Kind;
-use mantile::store::problem::Problem;
+use mantile::store::kind::CatalogKind;
+use mantile::store::resolved_scenario::ResolvedScenario;
 use rayon::prelude::*;
 
 /// The whole catalogue may take so long.
@@ -33,7 +33,7 @@ struct Tally {
 
 /// One deployment of a model: as much tensor parallelism as its shape allows, at the largest load that fits.
 /// Nothing where it does not fit, or nothing of that shape may be.
-fn smoke(question: &Question, devices: u64) -> Option<Candidate> {
+fn smoke(question: &Problem, devices: u64) -> Option<Candidate> {
     let widths = (0..7).rev().map(|power| 1 << power).filter(|width| *width <= devices);
     widths.into_iter().find_map(|width| {
         let plan = format!("1 x tp{width}").parse().unwrap();
@@ -50,7 +50,7 @@ fn smoke(question: &Question, devices: u64) -> Option<Candidate> {
 #[test]
 fn every_pair_that_fits_runs() {
     let catalog = Catalog::default();
-    let (models, systems) = (catalog.shelf(Kind::Models), catalog.shelf(Kind::Systems));
+    let (models, systems) = (catalog.shelf(CatalogKind::Models), catalog.shelf(CatalogKind::Systems));
     let start = Instant::now();
     let pairs: Vec<_> = models
         .keys()
@@ -63,7 +63,7 @@ fn every_pair_that_fits_runs() {
             hardware: Some((*system).clone()),
             ..Scenario::default()
         };
-        let Ok(problem) = Problem::resolve(&catalog, &scenario) else { return false };
+        let Ok(problem) = ResolvedScenario::resolve(&catalog, &scenario) else { return false };
         let question = problem.question().unwrap_or_else(|fault| panic!("{model} on {system}: {fault}"));
         let Some(candidate) = smoke(&question, problem.cluster.devices()) else { return false };
         let seconds = candidate.evaluate(&Plain, &question, &mut ()).metrics.tpot.value();
@@ -85,7 +85,7 @@ const LARGER: [&str; 2] = ["8xb200", "gb300-nvl72"];
 fn every_model_is_answered_on_a_system_that_holds_it() {
     let catalog = Catalog::default();
     let start = Instant::now();
-    let models = catalog.shelf(Kind::Models);
+    let models = catalog.shelf(CatalogKind::Models);
     for model in models.keys() {
         // Short enough for the oldest models.
         let asked = Scenario {
@@ -99,7 +99,7 @@ fn every_model_is_answered_on_a_system_that_holds_it() {
             let on = |weight_format: Option<String>| {
                 let hardware = Some((*system).to_owned());
                 let scenario = Scenario { hardware, weight_format, ..asked.clone() };
-                Problem::resolve(&catalog, &scenario).and_then(|problem| problem.question())
+                ResolvedScenario::resolve(&catalog, &scenario).and_then(|problem| problem.question())
             };
             // Checkpoints of several formats have to be asked for in one.
             let mut question = match on(None) {
@@ -125,7 +125,7 @@ fn whole() -> bool {
 #[test]
 fn every_pair_is_answered_or_refused_with_a_reason() {
     let catalog = Catalog::default();
-    let (models, systems) = (catalog.shelf(Kind::Models), catalog.shelf(Kind::Systems));
+    let (models, systems) = (catalog.shelf(CatalogKind::Models), catalog.shelf(CatalogKind::Systems));
     let pairs = models.keys().flat_map(|model| systems.keys().map(move |system| (model, system)));
     let start = Instant::now();
     let (mut tally, mut slowest) = (Tally::default(), (Duration::ZERO, String::new()));
@@ -138,7 +138,7 @@ fn every_pair_is_answered_or_refused_with_a_reason() {
         let since = Instant::now();
         let scenario =
             Scenario { model: Some(model.clone()), hardware: Some(system.clone()), ..Scenario::default() };
-        let question = Problem::resolve(&catalog, &scenario).and_then(|problem| problem.question());
+        let question = ResolvedScenario::resolve(&catalog, &scenario).and_then(|problem| problem.question());
         match question {
             Err(fault) => {
                 tally.refused += 1;

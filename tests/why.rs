@@ -4,11 +4,11 @@
 
 use mantile::cli::ask;
 use mantile::report::answer::answer;
-use mantile::report::result::Answer;
+use mantile::report::result::OptimizeResult;
 use mantile::report::verify::optimize::verify;
-use mantile::search::family::Family;
+use mantile::search::family::StrategyFamily;
 use mantile::search::point::before;
-use mantile::search::question::{Question, Traffic};
+use mantile::search::question::{Problem, Traffic};
 use mantile::search::relax::{Condition, conditions, conflicts, least, with, without};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sample::sample;
@@ -16,7 +16,7 @@ use mantile::search::why::{Along, duel, families, held_to, worths};
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::problem::Problem;
+use mantile::store::resolved_scenario::ResolvedScenario;
 use serde_json::Value;
 
 fn scenario(model: &str, hardware: &str, objective: &str) -> Scenario {
@@ -28,8 +28,8 @@ fn scenario(model: &str, hardware: &str, objective: &str) -> Scenario {
     }
 }
 
-fn posed(scenario: &Scenario) -> (Problem, Question) {
-    let problem = Problem::resolve(&Catalog::default(), scenario).unwrap();
+fn posed(scenario: &Scenario) -> (ResolvedScenario, Problem) {
+    let problem = ResolvedScenario::resolve(&Catalog::default(), scenario).unwrap();
     let question = problem.question().unwrap();
     (problem, question)
 }
@@ -46,7 +46,7 @@ fn the_best_of_all_families_is_the_best() {
         question.axes.clear();
         let name = format!("{model} on {hardware} for {objective}");
         // Unlike instances side by side may be of no one family.
-        let mixed = Family::of(&best.candidate) == Family::Mixed;
+        let mixed = StrategyFamily::of(&best.candidate) == StrategyFamily::Mixed;
         let tried = families(&question);
         let found: Vec<_> = tried.iter().filter_map(|one| one.best.as_ref()).collect();
         assert!(!found.iter().any(|one| before(&one.point, &best.point, &question.aims)), "{name}");
@@ -54,7 +54,7 @@ fn the_best_of_all_families_is_the_best() {
         assert!(as_good || mixed, "{name}");
         for one in &tried {
             assert_eq!(one.best.is_none(), one.none.is_some(), "{name}: {:?}", one.family);
-            let family = one.best.as_ref().map(|found| Family::of(&found.candidate));
+            let family = one.best.as_ref().map(|found| StrategyFamily::of(&found.candidate));
             assert!(family.is_none_or(|family| family == one.family), "{name}: {family:?}");
         }
         let drawn = sample(&question, Some(&best), 500, 3);
@@ -65,7 +65,7 @@ fn the_best_of_all_families_is_the_best() {
 #[test]
 fn families_change_places_where_it_is_told() {
     let (_, question) = posed(&scenario("Llama-3.1-8B", "4xh100", "throughput"));
-    let pair = (Family::Tensor, Family::Single);
+    let pair = (StrategyFamily::Tensor, StrategyFamily::Single);
     let found = duel(&question, Along::Concurrency, 64, pair).unwrap();
     assert!(!found.crossovers.is_empty(), "few requests are quicker split, many are not: {found:?}");
     for change in &found.crossovers {
@@ -130,7 +130,7 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
     assert!(answered(seconds * 1.000_001) && !answered(seconds * 0.999_999), "{seconds}");
 }
 
-fn saved(scenario: &Scenario) -> (Question, Answer, Value) {
+fn saved(scenario: &Scenario) -> (Problem, OptimizeResult, Value) {
     let (problem, question) = posed(scenario);
     let outcome = run(&question, &UNWATCHED);
     let lower = ask::lower_format(&problem, &outcome).unwrap();

@@ -2,13 +2,13 @@
 
 use rayon::prelude::*;
 
-use super::fit::Found;
-use super::posed::Times;
-use super::sample::Sample;
+use super::deployment::PredictedTimes;
+use super::fit::FitSolution;
+use super::sample::CalibrationSample;
 
 /// What is left out together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Out {
+pub enum HoldoutGroup {
     /// A fifth of all rows.
     Fifth,
     /// A combination of model, device and runtime.
@@ -25,56 +25,56 @@ pub enum Out {
     Maker,
 }
 
-impl Out {
+impl HoldoutGroup {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Out::Fifth => "other settings of the same (five folds)",
-            Out::Combination => "other combinations of model, hardware and runtime",
-            Out::DeviceAndRuntime => "the same hardware under other runtimes",
-            Out::Load => "lighter and heavier loads (three folds)",
-            Out::Model => "other models",
-            Out::Device => "other hardware",
-            Out::Maker => "another maker's hardware",
+            HoldoutGroup::Fifth => "other settings of the same (five folds)",
+            HoldoutGroup::Combination => "other combinations of model, hardware and runtime",
+            HoldoutGroup::DeviceAndRuntime => "the same hardware under other runtimes",
+            HoldoutGroup::Load => "lighter and heavier loads (three folds)",
+            HoldoutGroup::Model => "other models",
+            HoldoutGroup::Device => "other hardware",
+            HoldoutGroup::Maker => "another maker's hardware",
         }
     }
 
     /// In one word.
     pub fn key_name(self) -> &'static str {
         match self {
-            Out::Fifth => "fifth",
-            Out::Combination => "combination",
-            Out::DeviceAndRuntime => "device_and_runtime",
-            Out::Load => "load",
-            Out::Model => "model",
-            Out::Device => "device",
-            Out::Maker => "maker",
+            HoldoutGroup::Fifth => "fifth",
+            HoldoutGroup::Combination => "combination",
+            HoldoutGroup::DeviceAndRuntime => "device_and_runtime",
+            HoldoutGroup::Load => "load",
+            HoldoutGroup::Model => "model",
+            HoldoutGroup::Device => "device",
+            HoldoutGroup::Maker => "maker",
         }
     }
 
     /// What each sample has in common with others that are left out with it.
-    pub fn keys(self, samples: &[&Sample]) -> Vec<String> {
+    pub fn keys(self, samples: &[&CalibrationSample]) -> Vec<String> {
         let mut cached: Vec<u64> = samples.iter().map(|sample| sample.cached()).collect();
         cached.sort_unstable();
-        let third = |sample: &Sample| {
+        let third = |sample: &CalibrationSample| {
             let below = cached.partition_point(|tokens| *tokens < sample.cached());
             (3 * below / cached.len().max(1)).to_string()
         };
-        let key = |(at, sample): (usize, &&Sample)| match self {
-            Out::Load => third(sample),
+        let key = |(at, sample): (usize, &&CalibrationSample)| match self {
+            HoldoutGroup::Load => third(sample),
             _ => self.key(at, sample),
         };
         samples.iter().enumerate().map(key).collect()
     }
 
-    fn key(self, at: usize, sample: &Sample) -> String {
+    fn key(self, at: usize, sample: &CalibrationSample) -> String {
         match self {
-            Out::Load | Out::Fifth => (at % 5).to_string(),
-            Out::Combination => format!("{} {} {}", sample.model, sample.hardware, sample.runtime),
-            Out::DeviceAndRuntime => format!("{} {}", sample.hardware, sample.runtime),
-            Out::Model => sample.model.clone(),
-            Out::Device => sample.hardware.clone(),
-            Out::Maker => sample.hardware.split('-').next().unwrap_or_default().to_owned(),
+            HoldoutGroup::Load | HoldoutGroup::Fifth => (at % 5).to_string(),
+            HoldoutGroup::Combination => format!("{} {} {}", sample.model, sample.hardware, sample.runtime),
+            HoldoutGroup::DeviceAndRuntime => format!("{} {}", sample.hardware, sample.runtime),
+            HoldoutGroup::Model => sample.model.clone(),
+            HoldoutGroup::Device => sample.hardware.clone(),
+            HoldoutGroup::Maker => sample.hardware.split('-').next().unwrap_or_default().to_owned(),
         }
     }
 }
@@ -88,26 +88,26 @@ const HEAD_START: f64 = 0.3;
 const FOLDS: usize = 80;
 
 /// Every sample as the fit without its like predicts it.
-pub fn left_out(samples: &[&Sample], all: &Found, out: Out) -> Vec<Times> {
+pub fn left_out(samples: &[&CalibrationSample], all: &FitSolution, out: HoldoutGroup) -> Vec<PredictedTimes> {
     let keys = out.keys(samples);
     let mut different = keys.clone();
     different.sort();
     different.dedup();
     let fold = |key: &String| different.binary_search(key).unwrap_or_default() % FOLDS;
     let folds: Vec<usize> = keys.iter().map(fold).collect();
-    let made: Vec<(usize, Times)> = (0..different.len().min(FOLDS))
+    let made: Vec<(usize, PredictedTimes)> = (0..different.len().min(FOLDS))
         .into_par_iter()
         .flat_map_iter(|fold| {
             let there: Vec<usize> = (0..samples.len()).filter(|at| folds[*at] == fold).collect();
-            let pick = |inside: bool| -> Vec<&Sample> {
+            let pick = |inside: bool| -> Vec<&CalibrationSample> {
                 samples.iter().zip(&folds).filter(|(_, f)| (**f == fold) == inside).map(|(s, _)| *s).collect()
             };
-            let start = Found { x: &all.x * HEAD_START, unknowns: all.unknowns.clone() };
+            let start = FitSolution { x: &all.x * HEAD_START, unknowns: all.unknowns.clone() };
             let predicted = start.solve(&pick(false), GAIN).predict(&pick(true));
             there.into_iter().zip(predicted).collect::<Vec<_>>()
         })
         .collect();
-    let mut times = vec![Times { ttft: f64::NAN, tpot: f64::NAN }; samples.len()];
+    let mut times = vec![PredictedTimes { ttft: f64::NAN, tpot: f64::NAN }; samples.len()];
     made.into_iter().for_each(|(at, one)| times[at] = one);
     times
 }

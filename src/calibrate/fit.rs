@@ -7,9 +7,9 @@ use nalgebra::storage::Owned;
 use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
 use rayon::prelude::*;
 
-use super::levels::Unknown;
-use super::posed::Times;
-use super::sample::{Changes, ORDER, Sample};
+use super::deployment::PredictedTimes;
+use super::levels::CalibrationUnknown;
+use super::sample::{CalibrationSample, LogMultipliers, ORDER};
 
 /// Error, as a logarithm, from which on a row counts linearly: about twice the noise of repeated runs' tails.
 const TPOT_SCALE: f64 = 0.1;
@@ -26,35 +26,37 @@ const TOLD: f64 = 0.01;
 
 /// Logarithms of the changes to every unknown, as found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FitSolution {
     /// The unknowns.
-    pub unknowns: Vec<Unknown>,
+    pub unknowns: Vec<CalibrationUnknown>,
     /// Their values, in the same order.
     pub x: DVector<f64>,
 }
 
 /// What one sample says of an error: itself, the scale at which it turns linear, its weight.
-type Error = Option<(f64, f64, f64)>;
+type WeightedResidual = Option<(f64, f64, f64)>;
 
 /// The samples with the unknowns where they now are.
-struct Fit<'a> {
-    samples: &'a [&'a Sample],
+struct FitProblem<'a> {
+    samples: &'a [&'a CalibrationSample],
     /// For each sample the unknowns that hold and bear on it, and the constant that each changes.
     holds: Vec<Vec<(usize, usize)>>,
     weights: Vec<f64>,
-    found: Found,
+    found: FitSolution,
     residuals: DVector<f64>,
     jacobian: DMatrix<f64>,
 }
 
 /// The unknowns that hold for `sample`, and the constant that each changes.
-fn held(unknowns: &[Unknown], sample: &Sample) -> Vec<(usize, usize)> {
-    let place = |unknown: &Unknown| ORDER.iter().position(|of| *of == unknown.factor.of);
-    let of = |(at, unknown): (usize, &Unknown)| Some((at, place(unknown).filter(|_| unknown.holds(sample))?));
+fn held(unknowns: &[CalibrationUnknown], sample: &CalibrationSample) -> Vec<(usize, usize)> {
+    let place = |unknown: &CalibrationUnknown| ORDER.iter().position(|of| *of == unknown.factor.of);
+    let of = |(at, unknown): (usize, &CalibrationUnknown)| {
+        Some((at, place(unknown).filter(|_| unknown.holds(sample))?))
+    };
     unknowns.iter().enumerate().filter_map(of).collect()
 }
 
-fn changes(holds: &[(usize, usize)], x: &DVector<f64>) -> Changes {
+fn changes(holds: &[(usize, usize)], x: &DVector<f64>) -> LogMultipliers {
     let mut changes = [0.0; ORDER.len()];
     for (unknown, place) in holds {
         changes[*place] += x[*unknown];
@@ -62,32 +64,33 @@ fn changes(holds: &[(usize, usize)], x: &DVector<f64>) -> Changes {
     changes
 }
 
-impl Found {
+impl FitSolution {
     /// What is predicted with the changes found.
-    pub fn predict(&self, samples: &[&Sample]) -> Vec<Times> {
-        let one = |sample: &&Sample| sample.times(&changes(&held(&self.unknowns, sample), &self.x));
+    pub fn predict(&self, samples: &[&CalibrationSample]) -> Vec<PredictedTimes> {
+        let one =
+            |sample: &&CalibrationSample| sample.times(&changes(&held(&self.unknowns, sample), &self.x));
         samples.par_iter().map(one).collect()
     }
 
     /// Nothing changed.
-    pub fn nothing(unknowns: Vec<Unknown>) -> Found {
-        Found { x: DVector::zeros(unknowns.len()), unknowns }
+    pub fn nothing(unknowns: Vec<CalibrationUnknown>) -> FitSolution {
+        FitSolution { x: DVector::zeros(unknowns.len()), unknowns }
     }
 
     /// Finds the changes that bring the predictions nearest to `samples`, beginning from these, until a step gains no
     /// more than `gain` of the squared error.
     #[must_use]
-    pub fn solve(self, samples: &[&Sample], gain: f64) -> Found {
+    pub fn solve(self, samples: &[&CalibrationSample], gain: f64) -> FitSolution {
         let x = self.x.clone();
         // A dense model knows no experts, a single device no collectives, wherever the others are.
-        let bearing = |sample: &&Sample| {
+        let bearing = |sample: &&CalibrationSample| {
             let nothing = [0.0; ORDER.len()];
             let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; ORDER.len()]);
             let mut holds = held(&self.unknowns, sample);
             holds.retain(|(_, place)| slopes[*place] != (0.0, 0.0));
             holds
         };
-        let mut fit = Fit {
+        let mut fit = FitProblem {
             holds: samples.par_iter().map(bearing).collect(),
             weights: weights(samples),
             samples,
@@ -102,9 +105,9 @@ impl Found {
 }
 
 /// The constants that `samples` tell something about.
-pub fn told(samples: &[&Sample]) -> [bool; ORDER.len()] {
+pub fn told(samples: &[&CalibrationSample]) -> [bool; ORDER.len()] {
     let nothing = [0.0; ORDER.len()];
-    let of = |sample: &&Sample| {
+    let of = |sample: &&CalibrationSample| {
         let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; ORDER.len()]);
         slopes.map(|(ttft, tpot)| ttft.abs().max(tpot.abs()) * std::f64::consts::LN_2 >= TOLD)
     };
@@ -112,8 +115,8 @@ pub fn told(samples: &[&Sample]) -> [bool; ORDER.len()] {
     samples.par_iter().map(of).reduce(|| [false; ORDER.len()], either)
 }
 
-fn weights(samples: &[&Sample]) -> Vec<f64> {
-    let like = |a: &Sample, b: &Sample| {
+fn weights(samples: &[&CalibrationSample]) -> Vec<f64> {
+    let like = |a: &CalibrationSample, b: &CalibrationSample| {
         (&a.model, &a.hardware, &a.runtime, &a.weight_format)
             == (&b.model, &b.hardware, &b.runtime, &b.weight_format)
     };
@@ -130,22 +133,22 @@ fn robust(error: f64, scale: f64) -> (f64, f64) {
     if residual.abs() < 1e-12 { (error, 1.0) } else { (residual, error / (residual * bend)) }
 }
 
-fn errors(sample: &Sample, times: Times) -> [Error; 2] {
+fn errors(sample: &CalibrationSample, times: PredictedTimes) -> [WeightedResidual; 2] {
     let ttft = sample.ttft.map(|measured| ((times.ttft / measured).ln(), TTFT_SCALE, TTFT_WEIGHT));
     let tpot = sample.tpot.map(|measured| ((times.tpot / measured).ln(), TPOT_SCALE, 1.0));
     [ttft, tpot]
 }
 
 /// Square of all residuals, their products with slopes, and products of slopes, below the diagonal and on it.
-struct Normal {
+struct NormalEquations {
     square: f64,
     gradient: DVector<f64>,
     matrix: DMatrix<f64>,
 }
 
-impl Normal {
-    fn new(size: usize) -> Normal {
-        Normal { square: 0.0, gradient: DVector::zeros(size), matrix: DMatrix::zeros(size, size) }
+impl NormalEquations {
+    fn new(size: usize) -> NormalEquations {
+        NormalEquations { square: 0.0, gradient: DVector::zeros(size), matrix: DMatrix::zeros(size, size) }
     }
 
     /// Adds a row; `slopes` are in ascending order.
@@ -161,7 +164,7 @@ impl Normal {
     }
 }
 
-impl LeastSquaresProblem<f64, Dyn, Dyn> for Fit<'_> {
+impl LeastSquaresProblem<f64, Dyn, Dyn> for FitProblem<'_> {
     type ParameterStorage = Owned<f64, Dyn>;
     type ResidualStorage = Owned<f64, Dyn>;
     type JacobianStorage = Owned<f64, Dyn, Dyn>;
@@ -182,7 +185,7 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for Fit<'_> {
             })
             .collect();
         let size = x.len();
-        let mut normal = Normal::new(size);
+        let mut normal = NormalEquations::new(size);
         for (row, (errors, slopes)) in rows.into_iter().enumerate() {
             for (which, error) in errors.into_iter().enumerate() {
                 let Some((error, scale, weight)) = error else { continue };

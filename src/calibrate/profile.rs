@@ -4,29 +4,29 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fit::Found;
+use super::fit::FitSolution;
 use super::sample::ORDER;
 use crate::spec::nearness::{Interval, LeftOut, MeasuredAt};
-use crate::spec::runtime::{Factor, Fitted};
+use crate::spec::runtime::{CalibratedConstant, CalibrationFactor};
 
 /// Where fits of whole profiles begin: the constants that kernels measured alone do not tell.
-pub const BEGINNINGS: [Beginning; 9] = [
-    beginning(Fitted::KernelLaunch, "serving_fit", "kernel_launch", 1e-6, ("us", 1e6)),
-    beginning(Fitted::QuantisedLaunch, "serving_fit", "quantised_launch", 1e-6, ("us", 1e6)),
-    beginning(Fitted::ExpertsLaunch, "serving_fit", "experts_launch", 5e-6, ("us", 1e6)),
-    beginning(Fitted::HostPerSequence, "serving_fit", "host_per_sequence", 1e-5, ("us", 1e6)),
-    beginning(Fitted::RequestWork, "serving_fit", "request_work", 1e-4, ("us", 1e6)),
-    beginning(Fitted::PromptBurst, "serving_fit", "prompt_burst", 0.05, ("", 1.0)),
-    beginning(Fitted::RequestOverhead, "scheduler", "request_overhead", 1e-2, ("ms", 1e3)),
-    beginning(Fitted::PromptQueue, "scheduler", "prompt_queue", 0.3, ("", 1.0)),
-    beginning(Fitted::StepWait, "scheduler", "step_wait", 1.0, ("", 1.0)),
+pub const BEGINNINGS: [InitialGuess; 9] = [
+    beginning(CalibratedConstant::KernelLaunch, "serving_fit", "kernel_launch", 1e-6, ("us", 1e6)),
+    beginning(CalibratedConstant::QuantisedLaunch, "serving_fit", "quantised_launch", 1e-6, ("us", 1e6)),
+    beginning(CalibratedConstant::ExpertsLaunch, "serving_fit", "experts_launch", 5e-6, ("us", 1e6)),
+    beginning(CalibratedConstant::HostPerSequence, "serving_fit", "host_per_sequence", 1e-5, ("us", 1e6)),
+    beginning(CalibratedConstant::RequestWork, "serving_fit", "request_work", 1e-4, ("us", 1e6)),
+    beginning(CalibratedConstant::PromptBurst, "serving_fit", "prompt_burst", 0.05, ("", 1.0)),
+    beginning(CalibratedConstant::RequestOverhead, "scheduler", "request_overhead", 1e-2, ("ms", 1e3)),
+    beginning(CalibratedConstant::PromptQueue, "scheduler", "prompt_queue", 0.3, ("", 1.0)),
+    beginning(CalibratedConstant::StepWait, "scheduler", "step_wait", 1.0, ("", 1.0)),
 ];
 
 /// A constant that a profile states by itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Beginning {
+pub struct InitialGuess {
     /// The constant.
-    pub of: Fitted,
+    pub of: CalibratedConstant,
     /// The object of the profile that holds it.
     pub inside: &'static str,
     /// Its key there.
@@ -38,13 +38,13 @@ pub struct Beginning {
 }
 
 const fn beginning(
-    of: Fitted,
+    of: CalibratedConstant,
     inside: &'static str,
     key: &'static str,
     value: f64,
     unit: (&'static str, f64),
-) -> Beginning {
-    Beginning { of, inside, key, value, unit }
+) -> InitialGuess {
+    InitialGuess { of, inside, key, value, unit }
 }
 
 /// Why a constant that a profile has to state is nothing.
@@ -54,8 +54,8 @@ const UNTOLD: &str = "nothing: the fitted rows do not tell it, and other constan
 const SMALLEST: f64 = 0.004;
 
 /// Sum of the changes to `of` of `runtime` under each set of other conditions, widest first.
-fn changes(found: &Found, runtime: &str, of: Fitted) -> Vec<(Factor, f64)> {
-    let mut sums: Vec<(Factor, f64)> = Vec::new();
+fn changes(found: &FitSolution, runtime: &str, of: CalibratedConstant) -> Vec<(CalibrationFactor, f64)> {
+    let mut sums: Vec<(CalibrationFactor, f64)> = Vec::new();
     for (unknown, x) in found.unknowns.iter().zip(found.x.iter()) {
         let here = unknown.runtime.as_ref().is_none_or(|name| name == runtime);
         if !here || unknown.factor.of != of {
@@ -83,11 +83,11 @@ fn figure(value: f64, (unit, per_second): (&str, f64), source: &str) -> Value {
 }
 
 /// A fit of everything, to be written into profiles.
-pub struct Whole<'a> {
+pub struct JointFit<'a> {
     /// What was found.
-    pub found: &'a Found,
+    pub found: &'a FitSolution,
     /// The constants that the rows tell about; others stay as they were.
-    pub told: Vec<Fitted>,
+    pub told: Vec<CalibratedConstant>,
     /// Devices of all rows.
     pub measured_anywhere: Vec<String>,
     /// Models of all rows.
@@ -98,14 +98,14 @@ pub struct Whole<'a> {
     pub left_out: Vec<LeftOut>,
 }
 
-impl Whole<'_> {
+impl JointFit<'_> {
     /// Replaces what `profile` has of an earlier fit.
     pub fn replace(&self, profile: &mut Value, measured: &[MeasuredAt], source: &str) {
         let runtime = profile["id"].as_str().unwrap_or_default().to_owned();
         let mut fit = Map::new();
         fit.insert("source".into(), json!(source));
         for known in BEGINNINGS {
-            let alone = |factor: &Factor| *factor == Factor::of(known.of);
+            let alone = |factor: &CalibrationFactor| *factor == CalibrationFactor::of(known.of);
             let all = changes(self.found, &runtime, known.of);
             let change: f64 = all.iter().filter(|(factor, _)| alone(factor)).map(|(_, x)| x).sum();
             let value = match self.told.contains(&known.of) {
@@ -129,13 +129,13 @@ impl Whole<'_> {
         fit.insert("measured".into(), json!(measured));
         fit.insert("intervals".into(), json!(self.intervals));
         fit.insert("left_out".into(), json!(self.left_out));
-        let stated = |of: Fitted| BEGINNINGS.iter().any(|known| known.of == of);
+        let stated = |of: CalibratedConstant| BEGINNINGS.iter().any(|known| known.of == of);
         let mut factors: Vec<Value> = Vec::new();
         for of in ORDER {
             for (factor, x) in changes(self.found, &runtime, of) {
-                let in_value = stated(of) && factor == Factor::of(of);
+                let in_value = stated(of) && factor == CalibrationFactor::of(of);
                 if !in_value && x.abs() >= SMALLEST {
-                    factors.push(json!(Factor { times: rounded(x.exp()), ..factor }));
+                    factors.push(json!(CalibrationFactor { times: rounded(x.exp()), ..factor }));
                 }
             }
         }
@@ -145,16 +145,19 @@ impl Whole<'_> {
 }
 
 /// Multiplies the factors of `profile` with the changes of its runtime, new conditions after the old ones.
-pub fn adjust(profile: &mut Value, found: &Found, source: &str) {
+pub fn adjust(profile: &mut Value, found: &FitSolution, source: &str) {
     let runtime = profile["id"].as_str().unwrap_or_default().to_owned();
     let fit = &mut profile["serving_fit"];
-    let mut factors: Vec<Factor> = serde_json::from_value(fit["factors"].clone()).unwrap_or_default();
+    let mut factors: Vec<CalibrationFactor> =
+        serde_json::from_value(fit["factors"].clone()).unwrap_or_default();
     for of in ORDER {
         for (change, x) in changes(found, &runtime, of).into_iter().filter(|(_, x)| x.abs() >= SMALLEST) {
-            let like = |known: &&mut Factor| Factor { times: 1.0, ..(**known).clone() } == change;
+            let like = |known: &&mut CalibrationFactor| {
+                CalibrationFactor { times: 1.0, ..(**known).clone() } == change
+            };
             match factors.iter_mut().find(like) {
                 Some(known) => known.times = rounded(known.times * x.exp()),
-                None => factors.push(Factor { times: rounded(x.exp()), ..change }),
+                None => factors.push(CalibrationFactor { times: rounded(x.exp()), ..change }),
             }
         }
     }

@@ -2,14 +2,14 @@
 //!
 //! Knows no formula: it only changes what the formulas read.
 
-use super::posed::{Posed, Times};
+use super::deployment::{MeasuredDeployment, PredictedTimes};
 use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
-use crate::spec::runtime::{Fitted, Traits};
+use crate::spec::runtime::{CalibratedConstant, CalibrationKey};
 
 /// A measured deployment, on the machine as the runtime's file has it now.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct CalibrationSample {
     /// Its row's name in the table.
     pub id: String,
     /// The runtime.
@@ -19,7 +19,7 @@ pub struct Sample {
     /// The device.
     pub hardware: String,
     /// The deployment.
-    pub posed: Posed,
+    pub posed: MeasuredDeployment,
     /// Its machine.
     pub machine: Machine<Qty<f64>>,
     /// Class of its devices.
@@ -29,7 +29,7 @@ pub struct Sample {
     /// Its weight format.
     pub weight_format: String,
     /// What else factors depend on.
-    pub traits: Traits,
+    pub traits: CalibrationKey,
     /// Measured time to first token, in seconds.
     pub ttft: Option<f64>,
     /// Measured time per output token, in seconds.
@@ -37,36 +37,36 @@ pub struct Sample {
 }
 
 /// Constants in the order in which changes to them are kept.
-pub const ORDER: [Fitted; 20] = [
-    Fitted::GemmCompute,
-    Fitted::GemmMemory,
-    Fitted::AttentionCompute,
-    Fitted::AttentionMemory,
-    Fitted::MoeCompute,
-    Fitted::MoeMemory,
-    Fitted::CollectiveLatency,
-    Fitted::CollectiveBandwidth,
-    Fitted::LaunchPerLayer,
-    Fitted::KernelLaunch,
-    Fitted::QuantisedLaunch,
-    Fitted::ExpertsLaunch,
-    Fitted::HostPerStep,
-    Fitted::HostPerSequence,
-    Fitted::PrefillInterference,
-    Fitted::RequestOverhead,
-    Fitted::PromptQueue,
-    Fitted::PromptBurst,
-    Fitted::StepWait,
-    Fitted::RequestWork,
+pub const ORDER: [CalibratedConstant; 20] = [
+    CalibratedConstant::GemmCompute,
+    CalibratedConstant::GemmMemory,
+    CalibratedConstant::AttentionCompute,
+    CalibratedConstant::AttentionMemory,
+    CalibratedConstant::MoeCompute,
+    CalibratedConstant::MoeMemory,
+    CalibratedConstant::CollectiveLatency,
+    CalibratedConstant::CollectiveBandwidth,
+    CalibratedConstant::LaunchPerLayer,
+    CalibratedConstant::KernelLaunch,
+    CalibratedConstant::QuantisedLaunch,
+    CalibratedConstant::ExpertsLaunch,
+    CalibratedConstant::HostPerStep,
+    CalibratedConstant::HostPerSequence,
+    CalibratedConstant::PrefillInterference,
+    CalibratedConstant::RequestOverhead,
+    CalibratedConstant::PromptQueue,
+    CalibratedConstant::PromptBurst,
+    CalibratedConstant::StepWait,
+    CalibratedConstant::RequestWork,
 ];
 
 /// Logarithms of how many times as long each constant's time is.
-pub type Changes = [f64; ORDER.len()];
+pub type LogMultipliers = [f64; ORDER.len()];
 
 /// Step of the difference quotient.
 const STEP: f64 = 1e-4;
 
-fn changed(machine: &Machine<Qty<f64>>, changes: &Changes) -> Machine<Qty<f64>> {
+fn changed(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
     let mut machine = machine.clone();
     let chip = &mut machine.chip;
     for (of, change) in ORDER.iter().zip(changes).filter(|(_, change)| **change != 0.0) {
@@ -76,32 +76,32 @@ fn changed(machine: &Machine<Qty<f64>>, changes: &Changes) -> Machine<Qty<f64>> 
         // An efficiency cannot pass the roofline.
         let lower = |figure: &mut Qty<f64>| *figure = (*figure / times).min(one);
         match of {
-            Fitted::GemmCompute => lower(&mut chip.gemm_compute),
-            Fitted::GemmMemory => lower(&mut chip.gemm_memory),
-            Fitted::AttentionCompute => lower(&mut chip.attention_compute),
-            Fitted::AttentionMemory => lower(&mut chip.attention_memory),
-            Fitted::MoeCompute => lower(&mut chip.moe_compute),
-            Fitted::MoeMemory => lower(&mut chip.moe_memory),
-            Fitted::CollectiveBandwidth => lower(&mut chip.collective_bandwidth),
-            Fitted::CollectiveLatency => slower(&mut chip.collective_latency),
-            Fitted::LaunchPerLayer => slower(&mut chip.launch_per_layer),
-            Fitted::KernelLaunch => slower(&mut chip.kernel_launch),
-            Fitted::QuantisedLaunch => slower(&mut chip.quantised_launch),
-            Fitted::ExpertsLaunch => slower(&mut chip.experts_launch),
-            Fitted::HostPerStep => slower(&mut chip.host_per_step),
-            Fitted::HostPerSequence => slower(&mut chip.host_per_sequence),
-            Fitted::PrefillInterference => slower(&mut chip.prefill_interference),
-            Fitted::RequestOverhead => slower(&mut chip.request_overhead),
-            Fitted::PromptQueue => slower(&mut chip.prompt_queue),
-            Fitted::PromptBurst => slower(&mut chip.prompt_burst),
-            Fitted::StepWait => slower(&mut chip.step_wait),
-            Fitted::RequestWork => slower(&mut chip.request_work),
+            CalibratedConstant::GemmCompute => lower(&mut chip.gemm_compute),
+            CalibratedConstant::GemmMemory => lower(&mut chip.gemm_memory),
+            CalibratedConstant::AttentionCompute => lower(&mut chip.attention_compute),
+            CalibratedConstant::AttentionMemory => lower(&mut chip.attention_memory),
+            CalibratedConstant::MoeCompute => lower(&mut chip.moe_compute),
+            CalibratedConstant::MoeMemory => lower(&mut chip.moe_memory),
+            CalibratedConstant::CollectiveBandwidth => lower(&mut chip.collective_bandwidth),
+            CalibratedConstant::CollectiveLatency => slower(&mut chip.collective_latency),
+            CalibratedConstant::LaunchPerLayer => slower(&mut chip.launch_per_layer),
+            CalibratedConstant::KernelLaunch => slower(&mut chip.kernel_launch),
+            CalibratedConstant::QuantisedLaunch => slower(&mut chip.quantised_launch),
+            CalibratedConstant::ExpertsLaunch => slower(&mut chip.experts_launch),
+            CalibratedConstant::HostPerStep => slower(&mut chip.host_per_step),
+            CalibratedConstant::HostPerSequence => slower(&mut chip.host_per_sequence),
+            CalibratedConstant::PrefillInterference => slower(&mut chip.prefill_interference),
+            CalibratedConstant::RequestOverhead => slower(&mut chip.request_overhead),
+            CalibratedConstant::PromptQueue => slower(&mut chip.prompt_queue),
+            CalibratedConstant::PromptBurst => slower(&mut chip.prompt_burst),
+            CalibratedConstant::StepWait => slower(&mut chip.step_wait),
+            CalibratedConstant::RequestWork => slower(&mut chip.request_work),
         }
     }
     machine
 }
 
-impl Sample {
+impl CalibrationSample {
     /// Tokens that an attention rank holds in its cache, on average.
     pub fn cached(&self) -> u64 {
         let lengths = self.posed.lengths;
@@ -109,15 +109,15 @@ impl Sample {
     }
 
     /// What is predicted with the constants changed.
-    pub fn times(&self, changes: &Changes) -> Times {
+    pub fn times(&self, changes: &LogMultipliers) -> PredictedTimes {
         self.posed.times(&changed(&self.machine, changes))
     }
 
     /// How the logarithms of TTFT and TPOT answer to each change that is `asked` for.
     pub fn slopes(
         &self,
-        changes: &Changes,
-        here: Times,
+        changes: &LogMultipliers,
+        here: PredictedTimes,
         asked: &[bool; ORDER.len()],
     ) -> [(f64, f64); ORDER.len()] {
         std::array::from_fn(|place| {
@@ -133,18 +133,18 @@ impl Sample {
 }
 
 /// Gives a constant a value of its own, in seconds or as a number. Only constants that are no efficiency have one.
-pub fn set(machine: &mut Machine<Qty<f64>>, of: Fitted, value: f64) {
+pub fn set(machine: &mut Machine<Qty<f64>>, of: CalibratedConstant, value: f64) {
     let chip = &mut machine.chip;
     let place = match of {
-        Fitted::KernelLaunch => &mut chip.kernel_launch,
-        Fitted::QuantisedLaunch => &mut chip.quantised_launch,
-        Fitted::ExpertsLaunch => &mut chip.experts_launch,
-        Fitted::HostPerSequence => &mut chip.host_per_sequence,
-        Fitted::RequestWork => &mut chip.request_work,
-        Fitted::RequestOverhead => &mut chip.request_overhead,
-        Fitted::PromptQueue => &mut chip.prompt_queue,
-        Fitted::PromptBurst => &mut chip.prompt_burst,
-        Fitted::StepWait => &mut chip.step_wait,
+        CalibratedConstant::KernelLaunch => &mut chip.kernel_launch,
+        CalibratedConstant::QuantisedLaunch => &mut chip.quantised_launch,
+        CalibratedConstant::ExpertsLaunch => &mut chip.experts_launch,
+        CalibratedConstant::HostPerSequence => &mut chip.host_per_sequence,
+        CalibratedConstant::RequestWork => &mut chip.request_work,
+        CalibratedConstant::RequestOverhead => &mut chip.request_overhead,
+        CalibratedConstant::PromptQueue => &mut chip.prompt_queue,
+        CalibratedConstant::PromptBurst => &mut chip.prompt_burst,
+        CalibratedConstant::StepWait => &mut chip.step_wait,
         _ => return,
     };
     *place = Qty::from(value);

@@ -1,25 +1,25 @@
 //! From a resolved problem to what is told of it: the question as asked, lower formats, why.
 
-use crate::report::asked::{Asked, AskedImages, Speculation};
+use crate::report::inputs::{ReportImages, ReportInputs, Speculation};
 use crate::report::result::LowerFormat;
 use crate::report::why::{Why, why as told};
-use crate::search::family::Family;
-use crate::search::outcome::{Found, Outcome, Status};
+use crate::search::family::StrategyFamily;
+use crate::search::outcome::{EvaluatedCandidate, Outcome, Status};
 use crate::search::point::{before, place};
-use crate::search::question::Question;
+use crate::search::question::Problem;
 use crate::search::run::{UNWATCHED, run};
 use crate::search::why::{duel, families, stands, worths};
 use crate::spec::error::Error;
-use crate::spec::precision::Choice;
-use crate::store::problem::Problem;
+use crate::spec::precision::FormatOption;
+use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The question as it was understood, every default filled in.
-pub fn asked(problem: &Problem, question: &Question) -> Asked {
-    let formats = |choices: &[Choice]| {
+pub fn asked(problem: &ResolvedScenario, question: &Problem) -> ReportInputs {
+    let formats = |choices: &[FormatOption]| {
         choices.iter().map(|choice| format!("{} ({})", choice.format.id, choice.why)).collect()
     };
     let (workload, objective) = (&problem.workload, &problem.objective);
-    Asked {
+    ReportInputs {
         model: problem.model.name.clone(),
         hardware: problem.cluster.name.clone(),
         devices: problem.cluster.devices(),
@@ -29,7 +29,7 @@ pub fn asked(problem: &Problem, question: &Question) -> Asked {
         isl: workload.isl,
         osl: workload.osl,
         prefix: workload.prefix,
-        images: problem.graph.seen.as_ref().map(|seen| AskedImages {
+        images: problem.graph.seen.as_ref().map(|seen| ReportImages {
             number: seen.images.value,
             size: workload.image_size,
             tokens: seen.tokens.value,
@@ -54,13 +54,13 @@ pub fn asked(problem: &Problem, question: &Question) -> Asked {
 ///
 /// # Errors
 /// Its machine cannot be put together.
-pub fn lower_format(problem: &Problem, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
+pub fn lower_format(problem: &ResolvedScenario, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
     let Some(lower) = problem.lower_formats.first() else { return Ok(None) };
     // Whoever stopped the search waits for no other.
     if matches!(outcome.status, Status::Feasible | Status::Unknown) {
         return Ok(None);
     }
-    let with = Problem { weight_formats: vec![lower.clone()], ..problem.clone() };
+    let with = ResolvedScenario { weight_formats: vec![lower.clone()], ..problem.clone() };
     // Only the optimum is asked for: without axes no front is kept.
     let mut question = with.question()?;
     question.axes.clear();
@@ -81,9 +81,9 @@ pub fn lower_format(problem: &Problem, outcome: &Outcome) -> Result<Option<Lower
 }
 
 /// Why `best` is the best, by searching again.
-pub fn why(question: &Question, best: &Found) -> Option<Why> {
+pub fn why(question: &Problem, best: &EvaluatedCandidate) -> Option<Why> {
     let tried = families(question);
-    let winner = Family::of(&best.candidate);
+    let winner = StrategyFamily::of(&best.candidate);
     // The best of the other families, by the same order as everything else.
     let others = tried.iter().filter(|one| one.family != winner);
     let runner = others.filter_map(|one| Some((one.family, one.best.as_ref()?)));

@@ -1,37 +1,37 @@
 //! `calibrate`: runtimes' profiles refitted to measurements.
 
 mod errors;
-mod held;
 mod left_out;
+mod memory_ratios;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::output::{Format, Output, csv, json as pretty};
-use super::validate::predict::{Fit, Ready, ready, runtime};
+use super::output::{OutputArgs, OutputFormat, csv, json as pretty};
+use super::validate::predict::{PreparedRow, ProfileFit, ready, runtime};
 use super::validate::table;
-use super::{Fault, Verdict};
-use crate::calibrate::cross::{Out, left_out};
-use crate::calibrate::fit::{Found, told};
+use super::{CliError, ExitStatus};
+use crate::calibrate::cross::{HoldoutGroup, left_out};
+use crate::calibrate::deployment::PredictedTimes;
+use crate::calibrate::fit::{FitSolution, told};
 use crate::calibrate::levels::unknowns;
-use crate::calibrate::posed::Times;
-use crate::calibrate::profile::{BEGINNINGS, Whole, adjust, written};
-use crate::calibrate::sample::{ORDER, Sample, set};
+use crate::calibrate::profile::{BEGINNINGS, JointFit, adjust, written};
+use crate::calibrate::sample::{CalibrationSample, ORDER, set};
 use crate::report::left_out::{HEADER, cells};
 use crate::report::table::table as lines;
 use crate::spec::error::Error;
 use crate::spec::nearness::{LeftOut, MeasuredAt};
-use crate::spec::runtime::{Fitted, Runtime};
+use crate::spec::runtime::{CalibratedConstant, Runtime};
 use crate::store::catalog::Catalog;
 use crate::store::file;
-use crate::store::kind::Kind;
-use crate::store::sure::model_key;
-use crate::validate::measured::Measured;
+use crate::store::kind::CatalogKind;
+use crate::store::prediction_intervals::model_key;
+use crate::validate::measured::MeasuredRow;
 use errors::{Errors, each, errors, medians};
-use held::beside;
-use left_out::{Apart, intervals, left_out as tell, picture, rows};
+use left_out::{HoldoutPredictions, intervals, left_out as tell, picture, rows};
+use memory_ratios::beside;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -66,7 +66,7 @@ pub struct Calibrate {
     pub rows: Option<PathBuf>,
     /// How to write the report
     #[arg(long, value_enum, default_value_t, value_name = "table|json|csv", hide_possible_values = true)]
-    pub format: Format,
+    pub format: OutputFormat,
 }
 
 /// Fewer measurements than this for each constant that they tell about do not fix it.
@@ -80,15 +80,15 @@ impl Calibrate {
     ///
     /// # Errors
     /// The tables do not tell enough, or something cannot be read or written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let measured = self.measured()?;
-        let timed = |row: &Measured| row.outcome.ttft_ms.is_some() || row.outcome.tpot_ms.is_some();
+        let timed = |row: &MeasuredRow| row.outcome.ttft_ms.is_some() || row.outcome.tpot_ms.is_some();
         if !measured.iter().any(timed) && measured.iter().any(|row| row.outcome.memory_bytes.is_some()) {
             return self.memory(catalog, &measured);
         }
-        let (split, found): (Vec<Sample>, Vec<Sample>) =
+        let (split, found): (Vec<CalibrationSample>, Vec<CalibrationSample>) =
             self.samples(catalog, &measured).into_iter().partition(|sample| sample.posed.pools.len() > 1);
-        let samples: Vec<&Sample> = found.iter().collect();
+        let samples: Vec<&CalibrationSample> = found.iter().collect();
         let mut runtimes: Vec<String> = found.iter().map(|sample| sample.runtime.clone()).collect();
         runtimes.sort();
         runtimes.dedup();
@@ -123,35 +123,38 @@ impl Calibrate {
             )
             .into());
         }
-        let order: Vec<Fitted> =
+        let order: Vec<CalibratedConstant> =
             ORDER.into_iter().zip(told).filter(|(_, told)| *told).map(|(of, _)| of).collect();
-        let nothing = Found::nothing(unknowns(&samples, &order));
+        let nothing = FitSolution::nothing(unknowns(&samples, &order));
         let before = errors("before", &samples, &nothing.predict(&samples));
         let fit = nothing.solve(&samples, GAIN);
         let after = errors("nothing: the rows that were fitted", &samples, &fit.predict(&samples));
-        let outs: &[Out] = match self.whole {
+        let outs: &[HoldoutGroup] = match self.whole {
             true => &[
-                Out::Fifth,
-                Out::Combination,
-                Out::Load,
-                Out::Model,
-                Out::Device,
-                Out::DeviceAndRuntime,
-                Out::Maker,
+                HoldoutGroup::Fifth,
+                HoldoutGroup::Combination,
+                HoldoutGroup::Load,
+                HoldoutGroup::Model,
+                HoldoutGroup::Device,
+                HoldoutGroup::DeviceAndRuntime,
+                HoldoutGroup::Maker,
             ],
-            false => &[Out::Fifth, Out::Model, Out::Device],
+            false => &[HoldoutGroup::Fifth, HoldoutGroup::Model, HoldoutGroup::Device],
         };
-        let without =
-            |out: &Out| Apart { out: *out, keys: out.keys(&samples), made: left_out(&samples, &fit, *out) };
+        let without = |out: &HoldoutGroup| HoldoutPredictions {
+            out: *out,
+            keys: out.keys(&samples),
+            made: left_out(&samples, &fit, *out),
+        };
         // Where all rows are of one kind none are left to predict it from.
-        let several = |one: &Out| one.keys(&samples).windows(2).any(|pair| pair[0] != pair[1]);
-        let apart: Vec<Apart> = outs.iter().filter(|one| several(one)).map(without).collect();
+        let several = |one: &HoldoutGroup| one.keys(&samples).windows(2).any(|pair| pair[0] != pair[1]);
+        let apart: Vec<HoldoutPredictions> = outs.iter().filter(|one| several(one)).map(without).collect();
         let strata: Vec<LeftOut> = apart.iter().map(|one| one.told(&samples)).collect();
         let fitted = tell(&after);
         let mut all = vec![tell(&before), fitted.clone()];
         for (one, told) in apart.iter().zip(&strata) {
             all.push(told.clone());
-            if matches!(one.out, Out::Model | Out::Device) {
+            if matches!(one.out, HoldoutGroup::Model | HoldoutGroup::Device) {
                 all.extend(each(&one.keys, &samples, &one.made).iter().map(tell));
             }
         }
@@ -163,11 +166,12 @@ impl Calibrate {
         }
         if let Some(path) = &self.out {
             for name in &runtimes {
-                let own: Vec<&Sample> = found.iter().filter(|sample| sample.runtime == *name).collect();
+                let own: Vec<&CalibrationSample> =
+                    found.iter().filter(|sample| sample.runtime == *name).collect();
                 let source = source(name, &own, samples.len(), &errors("", &own, &fit.predict(&own)));
                 let mut profile = profile(catalog, name)?;
                 if self.whole {
-                    let whole = Whole {
+                    let whole = JointFit {
                         found: &fit,
                         measured_anywhere: distinct(&samples, |sample| &sample.hardware),
                         told: order.clone(),
@@ -185,19 +189,19 @@ impl Calibrate {
         }
         let untold: Vec<String> =
             ORDER.iter().zip(told).filter(|(_, told)| !told).map(|(of, _)| spell(*of)).collect();
-        let output = Output { format: self.format, out: None };
+        let output = OutputArgs { format: self.format, out: None };
         output.found(&match self.format {
-            Format::Table => report(&samples, &runtimes, &fit, &untold, &all),
-            Format::Json => pretty(&json!({
+            OutputFormat::Table => report(&samples, &runtimes, &fit, &untold, &all),
+            OutputFormat::Json => pretty(&json!({
                 "runtimes": runtimes, "rows": samples.len(), "unknowns": fit.unknowns.len(),
                 "constants_told": constants, "constants_not_told": untold, "errors": all,
             })),
-            Format::Csv => csv(&HEADER, all.iter().map(cells))?,
+            OutputFormat::Csv => csv(&HEADER, all.iter().map(cells))?,
         })
     }
 
     /// Rows of the tables without a doubt, of the runtimes that were asked for.
-    fn measured(&self) -> Result<Vec<Measured>, Fault> {
+    fn measured(&self) -> Result<Vec<MeasuredRow>, CliError> {
         let mut rows = Vec::new();
         for path in &self.files {
             rows.extend(table::read(path)?);
@@ -211,15 +215,15 @@ impl Calibrate {
     }
 
     /// Tells how far memory beside the cache is off, and writes it into the profiles.
-    fn memory(&self, catalog: &Catalog, rows: &[Measured]) -> Result<Verdict, Fault> {
-        let ready = ready(catalog, rows, Fit::Shipped);
+    fn memory(&self, catalog: &Catalog, rows: &[MeasuredRow]) -> Result<ExitStatus, CliError> {
+        let ready = ready(catalog, rows, ProfileFit::Shipped);
         let found =
             beside(rows.iter().zip(&ready).filter_map(|(row, ready)| Some((row, ready.as_ref().ok()?))));
         if found.is_empty() {
             return Err(Error::new(
                 "calibrate",
                 format!("{} rows, too few of each runtime", rows.len()),
-                format!("{} runs on one device at least", held::LEAST),
+                format!("{} runs on one device at least", memory_ratios::LEAST),
                 "give more measurements, or keep the shipped profile",
             )
             .into());
@@ -233,19 +237,19 @@ impl Calibrate {
             file::write(&path, &written(&profile))?;
         }
         let cells: Vec<Vec<String>> = found.iter().map(|(name, one)| one.cells(name)).collect();
-        let output = Output { format: self.format, out: None };
+        let output = OutputArgs { format: self.format, out: None };
         output.found(&match self.format {
-            Format::Table => format!(
+            OutputFormat::Table => format!(
                 "Memory beside the cache, measured over predicted\n\n{}",
-                lines(&held::HEADER, &cells)
+                lines(&memory_ratios::HEADER, &cells)
             ),
-            Format::Json => pretty(&json!({"memory": found})),
-            Format::Csv => csv(&held::HEADER, cells)?,
+            OutputFormat::Json => pretty(&json!({"memory": found})),
+            OutputFormat::Csv => csv(&memory_ratios::HEADER, cells)?,
         })
     }
 
-    fn samples(&self, catalog: &Catalog, rows: &[Measured]) -> Vec<Sample> {
-        let fit = if self.whole { Fit::Without } else { Fit::Shipped };
+    fn samples(&self, catalog: &Catalog, rows: &[MeasuredRow]) -> Vec<CalibrationSample> {
+        let fit = if self.whole { ProfileFit::Without } else { ProfileFit::Shipped };
         let ready = ready(catalog, rows, fit);
         let made = rows.iter().zip(ready).filter_map(|(row, ready)| {
             let mut sample = sample(row, ready.ok()?);
@@ -255,7 +259,7 @@ impl Calibrate {
                 BEGINNINGS.iter().for_each(|known| set(&mut sample.machine, known.of, known.value));
             }
             // What no formula makes a time of tells nothing of constants.
-            let Times { ttft, tpot } = sample.times(&[0.0; ORDER.len()]);
+            let PredictedTimes { ttft, tpot } = sample.times(&[0.0; ORDER.len()]);
             let times = [ttft, tpot];
             times.iter().all(|time| time.is_finite() && *time > 0.0).then_some(sample)
         });
@@ -265,14 +269,14 @@ impl Calibrate {
 
 /// A runtime's profile as it stands.
 fn profile(catalog: &Catalog, name: &str) -> Result<Value, Error> {
-    let text = catalog.find(Kind::Runtimes, name).map_err(Error::from)?.text()?;
+    let text = catalog.find(CatalogKind::Runtimes, name).map_err(Error::from)?.text()?;
     Ok(serde_json::from_str(&text).expect("rows were made ready with it, so it was read as a runtime"))
 }
 
-fn sample(row: &Measured, ready: Ready) -> Sample {
+fn sample(row: &MeasuredRow, ready: PreparedRow) -> CalibrationSample {
     let formats = &ready.question.formats[0];
     let graph = &ready.question.graph;
-    Sample {
+    CalibrationSample {
         id: row.id.clone(),
         runtime: ready.runtime,
         model: model_key(graph),
@@ -288,11 +292,11 @@ fn sample(row: &Measured, ready: Ready) -> Sample {
     }
 }
 
-fn spell(of: Fitted) -> String {
+fn spell(of: CalibratedConstant) -> String {
     json!(of).as_str().unwrap_or_default().to_owned()
 }
 
-fn distinct(samples: &[&Sample], of: fn(&Sample) -> &String) -> Vec<String> {
+fn distinct(samples: &[&CalibrationSample], of: fn(&CalibrationSample) -> &String) -> Vec<String> {
     let mut found: Vec<String> = samples.iter().map(|sample| of(sample).clone()).collect();
     found.sort();
     found.dedup();
@@ -300,7 +304,7 @@ fn distinct(samples: &[&Sample], of: fn(&Sample) -> &String) -> Vec<String> {
 }
 
 /// As far as each model was measured on each device in each format.
-fn measured_at(own: &[&Sample]) -> Vec<MeasuredAt> {
+fn measured_at(own: &[&CalibrationSample]) -> Vec<MeasuredAt> {
     let mut found = BTreeMap::<(&String, &String, &String), MeasuredAt>::new();
     for sample in own {
         let key = (&sample.model, &sample.hardware, &sample.weight_format);
@@ -322,7 +326,7 @@ fn measured_at(own: &[&Sample]) -> Vec<MeasuredAt> {
     found.into_values().collect()
 }
 
-fn source(name: &str, own: &[&Sample], all: usize, errors: &Errors) -> String {
+fn source(name: &str, own: &[&CalibrationSample], all: usize, errors: &Errors) -> String {
     format!(
         "hierarchical robust least squares (mantile-opt calibrate) on {all} published {}, {} of them of {name}; median \
          error on these {}",
@@ -333,7 +337,7 @@ fn source(name: &str, own: &[&Sample], all: usize, errors: &Errors) -> String {
 }
 
 /// What was measured.
-fn kind(samples: &[&Sample]) -> &'static str {
+fn kind(samples: &[&CalibrationSample]) -> &'static str {
     match samples.iter().all(|sample| sample.posed.apart) {
         true => "prompt and answer rates of single streams",
         false => "aggregated serving points",
@@ -341,9 +345,9 @@ fn kind(samples: &[&Sample]) -> &'static str {
 }
 
 fn report(
-    samples: &[&Sample],
+    samples: &[&CalibrationSample],
     runtimes: &[String],
-    fit: &Found,
+    fit: &FitSolution,
     untold: &[String],
     all: &[LeftOut],
 ) -> String {

@@ -3,9 +3,9 @@
 pub mod check;
 pub mod diff;
 
-use super::output::{Format, Output, csv, json};
-use super::{Fault, Verdict};
-use crate::report::catalog::{Line, Listed, entry, list};
+use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::{CliError, ExitStatus};
+use crate::report::catalog::{CatalogLine, Listed, entry, list};
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
@@ -16,7 +16,7 @@ use crate::spec::objective::{Objective, Workload};
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::store::catalog::{Catalog, read_entry};
-use crate::store::kind::{Entry, Kind};
+use crate::store::kind::{CatalogKind, Entry};
 
 /// The flags of `catalog`.
 #[derive(Clone, Debug, clap::Args)]
@@ -27,13 +27,13 @@ pub struct ListCatalog {
     pub action: Option<Action>,
     /// Which catalogue
     #[arg(value_enum, value_name = "KIND", required = true)]
-    pub kind: Option<Kind>,
+    pub kind: Option<CatalogKind>,
     /// One entry of it, figure by figure, with sources
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 /// What else to do with a catalogue.
@@ -50,7 +50,7 @@ impl ListCatalog {
     ///
     /// # Errors
     /// There is no such entry, a file is faulty, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         match (&self.action, self.kind, &self.name) {
             (Some(Action::Check(check)), ..) => check.run(catalog),
             (Some(Action::Diff(diff)), ..) => diff.run(catalog),
@@ -63,9 +63,9 @@ impl ListCatalog {
         }
     }
 
-    fn one(&self, catalog: &Catalog, kind: Kind, name: &str) -> Result<Verdict, Fault> {
+    fn one(&self, catalog: &Catalog, kind: CatalogKind, name: &str) -> Result<ExitStatus, CliError> {
         let shelved = match kind {
-            Kind::Models => catalog.known_model(name),
+            CatalogKind::Models => catalog.known_model(name),
             kind => catalog.find(kind, name),
         };
         let shelved = shelved.map_err(Error::from)?;
@@ -73,24 +73,24 @@ impl ListCatalog {
         let text = shelved.text()?;
         let value: serde_json::Value = crate::spec::text::from_json(&text, kind.article())?;
         self.output.found(&match self.output.format {
-            Format::Table => entry(&value),
-            Format::Json => json(&value),
-            Format::Csv => {
+            OutputFormat::Table => entry(&value),
+            OutputFormat::Json => json(&value),
+            OutputFormat::Csv => {
                 let fix = "take --format table or json for one entry";
                 return Err(Error::new("format", "csv", "table or json", fix).into());
             }
         })
     }
 
-    fn all(&self, catalog: &Catalog, kind: Kind) -> Result<Verdict, Fault> {
+    fn all(&self, catalog: &Catalog, kind: CatalogKind) -> Result<ExitStatus, CliError> {
         let shelf = catalog.shelf(kind);
-        let lines: Vec<Line> =
+        let lines: Vec<CatalogLine> =
             shelf.values().map(|shelved| line_of(kind, shelved)).collect::<Result<_, Error>>()?;
         self.output.found(&match self.output.format {
-            Format::Table => list(&lines),
-            Format::Json => json(&lines),
-            Format::Csv => {
-                let row = |line: Line| vec![line.id, line.name, line.aliases.join(" "), line.summary];
+            OutputFormat::Table => list(&lines),
+            OutputFormat::Json => json(&lines),
+            OutputFormat::Csv => {
+                let row = |line: CatalogLine| vec![line.id, line.name, line.aliases.join(" "), line.summary];
                 csv(&["id", "name", "aliases", "summary"], lines.into_iter().map(row))?
             }
         })
@@ -98,20 +98,20 @@ impl ListCatalog {
 }
 
 /// The line of a file, which is read whole: what is listed can be used.
-fn line_of(kind: Kind, shelved: &crate::store::catalog::Shelved) -> Result<Line, Error> {
-    fn of<T: Entry + Listed>(shelved: &crate::store::catalog::Shelved) -> Result<Line, Error> {
+fn line_of(kind: CatalogKind, shelved: &crate::store::catalog::CatalogEntry) -> Result<CatalogLine, Error> {
+    fn of<T: Entry + Listed>(shelved: &crate::store::catalog::CatalogEntry) -> Result<CatalogLine, Error> {
         let line = read_entry::<T>(shelved)?.line();
-        Ok(Line { id: shelved.id.clone(), user: shelved.user, ..line })
+        Ok(CatalogLine { id: shelved.id.clone(), user: shelved.user, ..line })
     }
     match kind {
-        Kind::Models => of::<ModelFile>(shelved),
-        Kind::Devices => of::<Device>(shelved),
-        Kind::Systems => of::<System>(shelved),
-        Kind::Rigs => of::<Rig>(shelved),
-        Kind::Links => of::<Link>(shelved),
-        Kind::Formats => of::<format::Format>(shelved),
-        Kind::Runtimes => of::<Runtime>(shelved),
-        Kind::Objectives => of::<Objective>(shelved),
-        Kind::Workloads => of::<Workload>(shelved),
+        CatalogKind::Models => of::<ModelFile>(shelved),
+        CatalogKind::Devices => of::<Device>(shelved),
+        CatalogKind::Systems => of::<System>(shelved),
+        CatalogKind::Rigs => of::<Rig>(shelved),
+        CatalogKind::Links => of::<Link>(shelved),
+        CatalogKind::Formats => of::<format::NumberFormat>(shelved),
+        CatalogKind::Runtimes => of::<Runtime>(shelved),
+        CatalogKind::Objectives => of::<Objective>(shelved),
+        CatalogKind::Workloads => of::<Workload>(shelved),
     }
 }

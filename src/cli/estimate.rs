@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::output::{Format, Output, json};
-use super::question::Question;
-use super::stated::candidate;
-use super::{Fault, Verdict, ask};
+use super::build_candidate::candidate;
+use super::output::{OutputArgs, OutputFormat, json};
+use super::question::QuestionArgs;
+use super::{CliError, ExitStatus, ask};
 use crate::report::answer::estimated;
 use crate::report::rows::csv;
 use crate::report::text::estimate;
@@ -18,7 +18,7 @@ use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file;
-use crate::store::problem::Problem;
+use crate::store::resolved_scenario::ResolvedScenario;
 
 const AFTER: &str = "\
 A plan in one line has everything that determines the metrics: pools that prefill, decode or do both; of each how many \
@@ -39,7 +39,7 @@ Examples:
 pub struct Estimate {
     /// The question.
     #[command(flatten)]
-    pub question: Question,
+    pub question: QuestionArgs,
     /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
@@ -48,7 +48,7 @@ pub struct Estimate {
     pub saved: SavedPlan,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 /// A plan in a file.
@@ -67,22 +67,22 @@ impl Estimate {
     ///
     /// # Errors
     /// The question is faulty, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (question, deployment) = self.saved.filled(&self.question, &self.deployment)?;
         let (problem, plan) = stated(catalog, &question, &deployment)?;
         self.answer(&problem, &plan)
     }
 
-    fn answer(&self, problem: &Problem, plan: &PlanText) -> Result<Verdict, Fault> {
+    fn answer(&self, problem: &ResolvedScenario, plan: &PlanText) -> Result<ExitStatus, CliError> {
         let question = problem.question()?;
         let estimated = estimated(&question, ask::asked(problem, &question), &candidate(&question, plan)?);
         let text = match self.output.format {
-            Format::Table => estimate(&estimated),
-            Format::Json => json(&estimated),
-            Format::Csv => csv(std::slice::from_ref(&estimated.candidate)),
+            OutputFormat::Table => estimate(&estimated),
+            OutputFormat::Json => json(&estimated),
+            OutputFormat::Csv => csv(std::slice::from_ref(&estimated.candidate)),
         };
         self.output.write(&text)?;
-        Ok(if estimated.candidate.metrics.is_some() { Verdict::Found } else { Verdict::Infeasible })
+        Ok(if estimated.candidate.metrics.is_some() { ExitStatus::Found } else { ExitStatus::Infeasible })
     }
 }
 
@@ -93,13 +93,13 @@ impl Estimate {
 /// The question or the plan is faulty.
 pub fn stated(
     catalog: &Catalog,
-    question: &Question,
+    question: &QuestionArgs,
     deployment: &Deployment,
-) -> Result<(Problem, PlanText), Error> {
+) -> Result<(ResolvedScenario, PlanText), Error> {
     let scenario = question.scenario(deployment)?;
     let problem = question.resolved(catalog, &scenario)?;
     let plan = problem.deployment.clone().unwrap_or_default().text()?;
-    let of = |id: &Option<String>, known: &[crate::spec::precision::Choice]| {
+    let of = |id: &Option<String>, known: &[crate::spec::precision::FormatOption]| {
         id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
     };
     if of(&plan.weights, &problem.weight_formats) && of(&plan.kv, &problem.kv_formats) {
@@ -117,9 +117,9 @@ pub fn stated(
         kv_format: named("kv-format", &scenario.kv_format, &plan.kv)?,
         ..scenario
     };
-    let problem = Problem::resolve(catalog, &scenario)?;
+    let problem = ResolvedScenario::resolve(catalog, &scenario)?;
     // A format may go by several names.
-    let id = |named: &Option<String>, known: &[crate::spec::precision::Choice]| {
+    let id = |named: &Option<String>, known: &[crate::spec::precision::FormatOption]| {
         named.as_ref().and(known.first()).map(|choice| choice.format.id.clone())
     };
     let (weights, kv) = (id(&plan.weights, &problem.weight_formats), id(&plan.kv, &problem.kv_formats));
@@ -131,7 +131,11 @@ impl SavedPlan {
     ///
     /// # Errors
     /// The file is neither a saved answer nor a deployment.
-    pub fn filled(&self, question: &Question, flags: &Deployment) -> Result<(Question, Deployment), Error> {
+    pub fn filled(
+        &self,
+        question: &QuestionArgs,
+        flags: &Deployment,
+    ) -> Result<(QuestionArgs, Deployment), Error> {
         let Some(path) = &self.plan_from else { return Ok((question.clone(), flags.clone())) };
         let name = path.display().to_string();
         self.read(path, question, flags)
@@ -141,9 +145,9 @@ impl SavedPlan {
     fn read(
         &self,
         path: &Path,
-        question: &Question,
+        question: &QuestionArgs,
         flags: &Deployment,
-    ) -> Result<(Question, Deployment), Error> {
+    ) -> Result<(QuestionArgs, Deployment), Error> {
         let text = file::read(path)?;
         let saved: Value = from_json(&text, "a saved answer or a deployment")?;
         if saved.get("question").is_none() && saved.get("best").is_none() {
@@ -162,7 +166,7 @@ impl SavedPlan {
         let plan = flags.plan.clone().unwrap_or_else(|| plan.to_string());
         let deployment = Deployment { plan: Some(plan), ..flags.clone() };
         let stated = question.stated.clone().or(filed);
-        Ok((Question { stated, ..question.clone() }, deployment))
+        Ok((QuestionArgs { stated, ..question.clone() }, deployment))
     }
 
     /// The row that is picked.

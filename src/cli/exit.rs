@@ -15,7 +15,7 @@ pub(crate) use exit_codes;
 
 /// How a command ended that wrote an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ExitStatus {
     /// Here it is; nothing in the space is better, where that is what was searched for.
     Found,
     /// What was to be checked is faulty, and the answer says how.
@@ -31,32 +31,32 @@ pub enum Verdict {
 /// Exit code of bad input.
 pub const BAD_INPUT: u8 = 2;
 
-impl Verdict {
+impl ExitStatus {
     /// The exit code.
     pub fn code(self) -> u8 {
         match self {
-            Verdict::Found => 0,
-            Verdict::Faulty => BAD_INPUT,
-            Verdict::Infeasible => 3,
-            Verdict::Feasible => 4,
-            Verdict::Unknown => 5,
+            ExitStatus::Found => 0,
+            ExitStatus::Faulty => BAD_INPUT,
+            ExitStatus::Infeasible => 3,
+            ExitStatus::Feasible => 4,
+            ExitStatus::Unknown => 5,
         }
     }
 }
 
-impl From<Verdict> for ExitCode {
-    fn from(verdict: Verdict) -> ExitCode {
+impl From<ExitStatus> for ExitCode {
+    fn from(verdict: ExitStatus) -> ExitCode {
         ExitCode::from(verdict.code())
     }
 }
 
-impl From<Status> for Verdict {
-    fn from(status: Status) -> Verdict {
+impl From<Status> for ExitStatus {
+    fn from(status: Status) -> ExitStatus {
         match status {
-            Status::Optimal => Verdict::Found,
-            Status::Feasible => Verdict::Feasible,
-            Status::Infeasible => Verdict::Infeasible,
-            Status::Unknown => Verdict::Unknown,
+            Status::Optimal => ExitStatus::Found,
+            Status::Feasible => ExitStatus::Feasible,
+            Status::Infeasible => ExitStatus::Infeasible,
+            Status::Unknown => ExitStatus::Unknown,
         }
     }
 }
@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn only_what_is_proved_exits_with_the_code_of_what_is_proved() {
         let codes = [Status::Optimal, Status::Feasible, Status::Infeasible, Status::Unknown]
-            .map(|status| Verdict::from(status).code());
+            .map(|status| ExitStatus::from(status).code());
         assert_eq!(codes, [0, 4, 3, 5]);
-        assert_eq!(Verdict::Faulty.code(), BAD_INPUT);
+        assert_eq!(ExitStatus::Faulty.code(), BAD_INPUT);
         for code in codes {
             assert!(exit_codes!().contains(&format!("{code} ")), "{code} is not in the help");
         }

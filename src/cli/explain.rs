@@ -1,10 +1,10 @@
 //! `explain`: one number, down to the data it comes from.
 
+use super::build_candidate::candidate;
 use super::estimate::{SavedPlan, stated};
-use super::output::{Format, Output, json};
-use super::question::Question;
-use super::stated::candidate;
-use super::{Fault, Verdict, ask};
+use super::output::{OutputArgs, OutputFormat, json};
+use super::question::QuestionArgs;
+use super::{CliError, ExitStatus, ask};
 use crate::quantity::ledger::Ledger;
 use crate::report::answer::{estimated, forbidden};
 use crate::report::explain::{explained, leaves};
@@ -15,7 +15,7 @@ use crate::spec::limits::{DEPTH, whole};
 use crate::spec::notation::PlanText;
 use crate::spec::text::suggest;
 use crate::store::catalog::Catalog;
-use crate::store::problem::Problem;
+use crate::store::resolved_scenario::ResolvedScenario;
 
 /// A number that can be explained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -55,7 +55,7 @@ pub struct Explain {
     pub depth: Option<u64>,
     /// The question.
     #[command(flatten)]
-    pub question: Question,
+    pub question: QuestionArgs,
     /// The deployment; the best one where none is stated.
     #[command(flatten)]
     pub deployment: Deployment,
@@ -64,7 +64,7 @@ pub struct Explain {
     pub saved: SavedPlan,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 impl Explain {
@@ -72,13 +72,13 @@ impl Explain {
     ///
     /// # Errors
     /// The question is faulty, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (question, deployment) = self.saved.filled(&self.question, &self.deployment)?;
         let (problem, plan) = stated(catalog, &question, &deployment)?;
         self.answer(&problem, problem.deployment.is_some().then_some(&plan))
     }
 
-    fn answer(&self, problem: &Problem, plan: Option<&PlanText>) -> Result<Verdict, Fault> {
+    fn answer(&self, problem: &ResolvedScenario, plan: Option<&PlanText>) -> Result<ExitStatus, CliError> {
         let question = problem.question()?;
         let candidate = if let Some(plan) = plan {
             Some(candidate(&question, plan)?)
@@ -88,14 +88,14 @@ impl Explain {
         let Some(candidate) = candidate else {
             let text = "nothing is feasible, so there is no number to explain; `optimize` says why\n";
             self.output.write(text)?;
-            return Ok(Verdict::Infeasible);
+            return Ok(ExitStatus::Infeasible);
         };
         let broken = forbidden(&question, &candidate);
         if !broken.is_empty() {
             let broken: Vec<String> = broken.iter().map(ToString::to_string).collect();
             let text = format!("this cannot run, so there is no number to explain: {}\n", broken.join("; "));
             self.output.write(&text)?;
-            return Ok(Verdict::Infeasible);
+            return Ok(ExitStatus::Infeasible);
         }
         let ledger = Ledger::new();
         let evaluation = candidate.evaluate(&&ledger, &question, &mut ());
@@ -130,9 +130,9 @@ impl Explain {
         let depth = self.depth.unwrap_or(LEVELS) as usize;
         let explanation = ledger.explain(number, depth);
         let text = match self.output.format {
-            Format::Table => explained(&candidate, &question, &explanation, depth, &violations),
-            Format::Json => json(&explanation),
-            Format::Csv => leaves(&ledger.leaves(number)),
+            OutputFormat::Table => explained(&candidate, &question, &explanation, depth, &violations),
+            OutputFormat::Json => json(&explanation),
+            OutputFormat::Csv => leaves(&ledger.leaves(number)),
         };
         self.output.found(&text)
     }

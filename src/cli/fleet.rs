@@ -1,16 +1,16 @@
 //! `fleet`: a mix of systems for a mix of traffic.
 
-pub mod pose;
-pub mod tried;
+pub mod build_problem;
+pub mod trials;
 
 use std::path::{Path, PathBuf};
 
 use super::exit::exit_codes;
-use super::output::{Format, Output, csv, json};
-use super::{Fault, Verdict};
-use crate::report::fleet::{Asked, FleetAnswer};
+use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::{CliError, ExitStatus};
+use crate::report::fleet::{FleetInputs, FleetResult};
 use crate::report::text::fleet::table;
-use crate::search::fleet::Aim;
+use crate::search::fleet::FleetObjective;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, PricedOffer, TracedRequest, TrafficBucket, buckets};
 use crate::spec::limits::{BUDGET_HOUR, ELECTRICITY, MAX_DEVICES, number, whole};
@@ -18,9 +18,9 @@ use crate::spec::objective::Workload;
 use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
-use crate::store::file::{self, Most};
-use crate::store::problem::DEFAULT_MODEL;
-use pose::{answered, pose};
+use crate::store::file::{self, FileSizeLimit};
+use crate::store::resolved_scenario::DEFAULT_MODEL;
+use build_problem::{answered, pose};
 
 const AFTER: &str = concat!(
     "\
@@ -45,7 +45,7 @@ A trace is a CSV file with the columns arrival (seconds), isl, osl.
 /// The flags of `fleet`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = AFTER)]
-pub struct FleetOf {
+pub struct FleetArgs {
     /// Fleet file: buckets, offers, limits
     #[arg(long, value_name = "FILE.json", help_heading = "The fleet")]
     pub file: Option<PathBuf>,
@@ -64,7 +64,7 @@ pub struct FleetOf {
         hide_possible_values = true,
         help_heading = "The fleet"
     )]
-    pub aim: Aim,
+    pub aim: FleetObjective,
     /// Most that an hour may cost, US dollars
     #[arg(long, value_name = "USD", help_heading = "The fleet")]
     pub budget_hour: Option<String>,
@@ -91,7 +91,7 @@ pub struct FleetOf {
     pub electricity_usd_per_kwh: Option<f64>,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 /// Offered where nobody says what is.
@@ -100,29 +100,29 @@ const OFFERS: [&str; 6] =
 /// Traffic where nobody says what there is: one request a second of each.
 const TRAFFIC: [&str; 4] = ["chat", "balanced", "long-prompt", "reasoning"];
 
-impl FleetOf {
+impl FleetArgs {
     /// Resolves what is asked and answers it.
     ///
     /// # Errors
     /// What is asked is faulty, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let answer = self.answer(catalog)?;
         let text = match self.output.format {
-            Format::Table => table(&answer),
-            Format::Json => json(&answer),
-            Format::Csv => rows(&answer)?,
+            OutputFormat::Table => table(&answer),
+            OutputFormat::Json => json(&answer),
+            OutputFormat::Csv => rows(&answer)?,
         };
         self.output.write(&text)?;
         Ok(answer.certificate.status.into())
     }
 
-    fn answer(&self, catalog: &Catalog) -> Result<FleetAnswer, Error> {
+    fn answer(&self, catalog: &Catalog) -> Result<FleetResult, Error> {
         let (asked, scenario) = self.asked(catalog)?;
         Ok(answered(&pose(catalog, asked, scenario)?))
     }
 
     /// Flags and files together, with what was assumed.
-    fn asked(&self, catalog: &Catalog) -> Result<(Asked, Scenario), Error> {
+    fn asked(&self, catalog: &Catalog) -> Result<(FleetInputs, Scenario), Error> {
         let mut filed = match &self.file {
             Some(path) => {
                 let name = file::shown(path);
@@ -179,8 +179,9 @@ impl FleetOf {
             ..scenario
         };
         let budget = self.budget_hour.as_deref();
-        let budget = budget.map(|text| super::recommend::sought::dollars(&BUDGET_HOUR, text)).transpose()?;
-        if self.aim == Aim::Throughput
+        let budget =
+            budget.map(|text| super::recommend::requirements::dollars(&BUDGET_HOUR, text)).transpose()?;
+        if self.aim == FleetObjective::Throughput
             && budget.is_none()
             && self.max_devices.is_none()
             && filed.offers.iter().any(|offer| offer.available.is_none())
@@ -188,7 +189,7 @@ impl FleetOf {
             let fix = "state --budget-hour or --max-devices, or how many of each offer are available";
             return Err(Error::new("aim", "throughput without a bound on what it takes", "a bound", fix));
         }
-        let asked = Asked {
+        let asked = FleetInputs {
             models: vec![],
             buckets: filed.buckets,
             offers: filed.offers,
@@ -210,7 +211,7 @@ fn offered(name: &str) -> PricedOffer {
 /// The buckets of a trace.
 fn traced(path: &Path) -> Result<Vec<TrafficBucket>, Error> {
     let name = file::shown(path);
-    let text = file::read_most(path, Most::Table)?;
+    let text = file::read_most(path, FileSizeLimit::Table)?;
     let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text.as_bytes());
     let requests: Result<Vec<TracedRequest>, _> = reader.deserialize().collect();
     let requests = requests.map_err(|fault| {
@@ -220,7 +221,7 @@ fn traced(path: &Path) -> Result<Vec<TrafficBucket>, Error> {
 }
 
 /// One row a share of a bucket.
-fn rows(answer: &FleetAnswer) -> Result<String, Fault> {
+fn rows(answer: &FleetResult) -> Result<String, CliError> {
     let header = [
         "isl",
         "osl",

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::output::{Format, Output, csv, json};
-use super::{Fault, Verdict};
+use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::{CliError, ExitStatus};
 use crate::graph::inspect::Inspection;
 use crate::graph::model::ModelGraph;
 use crate::report::diff::Difference;
-use crate::report::graph::{View, notation, svg};
+use crate::report::graph::{GraphDrawing, notation, svg};
 use crate::report::inspect::compare::{self, Comparison};
 use crate::report::inspect::total::Reconciliation;
 use crate::report::inspect::{Inspected, role, text};
@@ -33,7 +33,7 @@ pub struct Inspect {
     pub overrides: Vec<String>,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 /// How a graph is written.
@@ -52,13 +52,13 @@ impl Inspect {
     ///
     /// # Errors
     /// The model is not found or not understood, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         if let Some([a, b]) = self.diff.as_deref() {
             return self.differences(catalog, [a.as_str(), b.as_str()]);
         }
         let inspected = inspected(catalog, self.model.as_deref().unwrap_or_default(), &self.overrides)?;
         if let Some(notation) = self.graph {
-            let view = View::of(&inspected);
+            let view = GraphDrawing::of(&inspected);
             return self.output.found(&match notation {
                 Notation::Svg => svg::svg(&view),
                 Notation::Dot => notation::dot(&view),
@@ -66,9 +66,9 @@ impl Inspect {
             });
         }
         self.output.found(&match self.output.format {
-            Format::Table => text(&inspected),
-            Format::Json => json(&inspected),
-            Format::Csv => {
+            OutputFormat::Table => text(&inspected),
+            OutputFormat::Json => json(&inspected),
+            OutputFormat::Csv => {
                 let rows = inspected.inspection.tensors.iter().map(|tensor| {
                     let shape: Vec<String> = tensor.shape.iter().map(u64::to_string).collect();
                     vec![tensor.name.clone(), shape.join("x"), role(tensor), tensor.buffer.to_string()]
@@ -78,13 +78,13 @@ impl Inspect {
         })
     }
 
-    fn differences(&self, catalog: &Catalog, names: [&str; 2]) -> Result<Verdict, Fault> {
+    fn differences(&self, catalog: &Catalog, names: [&str; 2]) -> Result<ExitStatus, CliError> {
         let (a, b) = (inspected(catalog, names[0], &[])?, inspected(catalog, names[1], &[])?);
         let comparison = Comparison::of(names, [&a, &b]);
         self.output.found(&match self.output.format {
-            Format::Table => compare::text(&comparison),
-            Format::Json => json(&comparison),
-            Format::Csv => {
+            OutputFormat::Table => compare::text(&comparison),
+            OutputFormat::Json => json(&comparison),
+            OutputFormat::Csv => {
                 let row = |difference: Difference| {
                     let ratio = difference.ratio.map(|ratio| ratio.to_string()).unwrap_or_default();
                     vec![
@@ -101,7 +101,7 @@ impl Inspect {
 }
 
 /// The model that `name` means, laid open.
-fn inspected(catalog: &Catalog, name: &str, overrides: &[String]) -> Result<Inspected, Fault> {
+fn inspected(catalog: &Catalog, name: &str, overrides: &[String]) -> Result<Inspected, CliError> {
     let model = catalog.model(name)?;
     let in_file = |fault: Error| fault.in_file(&model.source);
     let (mut config, mut keys) = (model.config.clone(), vec![]);

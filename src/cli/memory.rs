@@ -9,18 +9,18 @@ const SCARCE: f64 = 0.9;
 
 /// What may be had, in bytes; absent where nothing limits it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct ProcessMemory {
     /// Addresses (`ulimit -v`).
     addresses: Option<u64>,
     /// Pages: of the machine, or of the control group.
     pages: Option<u64>,
 }
 
-impl Room {
+impl ProcessMemory {
     /// What this process may have.
-    pub fn here() -> Room {
+    pub fn here() -> ProcessMemory {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Room {
+        ProcessMemory {
             addresses: addresses(&read("/proc/self/limits")),
             pages: [kib(&read("/proc/meminfo"), "MemTotal:"), number(&read("/sys/fs/cgroup/memory.max"))]
                 .into_iter()
@@ -74,10 +74,10 @@ mod tests {
 
     #[test]
     fn memory_is_scarce_before_it_is_gone_whatever_limits_it() {
-        let room = Room { addresses: Some(1000), pages: Some(500) };
+        let room = ProcessMemory { addresses: Some(1000), pages: Some(500) };
         assert_eq!(room.scarce_at(899, 449), None);
         assert_eq!(room.scarce_at(901, 0), Some((901, 1000)));
         assert_eq!(room.scarce_at(0, 451), Some((451, 500)));
-        assert_eq!(Room::default().scarce_at(u64::MAX, u64::MAX), None);
+        assert_eq!(ProcessMemory::default().scarce_at(u64::MAX, u64::MAX), None);
     }
 }

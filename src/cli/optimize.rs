@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::output::{Format, Output, json};
-use super::place::Place;
-use super::question::Question;
-use super::remedy::Unanswered;
-use super::watch::watched;
-use super::{Fault, Verdict, ask};
+use super::deadline::watched;
+use super::output::{OutputArgs, OutputFormat, json};
+use super::place::PlaceArgs;
+use super::question::QuestionArgs;
+use super::remedy::InfeasibleProblem;
+use super::{CliError, ExitStatus, ask};
 use crate::report::answer::answer;
 use crate::report::proof::Proof;
-use crate::report::result::Answer;
+use crate::report::result::OptimizeResult;
 use crate::report::rows::csv;
 use crate::report::text::table;
 use crate::search::outcome::Status;
@@ -21,14 +21,14 @@ use crate::spec::limits::{TIME_LIMIT, number};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::file;
-use crate::store::problem::Problem;
+use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The flags of `optimize`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Optimize {
     /// The question.
     #[command(flatten)]
-    pub question: Question,
+    pub question: QuestionArgs,
     /// Also say why: every strategy's best, where the runner-up takes over, what a little more would be worth
     #[arg(long, help_heading = "Output")]
     pub why: bool,
@@ -37,7 +37,7 @@ pub struct Optimize {
     pub time_limit: Option<f64>,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
     /// Write the Pareto front to a file, CSV or JSON by its ending
     #[arg(long, value_name = "FILE.csv|.json", help_heading = "Output")]
     pub pareto_out: Option<PathBuf>,
@@ -48,24 +48,29 @@ impl Optimize {
     ///
     /// # Errors
     /// The question is faulty, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let scenario = self.question.scenario(&Deployment::default())?;
         // A rig's devices are unlike: what is asked of it is where the layers go.
         if scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
-            let place = Place::asked_by(catalog, scenario, self.output.clone())?;
-            return Place { time_limit: self.time_limit, ..place }.run(catalog);
+            let place = PlaceArgs::asked_by(catalog, scenario, self.output.clone())?;
+            return PlaceArgs { time_limit: self.time_limit, ..place }.run(catalog);
         }
         let problem = self.question.resolved(catalog, &scenario)?;
         self.answer(catalog, &problem, scenario)
     }
 
-    fn answer(&self, catalog: &Catalog, problem: &Problem, scenario: Scenario) -> Result<Verdict, Fault> {
+    fn answer(
+        &self,
+        catalog: &Catalog,
+        problem: &ResolvedScenario,
+        scenario: Scenario,
+    ) -> Result<ExitStatus, CliError> {
         let question = problem.question()?;
         let (outcome, why) = watched(self.time_limit, |control| run(&question, control));
         let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
         let stopped_by = why.filter(|_| stopped);
         let lower = ask::lower_format(problem, &outcome)?;
-        let whole = self.pareto_out.is_some() || self.output.format != Format::Table;
+        let whole = self.pareto_out.is_some() || self.output.format != OutputFormat::Table;
         let most = if whole { usize::MAX } else { DRAWN };
         let told = answer(&question, ask::asked(problem, &question), &outcome, lower, most);
         let proof = Proof { stopped_by, ..told.proof };
@@ -73,20 +78,21 @@ impl Optimize {
             outcome.best.as_ref().filter(|_| self.why && !stopped).and_then(|best| ask::why(&question, best));
         let conflict = (outcome.status == Status::Infeasible).then(|| {
             let (question, scenario) = (&question, &scenario);
-            let conflict =
-                |control: &Control| Unanswered { catalog, scenario, problem, question, control }.conflict();
+            let conflict = |control: &Control| {
+                InfeasibleProblem { catalog, scenario, problem, question, control }.conflict()
+            };
             watched(self.time_limit, conflict).0
         });
-        let answer = Answer { proof, scenario: Some(scenario), why, conflict, ..told };
+        let answer = OptimizeResult { proof, scenario: Some(scenario), why, conflict, ..told };
         if let Some(path) = &self.pareto_out {
             let rows = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
             let text = if rows { csv(&answer.front) } else { json(&answer.front) };
             file::write(path, &text)?;
         }
         let text = match self.output.format {
-            Format::Table => table(&answer),
-            Format::Json => json(&answer),
-            Format::Csv => csv(&answer.front),
+            OutputFormat::Table => table(&answer),
+            OutputFormat::Json => json(&answer),
+            OutputFormat::Csv => csv(&answer.front),
         };
         self.output.write(&text)?;
         Ok(answer.status.into())
@@ -100,7 +106,7 @@ const DRAWN: usize = 1000;
 ///
 /// # Errors
 /// Standard error is closed.
-pub fn hint() -> Result<(), Fault> {
+pub fn hint() -> Result<(), CliError> {
     let mut out = anstream::stderr().lock();
     writeln!(out, "\nThat was Llama-3.3-70B on one HGX H100 node. Ask your own:")?;
     writeln!(out, "  mantile-opt --model Qwen3-32B --hardware 4xl40s --objective perf-per-dollar")?;

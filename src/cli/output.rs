@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anstream::adapter::strip_str;
 use serde::Serialize;
 
-use super::{Fault, Verdict};
+use super::{CliError, ExitStatus};
 use crate::report::sheet;
 use crate::report::text::page::{BAD, BOLD, GOOD};
 use crate::spec::visible::{visible, visible_json, visible_lines};
@@ -15,7 +15,7 @@ use crate::store::file;
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// Text for people.
     #[default]
     Table,
@@ -27,7 +27,7 @@ pub enum Format {
 
 /// How and where an answer is written.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Output {
+pub struct OutputArgs {
     /// How to write the answer
     #[arg(
         long,
@@ -37,39 +37,39 @@ pub struct Output {
         hide_possible_values = true,
         help_heading = "Output"
     )]
-    pub format: Format,
+    pub format: OutputFormat,
     /// Write the answer to a file instead of standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
 }
 
-impl Output {
+impl OutputArgs {
     /// Writes an answer that is found.
     ///
     /// # Errors
     /// The file or the pipe takes no more.
-    pub fn found(&self, text: &str) -> Result<Verdict, Fault> {
+    pub fn found(&self, text: &str) -> Result<ExitStatus, CliError> {
         self.write(text)?;
-        Ok(Verdict::Found)
+        Ok(ExitStatus::Found)
     }
 
     /// Writes `text` where it belongs.
     ///
     /// # Errors
     /// The file or the pipe takes no more.
-    pub fn write(&self, text: &str) -> Result<(), Fault> {
+    pub fn write(&self, text: &str) -> Result<(), CliError> {
         // What is no table is JSON or rows, which are visible as they are made.
         let text = match self.format {
-            Format::Table => for_people(text),
-            Format::Json | Format::Csv => Cow::Borrowed(text),
+            OutputFormat::Table => for_people(text),
+            OutputFormat::Json | OutputFormat::Csv => Cow::Borrowed(text),
         };
         match &self.out {
             Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
             _ => {
                 // Only tables are coloured; the rest need not be searched for colours.
                 let mut out: Box<dyn Write> = match self.format {
-                    Format::Table => Box::new(anstream::stdout().lock()),
-                    Format::Json | Format::Csv => Box::new(std::io::stdout().lock()),
+                    OutputFormat::Table => Box::new(anstream::stdout().lock()),
+                    OutputFormat::Json | OutputFormat::Csv => Box::new(std::io::stdout().lock()),
                 };
                 out.write_all(text.as_bytes())?;
                 Ok(out.flush()?)
@@ -119,7 +119,7 @@ pub fn value<T: Serialize>(answer: &T) -> serde_json::Value {
 }
 
 /// CSV of `rows` under `header`.
-pub fn csv(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<String, Fault> {
+pub fn csv(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<String, CliError> {
     Ok(sheet::csv(header.iter().copied(), rows))
 }
 

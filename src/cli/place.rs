@@ -1,24 +1,24 @@
 //! `place`: which of unlike devices hold which layers, in which order, proved.
 
-pub mod found;
 mod relax;
+pub mod solve;
 
+use super::deadline::watched;
 use super::exit::exit_codes;
-use super::output::{Format, Output, csv, json};
-use super::watch::watched;
-use super::{Fault, Verdict};
-use crate::report::place::Verdict as Proved;
-use crate::report::place::told::{COLUMNS, rows};
+use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::{CliError, ExitStatus};
+use crate::report::place::PlacementStatus as Proved;
+use crate::report::place::build::{COLUMNS, rows};
 use crate::report::proof::StoppedBy;
 use crate::report::text::place::table_of;
-use crate::search::placement::solve::Aim;
+use crate::search::placement::solve::PlacementObjective;
 use crate::spec::error::Error;
 use crate::spec::limits::{TIME_LIMIT, number};
 use crate::spec::objective::{Metric, Objective as Stated};
-use crate::spec::placing::{CHOICES, Objective, Placing};
+use crate::spec::placing::{CHOICES, PlacementScenario, PlacingGoal};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use found::found;
+use solve::found;
 
 const AFTER: &str = concat!(
     "\
@@ -41,50 +41,52 @@ Examples:
 /// The flags of `place`.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = AFTER)]
-pub struct Place {
+pub struct PlaceArgs {
     /// The question.
     #[command(flatten)]
-    pub stated: Placing,
+    pub stated: PlacementScenario,
     /// Seconds after which the best so far is told [default: as long as it takes; Ctrl-C ends it too]
     #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = CHOICES)]
     pub time_limit: Option<f64>,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 /// What the programmes minimise.
-pub fn aim(objective: Objective) -> Aim {
+pub fn aim(objective: PlacingGoal) -> PlacementObjective {
     match objective {
-        Objective::Throughput => Aim::Throughput,
-        Objective::Request => Aim::Request,
-        Objective::Latency | Objective::MaxContext | Objective::LargestModel => Aim::Latency,
+        PlacingGoal::Throughput => PlacementObjective::Throughput,
+        PlacingGoal::Request => PlacementObjective::Request,
+        PlacingGoal::Latency | PlacingGoal::MaxContext | PlacingGoal::LargestModel => {
+            PlacementObjective::Latency
+        }
     }
 }
 
-impl Place {
+impl PlaceArgs {
     /// What `optimize` asks of a rig: the objective's first aim says what is sought.
     ///
     /// # Errors
     /// The objective is not known.
-    pub fn asked_by(catalog: &Catalog, scenario: Scenario, output: Output) -> Result<Place, Error> {
+    pub fn asked_by(catalog: &Catalog, scenario: Scenario, output: OutputArgs) -> Result<PlaceArgs, Error> {
         let named: Option<Stated> =
             scenario.objective.as_deref().map(|name| catalog.load_or_read(name)).transpose()?;
         let first = named.and_then(|objective| objective.optimize.first().map(|aim| aim.metric));
         let objective = match first {
-            Some(Metric::Ttft | Metric::E2e) => Objective::Request,
-            Some(Metric::Tpot | Metric::OutputTokSPerUser) => Objective::Latency,
-            Some(Metric::MaxContext) => Objective::MaxContext,
-            _ => Objective::Throughput,
+            Some(Metric::Ttft | Metric::E2e) => PlacingGoal::Request,
+            Some(Metric::Tpot | Metric::OutputTokSPerUser) => PlacingGoal::Latency,
+            Some(Metric::MaxContext) => PlacingGoal::MaxContext,
+            _ => PlacingGoal::Throughput,
         };
-        Ok(Place { stated: Placing::of(scenario, objective), output, ..Place::default() })
+        Ok(PlaceArgs { stated: PlacementScenario::of(scenario, objective), output, ..PlaceArgs::default() })
     }
 
     /// Resolves the question and answers it.
     ///
     /// # Errors
     /// The question is faulty, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (found, why) = watched(self.time_limit, |control| found(catalog, &self.stated, control));
         let (mut answer, _) = found?;
         if answer.status == Proved::Feasible {
@@ -95,15 +97,15 @@ impl Place {
             };
         }
         self.output.write(&match self.output.format {
-            Format::Table => table_of(&answer),
-            Format::Json => json(&answer),
-            Format::Csv => csv(&COLUMNS, rows(&answer))?,
+            OutputFormat::Table => table_of(&answer),
+            OutputFormat::Json => json(&answer),
+            OutputFormat::Csv => csv(&COLUMNS, rows(&answer))?,
         })?;
         Ok(match answer.status {
-            Proved::Optimal => Verdict::Found,
-            Proved::Feasible | Proved::TimeLimit | Proved::Interrupted => Verdict::Feasible,
-            Proved::Infeasible => Verdict::Infeasible,
-            Proved::Unknown => Verdict::Unknown,
+            Proved::Optimal => ExitStatus::Found,
+            Proved::Feasible | Proved::TimeLimit | Proved::Interrupted => ExitStatus::Feasible,
+            Proved::Infeasible => ExitStatus::Infeasible,
+            Proved::Unknown => ExitStatus::Unknown,
         })
     }
 }

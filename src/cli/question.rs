@@ -9,11 +9,11 @@ use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file;
-use crate::store::problem::Problem;
+use crate::store::resolved_scenario::ResolvedScenario;
 
 /// A question as flags.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Question {
+pub struct QuestionArgs {
     /// The flags.
     #[command(flatten)]
     pub stated: Scenario,
@@ -25,12 +25,12 @@ pub struct Question {
     pub save_scenario: Option<PathBuf>,
 }
 
-impl Question {
+impl QuestionArgs {
     /// The question, with `deployment` as the flags state it.
     ///
     /// # Errors
     /// A file is faulty, or a name in it is.
-    pub fn resolve(&self, catalog: &Catalog, deployment: &Deployment) -> Result<Problem, Error> {
+    pub fn resolve(&self, catalog: &Catalog, deployment: &Deployment) -> Result<ResolvedScenario, Error> {
         self.resolved(catalog, &self.scenario(deployment)?)
     }
 
@@ -38,8 +38,8 @@ impl Question {
     ///
     /// # Errors
     /// A name in it is faulty, or it cannot be written where it should be.
-    pub fn resolved(&self, catalog: &Catalog, scenario: &Scenario) -> Result<Problem, Error> {
-        let problem = Problem::resolve(catalog, scenario)?;
+    pub fn resolved(&self, catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
+        let problem = ResolvedScenario::resolve(catalog, scenario)?;
         if let Some(path) = &self.save_scenario {
             file::write(path, &json(scenario))?;
         }

@@ -1,20 +1,20 @@
 //! `recommend`: what to buy or rent for a model, or which models a machine serves well.
 
-pub mod again;
-pub mod look;
-pub mod sought;
+pub mod explore;
+pub mod requirements;
+pub mod rerun;
 
 use super::exit::exit_codes;
-use super::output::{Format, Output, json};
-use super::{Fault, Verdict};
-use crate::report::recommend::Way;
+use super::output::{OutputArgs, OutputFormat, json};
+use super::{CliError, ExitStatus};
+use crate::report::recommend::PaymentMode;
 use crate::report::rows::builds as csv;
 use crate::report::text::models::table as served_table;
 use crate::report::text::recommend::table;
 use crate::spec::limits::{MAX_WATTS, TARGET, USERS, number, whole};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use look::{for_hardware, for_model};
+use explore::{for_hardware, for_model};
 
 const AFTER: &str = concat!(
     "\
@@ -61,7 +61,7 @@ pub struct Recommend {
         hide_possible_values = true,
         help_heading = "What is sought"
     )]
-    pub prefer: Option<Way>,
+    pub prefer: Option<PaymentMode>,
     /// Most power of the devices
     #[arg(long, value_name = "W", value_parser = number(&MAX_WATTS), help_heading = "What is sought")]
     pub max_watts: Option<f64>,
@@ -73,7 +73,7 @@ pub struct Recommend {
     pub stated: Scenario,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 impl Recommend {
@@ -81,26 +81,28 @@ impl Recommend {
     ///
     /// # Errors
     /// What is sought is faulty, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (scenario, mut sought) = self.sought(catalog)?;
         let (text, served) = if scenario.model.is_none() && scenario.hardware.is_some() {
             let answer = for_hardware(catalog, &scenario, &mut sought)?;
             let text = match self.output.format {
-                Format::Table => served_table(&answer),
-                Format::Json => json(&answer),
-                Format::Csv => csv(&answer.models.iter().map(|held| held.build.clone()).collect::<Vec<_>>()),
+                OutputFormat::Table => served_table(&answer),
+                OutputFormat::Json => json(&answer),
+                OutputFormat::Csv => {
+                    csv(&answer.models.iter().map(|held| held.build.clone()).collect::<Vec<_>>())
+                }
             };
             (text, !answer.models.is_empty())
         } else {
             let answer = for_model(catalog, &scenario, &mut sought)?;
             let text = match self.output.format {
-                Format::Table => table(&answer),
-                Format::Json => json(&answer),
-                Format::Csv => csv(&answer.builds),
+                OutputFormat::Table => table(&answer),
+                OutputFormat::Json => json(&answer),
+                OutputFormat::Csv => csv(&answer.builds),
             };
             (text, answer.minimum.is_some() || answer.cheapest.is_some())
         };
         self.output.write(&text)?;
-        Ok(if served { Verdict::Found } else { Verdict::Infeasible })
+        Ok(if served { ExitStatus::Found } else { ExitStatus::Infeasible })
     }
 }

@@ -2,15 +2,15 @@
 
 use clap::builder::PossibleValuesParser;
 
-use super::output::{Format, Output, csv, json};
-use super::{Fault, Verdict, command};
+use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::{CliError, ExitStatus, command};
 use crate::report::help::{glossary as words, glossary_text};
 use crate::report::schema::{SCHEMAS, schema};
 use crate::spec::error::Error;
 
 /// The flags of `schema`.
 #[derive(Clone, Debug, clap::Args)]
-pub struct SchemaOf {
+pub struct SchemaArgs {
     /// Of what
     #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.iter().map(|(name, _)| *name)), value_name = "WHAT")]
     pub what: String,
@@ -27,20 +27,20 @@ pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
-fn standard() -> Output {
-    Output::default()
+fn standard() -> OutputArgs {
+    OutputArgs::default()
 }
 
-impl SchemaOf {
+impl SchemaArgs {
     /// Prints a schema.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn run(&self) -> Result<Verdict, Fault> {
+    pub fn run(&self) -> Result<ExitStatus, CliError> {
         let known = schema(&self.what).ok_or_else(|| {
             Error::new("schema", &self.what, "a known name", "see `mantile-opt schema --help`")
         })?;
-        Output { out: self.out.clone(), ..standard() }.found(&json(&known))
+        OutputArgs { out: self.out.clone(), ..standard() }.found(&json(&known))
     }
 }
 
@@ -49,7 +49,7 @@ impl Completions {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn run(&self) -> Result<Verdict, Fault> {
+    pub fn run(&self) -> Result<ExitStatus, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command(), "mantile-opt", &mut script);
         standard().found(&String::from_utf8_lossy(&script))
@@ -60,7 +60,7 @@ impl Completions {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn man() -> Result<Verdict, Fault> {
+pub fn man() -> Result<ExitStatus, CliError> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command()).render(&mut page)?;
     standard().found(&String::from_utf8_lossy(&page))
@@ -70,11 +70,11 @@ pub fn man() -> Result<Verdict, Fault> {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn glossary(output: &Output) -> Result<Verdict, Fault> {
+pub fn glossary(output: &OutputArgs) -> Result<ExitStatus, CliError> {
     output.found(&match output.format {
-        Format::Table => glossary_text(),
-        Format::Json => json(&words()),
-        Format::Csv => {
+        OutputFormat::Table => glossary_text(),
+        OutputFormat::Json => json(&words()),
+        OutputFormat::Csv => {
             csv(&["word", "meaning"], words().iter().map(|term| vec![term.term.into(), term.meaning.into()]))?
         }
     })

@@ -7,9 +7,9 @@ mod system;
 use clap::Parser;
 
 use crate::report::flag::{Digits, Flag, line, stated};
-use crate::report::relax::{Claim, Clash, Conflict, Remedy};
+use crate::report::relax::{ConflictReport, ConflictSet, Remedy, RemedyClaim};
 use crate::search::conflict::hitting;
-use crate::search::question::{Question, Traffic};
+use crate::search::question::{Problem, Traffic};
 use crate::search::relax::{
     Condition, Stopped, answered, conflicts, factor, largest_below, least, with, without,
 };
@@ -17,12 +17,12 @@ use crate::search::run::Control;
 use crate::spec::objective::Metric;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use crate::store::problem::Problem;
+use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The flags of a question alone, as the command line reads them.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
-struct Typed {
+struct ScenarioFlags {
     #[command(flatten)]
     stated: Scenario,
 }
@@ -30,7 +30,7 @@ struct Typed {
 /// The scenario with `flags`, a line as it is typed, in place of what it says of the same; none where the line does
 /// not read as flags of a question.
 pub fn typed(flags: &str, scenario: &Scenario) -> Option<Scenario> {
-    let typed = Typed::try_parse_from(flags.split_whitespace()).ok()?;
+    let typed = ScenarioFlags::try_parse_from(flags.split_whitespace()).ok()?;
     Some(typed.stated.or(scenario.clone()))
 }
 
@@ -40,28 +40,28 @@ const MOST_WAYS: usize = 6;
 const MOST_UNITS: usize = 3;
 
 /// A question that has no answer.
-pub struct Unanswered<'a> {
+pub struct InfeasibleProblem<'a> {
     /// Names are resolved in it.
     pub catalog: &'a Catalog,
     /// What was typed.
     pub scenario: &'a Scenario,
     /// What it resolved to.
-    pub problem: &'a Problem,
+    pub problem: &'a ResolvedScenario,
     /// The question that has no answer.
-    pub question: &'a Question,
+    pub question: &'a Problem,
     /// Lets searches be stopped.
     pub control: &'a Control<'a>,
 }
 
-impl Unanswered<'_> {
+impl InfeasibleProblem<'_> {
     /// Why there is no answer, and what would give one; what was found before it was stopped, if it was.
-    pub fn conflict(&self) -> Conflict {
-        let mut found = Conflict::default();
+    pub fn conflict(&self) -> ConflictReport {
+        let mut found = ConflictReport::default();
         found.complete = self.fill(&mut found).is_ok();
         found
     }
 
-    fn fill(&self, found: &mut Conflict) -> Result<(), Stopped> {
+    fn fill(&self, found: &mut ConflictReport) -> Result<(), Stopped> {
         let fits = self.question.context_fits();
         if fits.is_err() {
             return self.lengths(found);
@@ -70,7 +70,7 @@ impl Unanswered<'_> {
         if all.bare {
             self.lengths(found)?;
         } else {
-            found.conflicts = all.sets.iter().map(|set| Clash::of(set)).collect();
+            found.conflicts = all.sets.iter().map(|set| ConflictSet::of(set)).collect();
             for way in ways(&all.sets) {
                 let flags = self.loosened(self.question, &way)?;
                 found.remedies.extend(self.confirmed(flags)?);
@@ -83,9 +83,9 @@ impl Unanswered<'_> {
     }
 
     /// The question with flags typed; none where they do not resolve.
-    fn asked(&self, flags: &[Flag]) -> Option<Question> {
+    fn asked(&self, flags: &[Flag]) -> Option<Problem> {
         let scenario = typed(&line(flags), self.scenario)?;
-        Problem::resolve(self.catalog, &scenario).ok()?.question().ok()
+        ResolvedScenario::resolve(self.catalog, &scenario).ok()?.question().ok()
     }
 
     /// Whether there is an answer with flags typed.
@@ -105,19 +105,19 @@ impl Unanswered<'_> {
             units += 1;
         }
         let mut tried = Vec::new();
-        let mut claim = Claim::Least;
+        let mut claim = RemedyClaim::Least;
         for at in 0..flags.len() {
             let Some(tighter) = flags[at].tighter() else { continue };
             let mut others = flags.clone();
             others[at] = tighter.clone();
             if self.works(&others)? {
-                claim = Claim::About;
+                claim = RemedyClaim::About;
             } else {
                 tried.push(tighter);
             }
         }
-        if tried.is_empty() && claim == Claim::Least {
-            claim = Claim::Works;
+        if tried.is_empty() && claim == RemedyClaim::Least {
+            claim = RemedyClaim::Works;
         }
         Ok(Some(Remedy::new(&flags, self.now(&flags), claim, &tried)))
     }
@@ -142,7 +142,7 @@ impl Unanswered<'_> {
     }
 
     /// The flags of the least change of the conditions in `way`, all others kept, with which `question` has an answer.
-    fn loosened(&self, question: &Question, way: &[Condition]) -> Result<Option<Vec<Flag>>, Stopped> {
+    fn loosened(&self, question: &Problem, way: &[Condition]) -> Result<Option<Vec<Flag>>, Stopped> {
         let limits: Vec<(Metric, f64)> = way
             .iter()
             .filter_map(|one| match *one {
@@ -179,7 +179,7 @@ impl Unanswered<'_> {
     }
 
     /// The most traffic of the kind of `stated` that `question` carries, below what is stated.
-    fn most(&self, question: &Question, stated: Condition) -> Result<Option<(Flag, Condition)>, Stopped> {
+    fn most(&self, question: &Problem, stated: Condition) -> Result<Option<(Flag, Condition)>, Stopped> {
         let carries = |traffic: Traffic| {
             let mut other = question.clone();
             other.traffic = traffic;

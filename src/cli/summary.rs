@@ -3,14 +3,14 @@
 use crate::quantity::unit::{SECOND, humanize};
 use crate::report::table::grouped;
 use crate::spec::objective::Direction;
-use crate::spec::precision::Choice;
+use crate::spec::precision::FormatOption;
 use crate::spec::visible::visible;
-use crate::store::problem::Problem;
+use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The lines.
-pub fn summary(problem: &Problem) -> String {
-    let Problem { model, graph, cluster, runtime, workload, objective, .. } = problem;
-    let formats = |choices: &[Choice]| {
+pub fn summary(problem: &ResolvedScenario) -> String {
+    let ResolvedScenario { model, graph, cluster, runtime, workload, objective, .. } = problem;
+    let formats = |choices: &[FormatOption]| {
         let each = choices.iter().map(|choice| format!("{} ({})", choice.format.id, choice.why));
         each.collect::<Vec<_>>().join(", ")
     };

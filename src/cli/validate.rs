@@ -6,8 +6,8 @@ pub mod table;
 
 use std::path::PathBuf;
 
-use super::output::{Format, Output, csv, json};
-use super::{Fault, Verdict};
+use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::{CliError, ExitStatus};
 use crate::report::left_out;
 use crate::report::scatter::scatter;
 use crate::report::table::table as lines;
@@ -15,7 +15,7 @@ use crate::report::validation::{GROUP_HEADER, ROW_HEADER, group_rows, markdown, 
 use crate::spec::error::Error;
 use crate::spec::runtime::Runtime;
 use crate::store::catalog::Catalog;
-use crate::validate::summary::{Key, validation};
+use crate::validate::summary::{GroupBy, validation};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +38,7 @@ pub struct Validate {
     pub left_out: Option<String>,
     /// What to group the rows by
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KEYS")]
-    pub by: Vec<By>,
+    pub by: Vec<GroupByArg>,
     /// Write each row with its prediction to a file
     #[arg(long, value_name = "FILE")]
     pub rows: Option<PathBuf>,
@@ -53,12 +53,12 @@ pub struct Validate {
     pub markdown: bool,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 /// What rows can be grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum By {
+pub enum GroupByArg {
     /// The model
     Model,
     /// The device
@@ -76,7 +76,7 @@ impl Validate {
     ///
     /// # Errors
     /// A table cannot be read, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         if let Some(name) = &self.left_out {
             return self.left_out(catalog, name);
         }
@@ -87,15 +87,15 @@ impl Validate {
         if let Some(mode) = &self.mode {
             measured.retain(|row| row.mode == *mode);
         }
-        let keys: Vec<Key> = self
+        let keys: Vec<GroupBy> = self
             .by
             .iter()
             .map(|by| match by {
-                By::Model => Key::Model,
-                By::Hardware => Key::Hardware,
-                By::Runtime => Key::Runtime,
-                By::Mode => Key::Mode,
-                By::Near => Key::Near,
+                GroupByArg::Model => GroupBy::Model,
+                GroupByArg::Hardware => GroupBy::Hardware,
+                GroupByArg::Runtime => GroupBy::Runtime,
+                GroupByArg::Mode => GroupBy::Mode,
+                GroupByArg::Near => GroupBy::Near,
             })
             .collect();
         let held = predict::predict(catalog, measured);
@@ -107,15 +107,15 @@ impl Validate {
         }
         let found = validation(&held, &keys);
         self.output.found(&match self.output.format {
-            Format::Table if self.markdown => markdown(&found),
-            Format::Table => text(&found),
-            Format::Json => json(&found),
-            Format::Csv => csv(&GROUP_HEADER, group_rows(&found))?,
+            OutputFormat::Table if self.markdown => markdown(&found),
+            OutputFormat::Table => text(&found),
+            OutputFormat::Json => json(&found),
+            OutputFormat::Csv => csv(&GROUP_HEADER, group_rows(&found))?,
         })
     }
 
     /// What the fit of a runtime's profile predicted of rows while their like was left out.
-    fn left_out(&self, catalog: &Catalog, name: &str) -> Result<Verdict, Fault> {
+    fn left_out(&self, catalog: &Catalog, name: &str) -> Result<ExitStatus, CliError> {
         let runtime = catalog.load::<Runtime>(name)?;
         let told = runtime.serving_fit.map(|fit| fit.left_out).unwrap_or_default();
         if told.is_empty() {
@@ -124,10 +124,12 @@ impl Validate {
             return Err(Error::new("left_out", found, "errors of rows left out of a fit", fix).into());
         }
         self.output.found(&match self.output.format {
-            Format::Table if self.markdown => left_out::markdown(&told),
-            Format::Table => lines(&left_out::HEADER, &told.iter().map(left_out::cells).collect::<Vec<_>>()),
-            Format::Json => json(&told),
-            Format::Csv => csv(&left_out::HEADER, told.iter().map(left_out::cells))?,
+            OutputFormat::Table if self.markdown => left_out::markdown(&told),
+            OutputFormat::Table => {
+                lines(&left_out::HEADER, &told.iter().map(left_out::cells).collect::<Vec<_>>())
+            }
+            OutputFormat::Json => json(&told),
+            OutputFormat::Csv => csv(&left_out::HEADER, told.iter().map(left_out::cells))?,
         })
     }
 }

@@ -1,21 +1,21 @@
 //! `verify`: a saved answer, checked again from its own question.
 
-pub mod again;
+pub mod rerun;
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::output::{Format, Output, csv, json};
-use super::{Fault, Verdict};
+use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::{CliError, ExitStatus};
 use crate::report::text::verify::table;
 use crate::report::verify::Verified;
 use crate::spec::error::Error;
 use crate::spec::limits::{SAMPLE, SEED, whole};
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
-use crate::store::file::{self, Most};
-use again::Again;
+use crate::store::file::{self, FileSizeLimit};
+use rerun::Rerun;
 
 const AFTER: &str = "\
 The file is what `optimize`, `place`, `fleet` or `recommend` wrote with --format json: it holds the question, which is \
@@ -46,7 +46,7 @@ pub struct Verify {
     pub seed: u64,
     /// Where the checks go.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 impl Verify {
@@ -54,12 +54,12 @@ impl Verify {
     ///
     /// # Errors
     /// The file is no answer, or its question does not resolve any more.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let verified = self.verified(catalog)?;
         let text = match self.output.format {
-            Format::Table => table(&verified),
-            Format::Json => json(&verified),
-            Format::Csv => csv(
+            OutputFormat::Table => table(&verified),
+            OutputFormat::Json => json(&verified),
+            OutputFormat::Csv => csv(
                 &["check", "of", "holds", "faults"],
                 verified.checks.iter().map(|check| {
                     let holds = check.faults.is_empty().to_string();
@@ -68,14 +68,14 @@ impl Verify {
             )?,
         };
         self.output.write(&text)?;
-        Ok(if verified.holds { Verdict::Found } else { Verdict::Faulty })
+        Ok(if verified.holds { ExitStatus::Found } else { ExitStatus::Faulty })
     }
 
     fn verified(&self, catalog: &Catalog) -> Result<Verified, Error> {
         let name = file::shown(&self.file);
-        let saved: Value = from_json(&file::read_most(&self.file, Most::Answer)?, "an answer")
+        let saved: Value = from_json(&file::read_most(&self.file, FileSizeLimit::Answer)?, "an answer")
             .map_err(|fault| fault.in_file(&name))?;
-        let again = Again::of(catalog, &saved).map_err(|fault| fault.in_file(&name))?;
+        let again = Rerun::of(catalog, &saved).map_err(|fault| fault.in_file(&name))?;
         Ok(again.check(catalog, &saved, (self.sample, self.seed)))
     }
 }

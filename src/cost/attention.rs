@@ -3,12 +3,12 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::graph::reach::Reach;
+use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
 /// The attention that one device computes: `heads` and `kv_heads` are its share.
-pub struct Attention<T> {
+pub struct AttentionShard<T> {
     /// Query heads here.
     pub heads: T,
     /// Key/value heads here.
@@ -18,12 +18,12 @@ pub struct Attention<T> {
     /// Elements of a value head.
     pub v_head_dim: T,
     /// Which keys a query sees.
-    pub reach: Reach<T>,
+    pub reach: AttentionMask<T>,
     /// Keys and values are another layer's: nothing is written.
     pub shared: bool,
 }
 
-impl<N: Num> Attention<Qty<N>> {
+impl<N: Num> AttentionShard<Qty<N>> {
     /// Operations.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {

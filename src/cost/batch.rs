@@ -1,6 +1,6 @@
 //! What goes through a step on one device: how many sequences, how many new tokens, how much context.
 
-use crate::graph::reach::Reach;
+use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::COUNT;
 
@@ -44,34 +44,38 @@ impl<N: Num> Batch<Qty<N>> {
 
     /// Query–key pairs of one sequence on this rank: causal, as far as `reach` says.
     #[inline(always)]
-    pub fn pairs(&self, reach: Reach<Qty<N>>) -> Qty<N> {
+    pub fn pairs(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
         (self.all_pairs(reach) / (self.token_parts * self.context_parts)).is(&PAIRS)
     }
 
     /// The same on all ranks together.
     #[inline(always)]
-    fn all_pairs(&self, reach: Reach<Qty<N>>) -> Qty<N> {
+    fn all_pairs(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
         match reach {
-            Reach::All => self.new * (self.past + (self.new + 1.0) / 2.0),
-            Reach::Window(most) | Reach::Selected(most) => {
+            AttentionMask::All => self.new * (self.past + (self.new + 1.0) / 2.0),
+            AttentionMask::Window(most) | AttentionMask::Selected(most) => {
                 let filling = self.new.min((most - self.past).max(Qty::from(0.0)));
                 filling * (self.past + (filling + 1.0) / 2.0) + (self.new - filling) * most
             }
-            Reach::Chunk(chunk) => pairs_up_to(self.past + self.new, chunk) - pairs_up_to(self.past, chunk),
-            Reach::Both => self.new * (self.past + self.new),
-            Reach::Tile(tile) => squares_up_to(self.past + self.new, tile) - squares_up_to(self.past, tile),
+            AttentionMask::Chunk(chunk) => {
+                pairs_up_to(self.past + self.new, chunk) - pairs_up_to(self.past, chunk)
+            }
+            AttentionMask::Both => self.new * (self.past + self.new),
+            AttentionMask::Tile(tile) => {
+                squares_up_to(self.past + self.new, tile) - squares_up_to(self.past, tile)
+            }
         }
     }
 
     /// Cached tokens of one sequence that this rank reads, each once.
     #[inline(always)]
-    pub fn keys(&self, reach: Reach<Qty<N>>) -> Qty<N> {
+    pub fn keys(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
         let all = self.past + self.new;
         let seen = match reach {
-            Reach::All | Reach::Both | Reach::Tile(_) => all,
-            Reach::Window(window) => all.min(window + self.new - 1.0),
-            Reach::Chunk(chunk) => all - (((self.past + 1.0) / chunk).ceil() - 1.0) * chunk,
-            Reach::Selected(_) => all.min(self.all_pairs(reach)),
+            AttentionMask::All | AttentionMask::Both | AttentionMask::Tile(_) => all,
+            AttentionMask::Window(window) => all.min(window + self.new - 1.0),
+            AttentionMask::Chunk(chunk) => all - (((self.past + 1.0) / chunk).ceil() - 1.0) * chunk,
+            AttentionMask::Selected(_) => all.min(self.all_pairs(reach)),
         };
         (seen / self.context_parts).is(&KEYS)
     }
@@ -130,20 +134,26 @@ mod tests {
     }
 
     /// What a query at `position` sees, key by key.
-    fn sees(reach: Reach<u64>, position: u64, key: u64, end: u64) -> bool {
+    fn sees(reach: AttentionMask<u64>, position: u64, key: u64, end: u64) -> bool {
         match reach {
-            Reach::All => key <= position,
-            Reach::Window(window) => key <= position && key + window > position,
-            Reach::Chunk(chunk) => key <= position && key / chunk == position / chunk,
-            Reach::Selected(top_k) => key <= position && key < top_k,
-            Reach::Both => key < end,
-            Reach::Tile(tile) => key < end && key / tile == position / tile,
+            AttentionMask::All => key <= position,
+            AttentionMask::Window(window) => key <= position && key + window > position,
+            AttentionMask::Chunk(chunk) => key <= position && key / chunk == position / chunk,
+            AttentionMask::Selected(top_k) => key <= position && key < top_k,
+            AttentionMask::Both => key < end,
+            AttentionMask::Tile(tile) => key < end && key / tile == position / tile,
         }
     }
 
     #[test]
     fn pairs_are_those_that_masks_let_through() {
-        let reaches = [Reach::All, Reach::Window(4), Reach::Chunk(5), Reach::Selected(3), Reach::Both];
+        let reaches = [
+            AttentionMask::All,
+            AttentionMask::Window(4),
+            AttentionMask::Chunk(5),
+            AttentionMask::Selected(3),
+            AttentionMask::Both,
+        ];
         for reach in reaches {
             for (past, new) in [(0, 1), (0, 5), (0, 7), (3, 1), (4, 1), (5, 1), (9, 1), (10, 6), (7, 20)] {
                 let end = past + new;
@@ -159,7 +169,7 @@ mod tests {
     #[test]
     fn tiles_are_squares_and_the_last_one_what_is_left() {
         for new in [1, 4, 5, 8, 11] {
-            let reach = Reach::Tile(4);
+            let reach = AttentionMask::Tile(4);
             let by_hand = (0..new).map(|at| (0..new).filter(|key| sees(reach, at, *key, new)).count() as f64);
             let by_hand: f64 = by_hand.sum();
             let tile = reach.map(|tokens| Qty::from(tokens as f64));
@@ -171,7 +181,9 @@ mod tests {
     #[test]
     fn keys_are_read_once_for_all_queries_of_a_sequence() {
         for (past, new) in [(0, 1), (0, 7), (4, 1), (5, 1), (12, 9)] {
-            for reach in [Reach::All, Reach::Window(4), Reach::Chunk(5), Reach::Both] {
+            for reach in
+                [AttentionMask::All, AttentionMask::Window(4), AttentionMask::Chunk(5), AttentionMask::Both]
+            {
                 let end = past + new;
                 let needed = (0..end).filter(|key| (past..end).any(|query| sees(reach, query, *key, end)));
                 let tokens = reach.map(|tokens| Qty::from(tokens as f64));
@@ -186,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_selection_reads_what_it_picked_and_no_more_than_there_is() {
-        let keys = |past, new| batch(past, new).keys(Reach::Selected(Qty::from(3.0))).value();
+        let keys = |past, new| batch(past, new).keys(AttentionMask::Selected(Qty::from(3.0))).value();
         assert_eq!(keys(9, 1), 3.0);
         assert_eq!(keys(1, 1), 2.0);
         assert_eq!(keys(9, 20), 29.0);

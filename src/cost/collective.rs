@@ -2,16 +2,16 @@
 
 use super::batch::Batch;
 use super::machine::Machine;
-use crate::plan::algorithm::Leg;
+use crate::plan::algorithm::CollectivePhase;
 use crate::plan::collective::{Collective, Tokens};
 use crate::quantity::count::{Count, Origin};
 use crate::quantity::num::Qty;
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, SECOND};
 
 /// A fraction of integers, as a factor.
 #[inline(always)]
-fn ratio<R: Read>(
+fn ratio<R: Reading>(
     read: &R,
     (part, whole): (u64, u64),
     symbols: [&'static str; 2],
@@ -23,9 +23,9 @@ fn ratio<R: Read>(
 
 /// One tier's part: the fastest of its algorithms, and the least time at link rate.
 #[inline(always)]
-fn leg<R: Read>(
+fn leg<R: Reading>(
     read: &R,
-    leg: &Leg,
+    leg: &CollectivePhase,
     bytes: Qty<R::N>,
     machine: &Machine<Qty<R::N>>,
 ) -> (Qty<R::N>, Qty<R::N>) {
@@ -51,7 +51,7 @@ const PORTION: (&str, &str) = ("what ranks of the group reach over this tier", "
 const LINKS: (&str, &str) = ("a link to each rank of the group", "a link to each device of the mesh");
 
 /// Time of an exchange, and its speed of light: the leanest algorithm's wire bytes at link rate.
-pub fn cost<R: Read>(
+pub fn cost<R: Reading>(
     read: &R,
     collective: &Collective,
     batch: &Batch<Qty<R::N>>,
@@ -71,7 +71,7 @@ pub fn cost<R: Read>(
 
 /// Bytes of the buffer that the exchange is about.
 #[inline(always)]
-fn payload<R: Read>(
+fn payload<R: Reading>(
     read: &R,
     collective: &Collective,
     batch: &Batch<Qty<R::N>>,
@@ -91,7 +91,7 @@ fn payload<R: Read>(
 
 /// Expert-parallel devices that a token's experts are spread over.
 #[inline(always)]
-fn destinations<R: Read>(read: &R, top_k: Count, ep: u64) -> Qty<R::N> {
+fn destinations<R: Reading>(read: &R, top_k: Count, ep: u64) -> Qty<R::N> {
     let ep = read.count(Count::plan("ep", ep));
     let missed = (1.0 - 1.0 / ep).pow(read.count(top_k));
     (ep * (1.0 - missed)).is(&DESTINATIONS)

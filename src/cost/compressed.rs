@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::graph::reach::Reach;
+use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -16,14 +16,14 @@ pub struct CompressedAttention<T> {
     /// Tokens of the window, each with an entry of its own.
     pub window: T,
     /// Tokens that an entry beyond it stands for, and how far these reach; none: the window is all.
-    pub beyond: Option<(T, Reach<T>)>,
+    pub beyond: Option<(T, AttentionMask<T>)>,
 }
 
 impl<N: Num> CompressedAttention<Qty<N>> {
     /// Pairs of queries and entries of one sequence.
     #[inline(always)]
     fn pairs(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        let near = batch.pairs(Reach::Window(self.window));
+        let near = batch.pairs(AttentionMask::Window(self.window));
         match self.beyond {
             Some((every, reach)) => near + batch.pairs(reach) / every,
             None => near,
@@ -33,7 +33,7 @@ impl<N: Num> CompressedAttention<Qty<N>> {
     /// Entries of one sequence that are read, each once.
     #[inline(always)]
     fn entries(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        let near = batch.keys(Reach::Window(self.window));
+        let near = batch.keys(AttentionMask::Window(self.window));
         match self.beyond {
             Some((every, reach)) => near + batch.keys(reach) / every,
             None => near,
@@ -91,9 +91,9 @@ mod tests {
         let step = Batch::new((n(3.0), n(1.0), n(4095.0)), (n(1.0), n(1.0), n(1.0)));
         for (beyond, entries) in [
             (None, 128.0),
-            (Some((n(128.0), Reach::All)), 128.0 + 4096.0 / 128.0),
-            (Some((n(4.0), Reach::Selected(n(4.0 * 512.0)))), 128.0 + 512.0),
-            (Some((n(4.0), Reach::Selected(n(4.0 * 2048.0)))), 128.0 + 1024.0),
+            (Some((n(128.0), AttentionMask::All)), 128.0 + 4096.0 / 128.0),
+            (Some((n(4.0), AttentionMask::Selected(n(4.0 * 512.0)))), 128.0 + 512.0),
+            (Some((n(4.0), AttentionMask::Selected(n(4.0 * 2048.0)))), 128.0 + 1024.0),
         ] {
             assert_eq!(of(beyond).flops(&step).value(), 3.0 * entries * 64.0 * 4.0 * 512.0);
             let bytes = of(beyond).bytes(&step, n(0.0), n(1.0)).value();

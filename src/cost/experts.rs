@@ -6,7 +6,7 @@ use super::roofline::{Cost, roofline};
 use crate::graph::operator::Operator;
 use crate::quantity::count::{Count, Origin};
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, FLOP};
 
 /// The experts that one device holds.
@@ -67,7 +67,7 @@ impl<N: Num> Experts<Qty<N>> {
 impl<N: Num> Experts<Qty<N>> {
     /// The experts of a device's share of `operator`, `matrix` elements of them; `None` for others.
     #[inline(always)]
-    pub fn of<R: Read<N = N>>(read: &R, operator: &Operator, matrix: u64) -> Option<Self> {
+    pub fn of<R: Reading<N = N>>(read: &R, operator: &Operator, matrix: u64) -> Option<Self> {
         let Operator::Experts { hidden, experts, top_k, intermediate, gated } = *operator else {
             return None;
         };

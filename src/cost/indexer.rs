@@ -3,12 +3,12 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::graph::reach::Reach;
+use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
 /// An indexer: every device runs the whole of it.
-pub struct Indexer<T> {
+pub struct IndexerShard<T> {
     /// Heads.
     pub heads: T,
     /// Elements of a head, and of the one key that all share.
@@ -27,20 +27,20 @@ pub fn key_bytes<N: Num>(head_dim: Qty<N>) -> Qty<N> {
     (1.0 * BYTE * head_dim + 4.0 * BYTE * scales).is(&KEY)
 }
 
-impl<N: Num> Indexer<Qty<N>> {
+impl<N: Num> IndexerShard<Qty<N>> {
     /// Operations: a product a head and pair, its ReLU, weight and sum.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let per_pair = 2.0 * FLOP * self.heads * (self.head_dim + 1.0);
-        (per_pair * batch.sequences * (batch.pairs(Reach::All) / self.every)).is(&FLOPS)
+        (per_pair * batch.sequences * (batch.pairs(AttentionMask::All) / self.every)).is(&FLOPS)
     }
 
     /// Bytes: queries, all cached keys, and the scores, which are written and read again to select.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let queries = 1.0 * BYTE * batch.tokens * self.heads * self.head_dim;
-        let keys = batch.sequences * (batch.keys(Reach::All) / self.every) * key_bytes(self.head_dim);
-        let scores = 8.0 * BYTE * batch.sequences * (batch.pairs(Reach::All) / self.every);
+        let keys = batch.sequences * (batch.keys(AttentionMask::All) / self.every) * key_bytes(self.head_dim);
+        let scores = 8.0 * BYTE * batch.sequences * (batch.pairs(AttentionMask::All) / self.every);
         (queries + keys + scores).is(&BYTES)
     }
 
@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_decode_step_by_hand() {
-        let indexer = Indexer { heads: Qty::from(64.0), head_dim: Qty::from(128.0), every: Qty::from(1.0) };
+        let indexer =
+            IndexerShard { heads: Qty::from(64.0), head_dim: Qty::from(128.0), every: Qty::from(1.0) };
         let step = batch(1000.0, 1.0);
         assert_eq!(indexer.flops(&step).value(), 3.0 * 1001.0 * 64.0 * 2.0 * 129.0);
         let (queries, keys, scores) = (3.0 * 64.0 * 128.0, 3.0 * 1001.0 * 132.0, 3.0 * 1001.0 * 8.0);

@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::graph::reach::Reach;
+use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
@@ -22,7 +22,7 @@ pub struct LatentAttention<T> {
     /// Elements of `kv_b_proj` here.
     pub matrix: T,
     /// Which keys a query sees.
-    pub reach: Reach<T>,
+    pub reach: AttentionMask<T>,
     /// Decode, and sparse attention always: attend to the latent itself.
     pub absorbed: bool,
 }

@@ -1,13 +1,13 @@
 //! The figures that operators are priced with: a device as one runtime drives it in given formats.
 
-use super::risk::Risk;
-use super::roofline::Ceiling;
+use super::margin::PredictionMargin;
+use super::roofline::RooflineParams;
 use crate::figures;
 use crate::plan::group::TierShape;
 use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 
 figures! {
     /// Figures of one device.
@@ -91,7 +91,7 @@ figures! {
 
 figures! {
     /// Figures of one tier of the interconnect.
-    Link {
+    PricedLink {
         /// Per direction and device.
         bandwidth,
         /// Of one small message.
@@ -105,7 +105,7 @@ pub struct Machine<T> {
     /// The device.
     pub chip: Chip<T>,
     /// Tiers, innermost first.
-    pub links: Vec<Link<T>>,
+    pub links: Vec<PricedLink<T>>,
     /// Their shapes.
     pub shapes: Vec<TierShape>,
     /// Which roles are stored in the weight format; the others are in the model dtype.
@@ -113,12 +113,12 @@ pub struct Machine<T> {
     /// Sequences that sampling reserves for, where the runtime fixes it.
     pub max_sequences: Option<T>,
     /// How many times as long latencies may take as predicted, where that is allowed for.
-    pub risk: Option<Risk<T>>,
+    pub risk: Option<PredictionMargin<T>>,
 }
 
 impl Machine<Datum> {
     /// The same machine in another reading.
-    pub fn read<R: Read>(&self, read: &R) -> Machine<Qty<R::N>> {
+    pub fn read<R: Reading>(&self, read: &R) -> Machine<Qty<R::N>> {
         Machine {
             chip: self.chip.map(|datum| read.datum(datum)),
             links: self.links.iter().map(|link| link.map(|datum| read.datum(datum))).collect(),
@@ -144,22 +144,22 @@ impl<N: Num> Chip<Qty<N>> {
 
     /// What bounds matrix products.
     #[inline(always)]
-    pub fn gemm(&self, quantised: bool) -> Ceiling<Qty<N>> {
+    pub fn gemm(&self, quantised: bool) -> RooflineParams<Qty<N>> {
         let (peak, bandwidth) = (self.peak(quantised), self.bandwidth);
-        Ceiling { peak, bandwidth, compute: self.gemm_compute, memory: self.gemm_memory }
+        RooflineParams { peak, bandwidth, compute: self.gemm_compute, memory: self.gemm_memory }
     }
 
     /// What bounds expert products.
     #[inline(always)]
-    pub fn moe(&self, quantised: bool) -> Ceiling<Qty<N>> {
+    pub fn moe(&self, quantised: bool) -> RooflineParams<Qty<N>> {
         let (peak, bandwidth) = (self.peak(quantised), self.bandwidth);
-        Ceiling { peak, bandwidth, compute: self.moe_compute, memory: self.moe_memory }
+        RooflineParams { peak, bandwidth, compute: self.moe_compute, memory: self.moe_memory }
     }
 
     /// What bounds attention.
     #[inline(always)]
-    pub fn attention(&self) -> Ceiling<Qty<N>> {
+    pub fn attention(&self) -> RooflineParams<Qty<N>> {
         let (peak, bandwidth) = (self.attention_peak, self.bandwidth);
-        Ceiling { peak, bandwidth, compute: self.attention_compute, memory: self.attention_memory }
+        RooflineParams { peak, bandwidth, compute: self.attention_compute, memory: self.attention_memory }
     }
 }

@@ -5,7 +5,7 @@ use super::machine::Chip;
 use crate::graph::cache::{Cache, StateWidth};
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT};
 
 /// What one device holds.
@@ -50,7 +50,7 @@ pub fn cached_tokens<N: Num>(
 
 /// Bytes that one cache of a layer takes of one sequence of `tokens` on one device.
 #[inline(always)]
-pub fn kv_per_sequence<R: Read>(
+pub fn kv_per_sequence<R: Reading>(
     read: &R,
     cache: &Cache,
     tokens: Qty<R::N>,

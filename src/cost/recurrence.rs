@@ -5,14 +5,14 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::graph::rule::{ConvForm, Rule};
+use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
 /// The recurrence that one device computes: `heads` and `key_heads` are its share.
 pub struct Recurrence<T> {
     /// How tokens rewrite the state.
-    pub rule: Rule,
+    pub rule: RecurrenceRule,
     /// Heads here.
     pub heads: T,
     /// Heads of keys and queries here, each shared by as many heads.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     /// 6 heads on 2 key heads, keys of 5 and values of 3 elements.
-    fn recurrence(rule: Rule, chunk: Option<f64>) -> Recurrence<Qty<f64>> {
+    fn recurrence(rule: RecurrenceRule, chunk: Option<f64>) -> Recurrence<Qty<f64>> {
         Recurrence {
             rule,
             heads: Qty(6.0),
@@ -187,9 +187,12 @@ mod tests {
 
     #[test]
     fn a_step_costs_by_the_element_of_the_state() {
-        for (rule, operations) in
-            [(Rule::Selective, 7.0), (Rule::Decay, 5.0), (Rule::Delta, 7.0), (Rule::Gated, 17.0)]
-        {
+        for (rule, operations) in [
+            (RecurrenceRule::Selective, 7.0),
+            (RecurrenceRule::Decay, 5.0),
+            (RecurrenceRule::Delta, 7.0),
+            (RecurrenceRule::Gated, 17.0),
+        ] {
             assert_eq!(
                 recurrence(rule, None).flops(&batch(4.0, 1.0)).value(),
                 operations * 4.0 * 6.0 * 5.0 * 3.0
@@ -204,7 +207,7 @@ mod tests {
         let passed = 2.0 * 6.0 * 5.0 * 3.0;
         let decay = 2.0 * product(8.0, 5.0, 8.0)
             + 6.0 * (product(8.0, 8.0, 3.0) + product(5.0, 8.0, 3.0) + product(8.0, 5.0, 3.0));
-        let flops = recurrence(Rule::Decay, Some(8.0)).flops(&batch(1.0, 8.0)).value();
+        let flops = recurrence(RecurrenceRule::Decay, Some(8.0)).flops(&batch(1.0, 8.0)).value();
         assert!((flops - (decay + passed)).abs() < 1e-9, "{flops}");
         // Two scores, their system solved, keys and values through it, three products with the state, one sum.
         let head = 2.0 * product(8.0, 5.0, 8.0)
@@ -214,7 +217,7 @@ mod tests {
             + 2.0 * product(8.0, 5.0, 3.0)
             + product(8.0, 8.0, 3.0)
             + product(5.0, 8.0, 3.0);
-        let flops = recurrence(Rule::Delta, Some(8.0)).flops(&batch(1.0, 8.0)).value();
+        let flops = recurrence(RecurrenceRule::Delta, Some(8.0)).flops(&batch(1.0, 8.0)).value();
         assert!((flops - (6.0 * head + passed)).abs() < 1e-9, "{flops}");
     }
 

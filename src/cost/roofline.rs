@@ -37,7 +37,7 @@ impl<N: Num> Cost<Qty<N>> {
 
 /// How near to the roofline a class of kernels comes on a device.
 #[derive(Clone, Copy, Debug)]
-pub struct Ceiling<T> {
+pub struct RooflineParams<T> {
     /// Dense peak of the arithmetic in use.
     pub peak: T,
     /// Peak rate of device memory.
@@ -50,7 +50,7 @@ pub struct Ceiling<T> {
 
 /// Prices a kernel.
 #[inline(always)]
-pub fn roofline<N: Num>(flops: Qty<N>, bytes: Qty<N>, ceiling: &Ceiling<Qty<N>>) -> Cost<Qty<N>> {
+pub fn roofline<N: Num>(flops: Qty<N>, bytes: Qty<N>, ceiling: &RooflineParams<Qty<N>>) -> Cost<Qty<N>> {
     let computing = (flops / (ceiling.peak * ceiling.compute)).is(&COMPUTE);
     let moving = (bytes / (ceiling.bandwidth * ceiling.memory)).is(&MEMORY);
     let time = computing.smax(moving).is(&TIME);

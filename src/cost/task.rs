@@ -1,30 +1,30 @@
 //! From a task of the plan to its price: the one place where operators meet their formulas.
 
-use super::attention::Attention;
+use super::attention::AttentionShard;
 use super::batch::Batch;
 use super::compressed::CompressedAttention;
 use super::cross::CrossAttention;
 use super::elementwise::{ACTIVATION_FLOPS, Elementwise, NORM_FLOPS, SAMPLING_FLOPS, hyper_connection};
 use super::experts::Experts;
-use super::indexer::Indexer;
+use super::indexer::IndexerShard;
 use super::latent::LatentAttention;
 use super::linear::Linear;
 use super::machine::Machine;
 use super::memory::element_bytes;
 use super::recurrence::{Recurrence, ShortConv};
 use super::roofline::Cost;
+use crate::graph::mask::AttentionMask;
 use crate::graph::operator::Operator;
-use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::{Elements, Task};
 use crate::quantity::count::Count;
 use crate::quantity::num::Qty;
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, FLOP, SECOND};
 
 /// What a computing task is made of.
-struct Share<'a> {
+struct OperatorShard<'a> {
     operator: &'a Operator,
     role: Role,
     matrix: u64,
@@ -34,7 +34,7 @@ struct Share<'a> {
 
 /// Prices a task. Exchanges have no operations or device bytes of their own.
 #[inline(always)]
-pub fn price<R: Read>(
+pub fn price<R: Reading>(
     read: &R,
     task: &Task,
     phase: Phase,
@@ -56,7 +56,7 @@ pub fn price<R: Read>(
             }
         }
         Task::Compute { operator, role, matrix, vectors, token_parts } => {
-            let share = Share {
+            let share = OperatorShard {
                 operator,
                 role: *role,
                 matrix: *matrix,
@@ -69,9 +69,9 @@ pub fn price<R: Read>(
 }
 
 #[inline(always)]
-fn compute<R: Read>(
+fn compute<R: Reading>(
     read: &R,
-    share: &Share,
+    share: &OperatorShard,
     phase: Phase,
     batch: &Batch<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
@@ -122,7 +122,7 @@ fn compute<R: Read>(
             }
             .cost(batch, chip)
         }
-        Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => Attention {
+        Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => AttentionShard {
             heads: n(heads),
             kv_heads: n(kv_heads),
             head_dim: n(head_dim),
@@ -148,7 +148,7 @@ fn compute<R: Read>(
                 matrix: elements(share.matrix),
                 reach: reach.map(n),
                 // A latent that was picked for one query is shared by its heads only where they are absorbed.
-                absorbed: phase == Phase::Decode || matches!(reach, Reach::Selected(_)),
+                absorbed: phase == Phase::Decode || matches!(reach, AttentionMask::Selected(_)),
             }
             .cost(batch, chip, quantised)
         }
@@ -176,7 +176,7 @@ fn compute<R: Read>(
             elementwise(all, flops, moved, elements(share.vectors))
         }
         Operator::Indexer { heads, head_dim, every, .. } => {
-            Indexer { heads: n(heads), head_dim: n(head_dim), every: n(every) }.cost(batch, chip)
+            IndexerShard { heads: n(heads), head_dim: n(head_dim), every: n(every) }.cost(batch, chip)
         }
         Operator::Experts { .. } => {
             let experts = Experts::of(read, share.operator, layer[Role::Expert as usize]);

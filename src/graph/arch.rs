@@ -22,7 +22,7 @@ pub mod kimi_linear;
 pub mod lfm2;
 pub mod llama;
 pub mod llama4;
-pub mod llama_kin;
+pub mod llama_variants;
 pub mod llava;
 pub mod mamba;
 pub mod mamba_hybrid;
@@ -33,7 +33,7 @@ pub mod minimax_m3;
 pub mod minimax_text;
 pub mod mixtral;
 pub mod mllama;
-pub mod moe_kin;
+pub mod moe_variants;
 pub mod nemotron;
 pub mod nemotron_h;
 pub mod nemotron_nas;
@@ -77,7 +77,10 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
     of("arcee", "ArceeForCausalLM", nemotron::build_arcee),
     of("aya_vision", "AyaVisionForConditionalGeneration", llava::build_aya_vision),
-    with_aliases(of("baichuan", "BaichuanForCausalLM", llama_kin::build_baichuan), &["BaiChuanForCausalLM"]),
+    with_aliases(
+        of("baichuan", "BaichuanForCausalLM", llama_variants::build_baichuan),
+        &["BaiChuanForCausalLM"],
+    ),
     of("bamba", "BambaForCausalLM", mamba_hybrid::build_bamba),
     with_aliases(of("bloom", "BloomForCausalLM", bloom::build), &["BloomModel"]),
     with_aliases(of("chatglm", "ChatGLMModel", glm::build_chatglm), &["ChatGLMForConditionalGeneration"]),
@@ -86,15 +89,18 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("cohere2", "Cohere2ForCausalLM", cohere::build_cohere2),
     of("cohere2_vision", "Cohere2VisionForConditionalGeneration", llava::build_cohere2_vision),
     of("cwm", "CwmForCausalLM", llama::build_cwm),
-    with_aliases(of("dbrx", "DbrxForCausalLM", moe_kin::build_dbrx), &["DBRXForCausalLM"]),
+    with_aliases(of("dbrx", "DbrxForCausalLM", moe_variants::build_dbrx), &["DBRXForCausalLM"]),
     of("deepseek", "DeepseekForCausalLM", deepseek::build_v1),
     of("deepseek_v2", "DeepseekV2ForCausalLM", deepseek::build_v2),
     of("deepseek_v3", "DeepseekV3ForCausalLM", deepseek::build_v3),
     of("deepseek_v32", "DeepseekV32ForCausalLM", deepseek_sparse::build_v32),
     of("deepseek_v4", "DeepseekV4ForCausalLM", deepseek_v4::build),
     of("dots1", "Dots1ForCausalLM", deepseek::build_dots1),
-    with_aliases(of("ernie4_5", "Ernie4_5ForCausalLM", llama_kin::build_ernie), &["Ernie4_5_ForCausalLM"]),
-    of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_kin::build_ernie),
+    with_aliases(
+        of("ernie4_5", "Ernie4_5ForCausalLM", llama_variants::build_ernie),
+        &["Ernie4_5_ForCausalLM"],
+    ),
+    of("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", moe_variants::build_ernie),
     of("exaone", "ExaoneForCausalLM", exaone::build),
     of("exaone4", "Exaone4ForCausalLM", exaone::build_exaone4),
     of("exaone_moe", "ExaoneMoeForCausalLM", exaone::build_moe),
@@ -124,17 +130,17 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("gpt_neox", "GPTNeoXForCausalLM", gpt::build_neox),
     of("gpt_oss", "GptOssForCausalLM", gpt_oss::build),
     of("gptj", "GPTJForCausalLM", gpt::build_gptj),
-    of("granite", "GraniteForCausalLM", llama_kin::build_granite),
-    of("granitemoe", "GraniteMoeForCausalLM", moe_kin::build_granitemoe),
+    of("granite", "GraniteForCausalLM", llama_variants::build_granite),
+    of("granitemoe", "GraniteMoeForCausalLM", moe_variants::build_granitemoe),
     of("granitemoehybrid", "GraniteMoeHybridForCausalLM", mamba_hybrid::build_granite),
-    of("granitemoeshared", "GraniteMoeSharedForCausalLM", moe_kin::build_granitemoe_shared),
-    of("helium", "HeliumForCausalLM", llama_kin::build_helium),
-    of("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", llama_kin::build_hunyuan),
-    of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_kin::build_hunyuan),
+    of("granitemoeshared", "GraniteMoeSharedForCausalLM", moe_variants::build_granitemoe_shared),
+    of("helium", "HeliumForCausalLM", llama_variants::build_helium),
+    of("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", llama_variants::build_hunyuan),
+    of("hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", moe_variants::build_hunyuan),
     of("idefics3", "Idefics3ForConditionalGeneration", llava::build_idefics3),
-    of("internlm", "InternLMForCausalLM", llama_kin::build_internlm),
-    of("internlm2", "InternLM2ForCausalLM", llama_kin::build_internlm2),
-    of("internlm3", "InternLM3ForCausalLM", llama_kin::build_internlm3),
+    of("internlm", "InternLMForCausalLM", llama_variants::build_internlm),
+    of("internlm2", "InternLM2ForCausalLM", llama_variants::build_internlm2),
+    of("internlm3", "InternLM3ForCausalLM", llama_variants::build_internlm3),
     of("internvl", "InternVLForConditionalGeneration", internvl::build),
     of("internvl_chat", "InternVLChatModel", internvl::build_chat),
     of("jais2", "Jais2ForCausalLM", nemotron::build_jais2),
@@ -177,12 +183,12 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("olmoe", "OlmoeForCausalLM", olmo::build_olmoe),
     of("openelm", "OpenELMForCausalLM", openelm::build),
     of("opt", "OPTForCausalLM", opt::build),
-    of("orion", "OrionForCausalLM", llama_kin::build_orion),
+    of("orion", "OrionForCausalLM", llama_variants::build_orion),
     of("paligemma", "PaliGemmaForConditionalGeneration", llava::build_paligemma),
     of("persimmon", "PersimmonForCausalLM", nemotron::build_persimmon),
     of("phi", "PhiForCausalLM", phi::build),
     of("phi3", "Phi3ForCausalLM", phi3::build),
-    with_aliases(of("phimoe", "PhimoeForCausalLM", moe_kin::build_phimoe), &["PhiMoEForCausalLM"]),
+    with_aliases(of("phimoe", "PhimoeForCausalLM", moe_variants::build_phimoe), &["PhiMoEForCausalLM"]),
     of("qwen", "QWenLMHeadModel", qwen::build_qwen),
     of("qwen2", "Qwen2ForCausalLM", qwen::build_qwen2),
     of("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", vision_language::build_qwen2_5_vl),
@@ -199,14 +205,14 @@ pub static ARCHITECTURES: &[Architecture] = &[
     of("qwen3_vl", "Qwen3VLForConditionalGeneration", vision_language::build_qwen3_vl),
     of("qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", vision_language::build_qwen3_vl_moe),
     of("recurrent_gemma", "RecurrentGemmaForCausalLM", recurrent_gemma::build),
-    of("seed_oss", "SeedOssForCausalLM", llama_kin::build_seed_oss),
-    of("smollm3", "SmolLM3ForCausalLM", llama_kin::build_smollm3),
+    of("seed_oss", "SeedOssForCausalLM", llama_variants::build_seed_oss),
+    of("smollm3", "SmolLM3ForCausalLM", llama_variants::build_smollm3),
     of("smolvlm", "SmolVLMForConditionalGeneration", llava::build_idefics3),
     of("solar_open", "SolarOpenForCausalLM", deepseek::build_solar),
     with_aliases(of("stablelm", "StableLmForCausalLM", phi::build_stablelm), &["StableLMEpochForCausalLM"]),
     of("starcoder2", "Starcoder2ForCausalLM", starcoder2::build),
     of("vaultgemma", "VaultGemmaForCausalLM", gemma::build_vault),
-    of("xverse", "XverseForCausalLM", llama_kin::build_xverse),
+    of("xverse", "XverseForCausalLM", llama_variants::build_xverse),
 ];
 
 const fn of(

@@ -5,7 +5,7 @@
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::cache::Cache;
-use super::model::{Block, Node};
+use super::model::{Block, OperatorNode};
 use super::operator::{Operator, Split};
 use super::tensor::{Role, Tensor, Weight};
 use crate::quantity::count::Count;
@@ -13,7 +13,7 @@ use crate::quantity::count::Count;
 /// A block under construction.
 #[derive(Default)]
 pub struct Assembly {
-    graph: DiGraph<Node, Tensor>,
+    graph: DiGraph<OperatorNode, Tensor>,
     order: Vec<NodeIndex>,
 }
 
@@ -55,7 +55,7 @@ impl Affine {
 
 /// Which rows of a norm share what it learns.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rows {
+pub enum NormRows {
     /// All of them.
     Alike,
     /// Each has its own, in one tensor.
@@ -65,7 +65,7 @@ pub enum Rows {
 }
 
 /// A norm of the checkpoint, as an operator.
-pub struct Scale {
+pub struct NormSpec {
     /// The operator's name, e.g. `q_norm`.
     pub name: &'static str,
     /// The checkpoint's name without `.weight`.
@@ -79,7 +79,7 @@ pub struct Scale {
     /// What it learns.
     pub affine: Affine,
     /// Which rows share it.
-    pub learns: Rows,
+    pub learns: NormRows,
 }
 
 impl Assembly {
@@ -91,7 +91,7 @@ impl Assembly {
         weights: Vec<Weight>,
         inputs: &[NodeIndex],
     ) -> NodeIndex {
-        let node = self.graph.add_node(Node { name, operator, weights });
+        let node = self.graph.add_node(OperatorNode { name, operator, weights });
         for input in inputs {
             let width = self.graph[*input].operator.output();
             self.graph.add_edge(*input, node, Tensor { width });
@@ -116,19 +116,19 @@ impl Assembly {
     }
 
     /// Adds a norm.
-    pub fn norm(&mut self, from: NodeIndex, scale: Scale) -> NodeIndex {
-        let Scale { name, tensor, width, rows, split, affine, learns } = scale;
+    pub fn norm(&mut self, from: NodeIndex, scale: NormSpec) -> NodeIndex {
+        let NormSpec { name, tensor, width, rows, split, affine, learns } = scale;
         let suffixes: &[&str] = match affine {
             Affine::Absent => &[],
             Affine::Scale => &["weight"],
             Affine::ScaleAndShift => &["weight", "bias"],
         };
         let learned = |suffix: &&str| match learns {
-            Rows::Alike => vec![weight(format!("{tensor}.{suffix}"), vec![width.value], Role::Norm)],
-            Rows::Stacked => {
+            NormRows::Alike => vec![weight(format!("{tensor}.{suffix}"), vec![width.value], Role::Norm)],
+            NormRows::Stacked => {
                 vec![weight(format!("{tensor}.{suffix}"), vec![rows.value, width.value], Role::Norm)]
             }
-            Rows::Apart => (0..rows.value)
+            NormRows::Apart => (0..rows.value)
                 .map(|row| weight(format!("{tensor}.norms.{row}.{suffix}"), vec![width.value], Role::Norm))
                 .collect(),
         };
@@ -146,7 +146,7 @@ impl Assembly {
     ) -> NodeIndex {
         let width = self.graph[from].operator.output();
         let (tensor, rows, split) = (tensor.to_owned(), once(), Split::Replicate);
-        self.norm(from, Scale { name, tensor, width, rows, split, affine, learns: Rows::Alike })
+        self.norm(from, NormSpec { name, tensor, width, rows, split, affine, learns: NormRows::Alike })
     }
 
     /// Closes the block.

@@ -2,7 +2,7 @@
 //!
 //! Knows elements and how far tensor parallelism divides them, not the number format of keys and values.
 
-use super::reach::Reach;
+use super::mask::AttentionMask;
 use crate::quantity::count::Count;
 
 /// One of the things that a layer keeps of a sequence, whole.
@@ -17,7 +17,7 @@ pub enum Cache {
         /// Elements of a value.
         v_head_dim: Count,
         /// Which keys a query sees, and so which tokens are kept.
-        reach: Reach,
+        reach: AttentionMask,
     },
     /// MLA: one latent and one rotary key per token for all heads, not divided by tensor parallelism.
     Latent {
@@ -40,7 +40,7 @@ pub enum Cache {
         /// Tokens that an entry stands for.
         every: Count,
         /// Which tokens are kept.
-        reach: Reach,
+        reach: AttentionMask,
     },
     /// A state of fixed size, rewritten by every token: it neither grows nor lies in pages.
     State {
@@ -133,7 +133,7 @@ mod tests {
             kv_heads,
             head_dim: count(5),
             v_head_dim: count(3),
-            reach: Reach::Window(count(7)),
+            reach: AttentionMask::Window(count(7)),
         };
         assert_eq!(heads(count(4)).elements_per_token(), 4 * (5 + 3));
         assert_eq!(heads(count(4)).local(2).elements_per_token(), 2 * (5 + 3));

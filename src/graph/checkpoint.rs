@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::model::ModelGraph;
 use super::tensor::{Role, Weight};
 use crate::spec::model::ModelConfig;
-use crate::spec::model::parts::{Modules, Part};
+use crate::spec::model::parts::{Modules, QuantizedPart};
 use crate::spec::model::quantization::Quantization;
 use crate::spec::model::scheme::{Scheme, Stored};
-use crate::spec::precision::Layout;
+use crate::spec::precision::CheckpointLayout;
 
 /// A checkpoint's tensors in bytes, what ships for multi-token prediction included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -36,7 +36,7 @@ impl Checkpoint {
         let native = native_bytes(config)?;
         let stored = match &config.quantization {
             None => None,
-            Some(quantization) => Some(Parts::to_the_byte(quantization)?),
+            Some(quantization) => Some(CheckpointParts::to_the_byte(quantization)?),
         };
         let mut sum = Checkpoint::default();
         for tensor in graph.tensors().iter().chain(&graph.mtp) {
@@ -55,9 +55,9 @@ impl Checkpoint {
 
     /// What weights take role by role in the formats of the checkpoint; `None` where it is not quantized or its formats
     /// have no figures.
-    pub fn layout(graph: &ModelGraph, config: &ModelConfig) -> Option<Layout> {
+    pub fn layout(graph: &ModelGraph, config: &ModelConfig) -> Option<CheckpointLayout> {
         let quantization = config.quantization.as_ref().filter(|found| !found.parts.is_empty())?;
-        let stored = Parts::of(quantization);
+        let stored = CheckpointParts::of(quantization);
         let native = native_bytes(config)?;
         // By role: elements that are quantised, all elements, bytes.
         let mut roles: Vec<(Role, [u64; 3])> = vec![];
@@ -98,7 +98,7 @@ impl Checkpoint {
         let named =
             roles.iter().map(|(role, sums)| Some((name(role)?, sums[0] > 0))).collect::<Option<_>>()?;
         let formats = formats.into_iter().map(|(format, _)| format).collect();
-        (elements > 0).then_some(Layout { formats, bytes, elements, roles: named })
+        (elements > 0).then_some(CheckpointLayout { formats, bytes, elements, roles: named })
     }
 
     fn add(&mut self, scheme: Scheme, tensor: &Weight, hidden: u64) {
@@ -124,37 +124,38 @@ fn native_bytes(config: &ModelConfig) -> Option<u64> {
 }
 
 /// The parts of a checkpoint, and what it leaves as it is.
-struct Parts<'q> {
-    parts: Vec<(&'q Part, Option<Kept>)>,
-    kept: Kept,
+struct CheckpointParts<'q> {
+    parts: Vec<(&'q QuantizedPart, Option<UnquantizedModules>)>,
+    kept: UnquantizedModules,
 }
 
-impl Parts<'_> {
-    fn of(quantization: &Quantization) -> Parts<'_> {
-        let named = |part: &Part| match &part.modules {
-            Modules::Named(names) => Some(Kept::named(names)),
+impl CheckpointParts<'_> {
+    fn of(quantization: &Quantization) -> CheckpointParts<'_> {
+        let named = |part: &QuantizedPart| match &part.modules {
+            Modules::Named(names) => Some(UnquantizedModules::named(names)),
             Modules::Experts | Modules::Rest => None,
         };
-        Parts {
+        CheckpointParts {
             parts: quantization.parts.iter().map(|part| (part, named(part))).collect(),
-            kept: Kept::named(&quantization.modules_to_not_convert),
+            kept: UnquantizedModules::named(&quantization.modules_to_not_convert),
         }
     }
 
     /// The same where layouts are known to the byte.
-    fn to_the_byte(quantization: &Quantization) -> Option<Parts<'_>> {
-        let named = |part: &Part| matches!(part.modules, Modules::Named(_));
+    fn to_the_byte(quantization: &Quantization) -> Option<CheckpointParts<'_>> {
+        let named = |part: &QuantizedPart| matches!(part.modules, Modules::Named(_));
         let known = quantization.scheme.is_some() || quantization.parts.iter().any(named);
-        (known && !quantization.parts.is_empty()).then(|| Parts::of(quantization))
+        (known && !quantization.parts.is_empty()).then(|| CheckpointParts::of(quantization))
     }
 
     /// The part that a tensor is in; none: it is in the model's own dtype.
-    fn part(&self, tensor: &Weight) -> Option<&Part> {
-        let means = |(part, names): &&(&Part, Option<Kept>)| match (&part.modules, names) {
-            (Modules::Experts, _) => tensor.role == Role::Expert,
-            (_, Some(names)) => names.has(tensor),
-            (_, None) => !self.kept.has(tensor),
-        };
+    fn part(&self, tensor: &Weight) -> Option<&QuantizedPart> {
+        let means =
+            |(part, names): &&(&QuantizedPart, Option<UnquantizedModules>)| match (&part.modules, names) {
+                (Modules::Experts, _) => tensor.role == Role::Expert,
+                (_, Some(names)) => names.has(tensor),
+                (_, None) => !self.kept.has(tensor),
+            };
         let (part, _) = self.parts.iter().find(means)?;
         Some(*part).filter(|part| convertible(part.scheme, tensor))
     }
@@ -198,16 +199,16 @@ fn convertible(scheme: Scheme, tensor: &Weight) -> bool {
 }
 
 /// The modules that a checkpoint says it leaves in the model's dtype. Files name thousands of them one by one.
-struct Kept {
+struct UnquantizedModules {
     named: HashSet<String>,
     patterns: Vec<Pattern>,
 }
 
-impl Kept {
-    fn named(modules: &[String]) -> Kept {
+impl UnquantizedModules {
+    fn named(modules: &[String]) -> UnquantizedModules {
         let plain = |pattern: &&String| !pattern.contains('*') && !pattern.starts_with("re:");
         let (named, patterns): (Vec<&String>, _) = modules.iter().partition(plain);
-        Kept {
+        UnquantizedModules {
             named: named.into_iter().cloned().collect(),
             patterns: patterns.into_iter().map(|pattern| Pattern::of(pattern)).collect(),
         }
@@ -315,7 +316,7 @@ mod tests {
             let long = [format!("{pattern}.*"), format!("*.{pattern}"), pattern.to_owned()];
             let long = Pattern::Globs(long).fits(name);
             assert!(pattern.starts_with("re:") || long == means, "{pattern} {name}");
-            let kept = Kept { named: HashSet::from([pattern.to_owned()]), patterns: vec![] };
+            let kept = UnquantizedModules { named: HashSet::from([pattern.to_owned()]), patterns: vec![] };
             assert!(kept.names(name) == means || pattern.contains('*'), "{pattern} {name}");
         }
     }

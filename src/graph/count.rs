@@ -3,7 +3,7 @@
 //! Knows nothing of number formats: elements, not bytes.
 
 use super::cache::Cache;
-use super::model::{Block, ModelGraph, Node};
+use super::model::{Block, ModelGraph, OperatorNode};
 use super::operator::Operator;
 use super::tensor::{Role, Weight};
 use super::tower::Tower;
@@ -40,7 +40,7 @@ pub struct KvElements {
     pub windowed: u64,
 }
 
-impl Node {
+impl OperatorNode {
     /// Parameters (not buffers) of it.
     pub fn parameters(&self) -> u64 {
         self.weights.iter().filter(|weight| !weight.buffer).map(Weight::elements).sum()
@@ -84,7 +84,7 @@ impl Block {
     }
 
     /// A sum over the operators of one layer.
-    fn sum(&self, of: impl Fn(&Node) -> u64) -> u64 {
+    fn sum(&self, of: impl Fn(&OperatorNode) -> u64) -> u64 {
         self.graph.node_weights().map(of).sum()
     }
 }
@@ -97,19 +97,20 @@ impl ModelGraph {
 
     /// The counts.
     pub fn parameters(&self) -> Parameters {
-        let total =
-            |of: fn(&Node) -> u64| self.all_blocks().map(|block| block.repeats() * block.sum(of)).sum();
+        let total = |of: fn(&OperatorNode) -> u64| {
+            self.all_blocks().map(|block| block.repeats() * block.sum(of)).sum()
+        };
         let copy = |weight: &&Weight| matches!(weight.role, Role::Embedding | Role::LmHead);
         let shipped: u64 = self.mtp.iter().map(Weight::elements).sum();
         let mtp_copies: u64 = self.mtp.iter().filter(copy).map(Weight::elements).sum();
         let towers = self.towers.iter().map(Tower::parameters).sum();
         Parameters {
-            unique: total(Node::parameters) + towers,
+            unique: total(OperatorNode::parameters) + towers,
             towers,
             buffers: total(|node| {
                 node.weights.iter().filter(|weight| weight.buffer).map(Weight::elements).sum()
             }) + self.towers.iter().map(Tower::buffers).sum::<u64>(),
-            active: total(Node::active_parameters),
+            active: total(OperatorNode::active_parameters),
             mtp: shipped - mtp_copies,
             mtp_copies,
         }

@@ -3,7 +3,7 @@
 //! Knows neither how many tokens are guessed nor how many of them prove right.
 
 use super::assembly::weight;
-use super::model::{Block, ModelGraph, Node};
+use super::model::{Block, ModelGraph, OperatorNode};
 use super::operator::{Operator, Split};
 use super::tensor::{Role, Tensor};
 use crate::quantity::count::Count;
@@ -33,7 +33,7 @@ impl ModelGraph {
         let block = Block { name: "mtp_layer", layers: vec![0], ..self.blocks[last].clone() };
         let mut embedding = lent(&self.embedding);
         let both = Count::derived("two_streams", 2 * self.hidden.value, "2 × hidden_size");
-        let join = embedding.graph.add_node(Node {
+        let join = embedding.graph.add_node(OperatorNode {
             name: "eh_proj",
             operator: Operator::Linear { input: both, output: self.hidden, split: Split::Replicate },
             weights: vec![weight("eh_proj.weight", vec![self.hidden.value, both.value], Role::Mlp)],

@@ -4,15 +4,15 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::cache::Cache;
 use super::draft::Draft;
+use super::image_inputs::ImageInputs;
 use super::operator::{Operator, Split};
-use super::seen::Seen;
 use super::tensor::{Tensor, Weight};
 use super::tower::Tower;
 use crate::quantity::count::Count;
 
 /// An operator in its place: its name and the weights it reads.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct OperatorNode {
     /// Its place in the layer, e.g. `q_proj`, `attention`, `experts`.
     pub name: &'static str,
     /// What it does.
@@ -29,7 +29,7 @@ pub struct Block {
     /// Which layers of the model these are; empty for embedding and head, which come once.
     pub layers: Vec<u32>,
     /// Operators and what flows between them.
-    pub graph: DiGraph<Node, Tensor>,
+    pub graph: DiGraph<OperatorNode, Tensor>,
     /// Execution order.
     pub order: Vec<NodeIndex>,
     /// What each layer keeps of a sequence; nothing, where it has no cache or reads an earlier layer's.
@@ -64,7 +64,7 @@ pub struct ModelGraph {
     /// Encoders beside the language model.
     pub towers: Vec<Tower>,
     /// Images of each request, where it has any.
-    pub seen: Option<Seen>,
+    pub seen: Option<ImageInputs>,
     /// What the names of layers' tensors begin with, e.g. `model.layers`.
     pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).
@@ -76,7 +76,7 @@ pub struct ModelGraph {
 impl ModelGraph {
     /// Takes the head away: what a checkpoint of the bare model holds, under its shorter names.
     pub(super) fn behead(&mut self) {
-        let scores = |node: &Node| {
+        let scores = |node: &OperatorNode| {
             matches!(node.operator, Operator::Linear { split: Split::Vocab, .. } | Operator::Sampling { .. })
         };
         let head = &mut self.head;

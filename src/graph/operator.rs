@@ -1,8 +1,8 @@
 //! The kinds of operator, with their dimensions. A closed list: `plan` and `cost` match every one.
 
 use super::cache::StateWidth;
-use super::reach::Reach;
-use super::rule::{ConvForm, Rule};
+use super::mask::AttentionMask;
+use super::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
 
 /// How a matrix may be divided among tensor-parallel devices (Megatron-LM's words).
@@ -70,7 +70,7 @@ pub enum Operator {
         /// Elements of a value head.
         v_head_dim: Count,
         /// Which keys a query sees.
-        reach: Reach,
+        reach: AttentionMask,
         /// Keys and values are those that another layer cached: read here, not written.
         shared: bool,
     },
@@ -90,7 +90,7 @@ pub enum Operator {
         /// Elements of a value head.
         v_head_dim: Count,
         /// Which keys a query sees.
-        reach: Reach,
+        reach: AttentionMask,
     },
     /// Attention to what an encoder made of an image or another sequence: no mask, keys and values made once.
     ///
@@ -117,7 +117,7 @@ pub enum Operator {
         /// Tokens with an entry of their own.
         window: Count,
         /// Tokens that an entry beyond stands for, and how far these reach in tokens; none: the window is all.
-        beyond: Option<(Count, Reach)>,
+        beyond: Option<(Count, AttentionMask)>,
     },
     /// Parallel residual streams: their weighted sum before a network, or their mixture with its result after.
     HyperConnection {
@@ -162,7 +162,7 @@ pub enum Operator {
     /// A state per head that each token decays, writes and reads: linear attention and state space models.
     Recurrence {
         /// How tokens rewrite the state.
-        rule: Rule,
+        rule: RecurrenceRule,
         /// Heads.
         heads: Count,
         /// Heads of keys and queries (B and C); one is repeated on every device.

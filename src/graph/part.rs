@@ -5,6 +5,7 @@
 pub mod attention;
 pub mod compressed;
 pub mod cross;
+pub mod decoder;
 pub mod delta;
 pub mod encoder;
 pub mod feed_forward;
@@ -23,5 +24,4 @@ pub mod recurrent;
 pub mod short_conv;
 pub mod ssd;
 pub mod streams;
-pub mod whole;
 pub mod window;

@@ -5,7 +5,7 @@
 
 /// How a token rewrites the state of a head, `key_dim × value_dim` elements, and reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum RecurrenceRule {
     /// A decay for each element: Mamba-1, whose heads are channels with values of one element.
     Selective,
     /// A decay for each head: Mamba-2 (SSD) and, without a step, lightning attention.
@@ -18,7 +18,7 @@ pub enum Rule {
     Gated,
 }
 
-impl Rule {
+impl RecurrenceRule {
     /// Operations per element of the state and token, one token after another.
     ///
     /// `Selective`: the decay's product and exponential, the step's product, decaying, adding, and a multiply-add to
@@ -27,35 +27,35 @@ impl Rule {
     /// decay; a square, its difference from 1 and the root of that to scale the input; gating, scaling, decaying, adding.
     pub const fn step_flops(self) -> u64 {
         match self {
-            Rule::Selective | Rule::Delta | Rule::ChannelDelta => 7,
-            Rule::Decay => 5,
-            Rule::Gated => 17,
+            RecurrenceRule::Selective | RecurrenceRule::Delta | RecurrenceRule::ChannelDelta => 7,
+            RecurrenceRule::Decay => 5,
+            RecurrenceRule::Gated => 17,
         }
     }
 
     /// Whether its prefill has a form in chunks, of matrix products; else it goes token by token.
     pub const fn chunks(self) -> bool {
-        matches!(self, Rule::Decay | Rule::Delta | Rule::ChannelDelta)
+        matches!(self, RecurrenceRule::Decay | RecurrenceRule::Delta | RecurrenceRule::ChannelDelta)
     }
 
     /// Whether the old value of a key is taken out before the new one is written.
     pub const fn corrects(self) -> bool {
-        matches!(self, Rule::Delta | Rule::ChannelDelta)
+        matches!(self, RecurrenceRule::Delta | RecurrenceRule::ChannelDelta)
     }
 
     /// Whether tokens bring keys and queries.
     pub const fn keys(self) -> bool {
-        !matches!(self, Rule::Gated)
+        !matches!(self, RecurrenceRule::Gated)
     }
 
     /// Its name in inspections.
     pub const fn name(self) -> &'static str {
         match self {
-            Rule::Selective => "selective_scan",
-            Rule::Decay => "state_space_duality",
-            Rule::Delta => "gated_delta_rule",
-            Rule::ChannelDelta => "kimi_delta_rule",
-            Rule::Gated => "gated_linear_recurrence",
+            RecurrenceRule::Selective => "selective_scan",
+            RecurrenceRule::Decay => "state_space_duality",
+            RecurrenceRule::Delta => "gated_delta_rule",
+            RecurrenceRule::ChannelDelta => "kimi_delta_rule",
+            RecurrenceRule::Gated => "gated_linear_recurrence",
         }
     }
 }

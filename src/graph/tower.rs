@@ -2,10 +2,10 @@
 //!
 //! They compute once per image or clip, before the prompt does. Knows nothing of how often that happens.
 
-use super::model::{Block, Node};
+use super::image_processor::{ImagePatches, ImageProcessor};
+use super::mask::AttentionMask;
+use super::model::{Block, OperatorNode};
 use super::operator::Operator;
-use super::reach::Reach;
-use super::sight::{Sight, View};
 use super::tensor::Weight;
 use crate::quantity::count::Count;
 
@@ -17,7 +17,7 @@ pub struct Tower {
     /// Its blocks in execution order.
     pub parts: Vec<TowerPart>,
     /// How an image becomes what it computes.
-    pub sight: Sight,
+    pub sight: ImageProcessor,
 }
 
 /// Positions that a part computes.
@@ -39,7 +39,7 @@ impl From<Count> for Positions {
 
 impl Positions {
     /// Of a piece of an image so divided.
-    pub fn of(self, view: &View) -> Option<Count> {
+    pub fn of(self, view: &ImagePatches) -> Option<Count> {
         match self {
             Positions::Each(count) => Some(count),
             Positions::PerCell(each) => Some(Count::derived(
@@ -84,18 +84,18 @@ impl TowerPart {
     }
 
     /// Operations of matrices and attention for one piece of an image; norms and activations are left out.
-    fn flops(&self, view: &View) -> Option<u128> {
+    fn flops(&self, view: &ImagePatches) -> Option<u128> {
         let positions = self.positions.of(view)?.value;
         let product = |factors: &[u64]| {
             factors.iter().fold(2 * u128::from(self.repeats()), |so_far, factor| {
                 so_far.saturating_mul(u128::from(*factor))
             })
         };
-        let one = |node: &Node| match node.operator {
+        let one = |node: &OperatorNode| match node.operator {
             Operator::Linear { input, output, .. } => product(&[positions, input.value, output.value]),
             Operator::Attention { heads, head_dim, v_head_dim, reach, .. } => {
                 let keys = match reach {
-                    Reach::Tile(tile) => positions.min(tile.value),
+                    AttentionMask::Tile(tile) => positions.min(tile.value),
                     _ => positions,
                 };
                 product(&[positions, keys, heads.value, head_dim.value + v_head_dim.value])
@@ -110,7 +110,7 @@ impl Tower {
     /// Its parameters.
     pub fn parameters(&self) -> u64 {
         let of = |part: &TowerPart| {
-            part.repeats() * part.block.graph.node_weights().map(Node::parameters).sum::<u64>()
+            part.repeats() * part.block.graph.node_weights().map(OperatorNode::parameters).sum::<u64>()
         };
         self.parts.iter().map(of).sum()
     }

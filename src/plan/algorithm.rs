@@ -1,8 +1,8 @@
 //! Which algorithms can carry out an exchange, as integers: hops one after another, and wire bytes per
 //! byte of the buffer.
 
-use super::collective::Kind;
-use super::group::{Group, TierShape};
+use super::collective::CollectiveOp;
+use super::group::{RankGroup, TierShape};
 use crate::spec::cluster::Topology;
 
 /// A way to carry out an exchange.
@@ -26,7 +26,7 @@ pub static ALGORITHMS: &[Algorithm] =
 
 /// What an algorithm takes on one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Way {
+pub struct AlgorithmCost {
     /// Which algorithm.
     pub algorithm: Algorithm,
     /// Messages one after another.
@@ -34,22 +34,22 @@ pub struct Way {
     /// Wire bytes of a device per byte of the buffer, as a fraction.
     pub wire: (u64, u64),
     /// How both follow from the `n` ranks, in words.
-    pub how: How,
+    pub how: Derivation,
 }
 
 /// How hops and wire bytes follow from the `n` ranks of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct How {
+pub struct Derivation {
     /// Of the hops.
     pub hops: &'static str,
     /// Of the wire bytes: upper and lower part of the fraction.
     pub wire: (&'static str, &'static str),
 }
 
-impl Way {
+impl AlgorithmCost {
     /// At least as good in both respects.
-    fn beats(&self, other: &Way) -> bool {
-        let wire = |way: &Way, with: &Way| way.wire.0 * with.wire.1;
+    fn beats(&self, other: &AlgorithmCost) -> bool {
+        let wire = |way: &AlgorithmCost, with: &AlgorithmCost| way.wire.0 * with.wire.1;
         self.hops <= other.hops && wire(self, other) <= wire(other, self)
     }
 }
@@ -57,51 +57,57 @@ impl Way {
 impl Algorithm {
     /// What `kind` over `n` ranks of `tier` takes; `None` where the algorithm does not do it or the
     /// topology does not allow it. Source: Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x.
-    pub fn way(self, kind: Kind, n: u64, tier: &TierShape) -> Option<Way> {
+    pub fn way(self, kind: CollectiveOp, n: u64, tier: &TierShape) -> Option<AlgorithmCost> {
         let ring = tier.topology == Topology::Ring && n > 2;
         let (hops, wire, words) = match (self, kind) {
-            (Algorithm::Direct, Kind::SendRecv) => (1, (1, 1), ["direct: 1", "1", "1"]),
-            (_, Kind::SendRecv) => return None,
-            (Algorithm::Ring, Kind::AllReduce) => {
+            (Algorithm::Direct, CollectiveOp::SendRecv) => (1, (1, 1), ["direct: 1", "1", "1"]),
+            (_, CollectiveOp::SendRecv) => return None,
+            (Algorithm::Ring, CollectiveOp::AllReduce) => {
                 (2 * (n - 1), (2 * (n - 1), n), ["ring: 2 (n - 1)", "ring: 2 (n - 1)", "n"])
             }
-            (Algorithm::Ring, Kind::AllGather | Kind::ReduceScatter) => {
+            (Algorithm::Ring, CollectiveOp::AllGather | CollectiveOp::ReduceScatter) => {
                 (n - 1, (n - 1, n), ["ring: n - 1", "ring: n - 1", "n"])
             }
             // Each of n slices travels n / 4 hops on average by the shorter way; both ways share the rate.
-            (Algorithm::Ring, Kind::AllToAll) if ring => (
+            (Algorithm::Ring, CollectiveOp::AllToAll) if ring => (
                 n - 1,
                 (n * n - n % 2, 4 * n),
                 ["ring: n - 1", "ring, the shorter way round: n^2, less 1 if n is odd", "4 n"],
             ),
             (Algorithm::Direct | Algorithm::OneShot, _) if ring => return None,
-            (Algorithm::Direct, Kind::AllReduce) => {
+            (Algorithm::Direct, CollectiveOp::AllReduce) => {
                 (2, (2 * (n - 1), n), ["direct, there and back: 2", "direct: 2 (n - 1)", "n"])
             }
-            (Algorithm::Direct, Kind::AllGather | Kind::ReduceScatter | Kind::AllToAll) => {
-                (1, (n - 1, n), ["direct: 1", "direct: n - 1", "n"])
-            }
-            (Algorithm::OneShot, Kind::AllReduce) => {
+            (
+                Algorithm::Direct,
+                CollectiveOp::AllGather | CollectiveOp::ReduceScatter | CollectiveOp::AllToAll,
+            ) => (1, (n - 1, n), ["direct: 1", "direct: n - 1", "n"]),
+            (Algorithm::OneShot, CollectiveOp::AllReduce) => {
                 (1, (n - 1, 1), ["one-shot: 1", "one-shot, the whole buffer to each other rank: n - 1", "1"])
             }
-            (Algorithm::Tree, Kind::AllReduce) if n > 2 => (
+            (Algorithm::Tree, CollectiveOp::AllReduce) if n > 2 => (
                 2 * u64::from(n.next_power_of_two().ilog2()),
                 (2, 1),
                 ["tree, up and down: 2 log2(n), rounded up", "tree, up and down: 2", "1"],
             ),
-            (Algorithm::InSwitch, Kind::AllReduce) if tier.in_switch_reduction => {
+            (Algorithm::InSwitch, CollectiveOp::AllReduce) if tier.in_switch_reduction => {
                 (2, (1, 1), ["in-switch, there and back: 2", "in-switch: 1", "1"])
             }
             _ => return None,
         };
         let [hops_how, upper, lower] = words;
-        Some(Way { algorithm: self, hops, wire, how: How { hops: hops_how, wire: (upper, lower) } })
+        Some(AlgorithmCost {
+            algorithm: self,
+            hops,
+            wire,
+            how: Derivation { hops: hops_how, wire: (upper, lower) },
+        })
     }
 }
 
 /// One tier's part of an exchange.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Leg {
+pub struct CollectivePhase {
     /// Index of the tier.
     pub tier: usize,
     /// Part of the buffer that this leg is about.
@@ -109,13 +115,19 @@ pub struct Leg {
     /// Part of the tier's rate that a device has towards its peers: a mesh has a link for each.
     pub rate: (u64, u64),
     /// The algorithms that may be the fastest, none beaten by another in hops and in wire bytes.
-    pub ways: Vec<Way>,
+    pub ways: Vec<AlgorithmCost>,
 }
 
-impl Leg {
-    fn new(kind: Kind, n: u64, tier: usize, portion: (u64, u64), tiers: &[TierShape]) -> Leg {
+impl CollectivePhase {
+    fn new(
+        kind: CollectiveOp,
+        n: u64,
+        tier: usize,
+        portion: (u64, u64),
+        tiers: &[TierShape],
+    ) -> CollectivePhase {
         let shape = &tiers[tier];
-        let mut ways: Vec<Way> = Vec::new();
+        let mut ways: Vec<AlgorithmCost> = Vec::new();
         for way in ALGORITHMS.iter().filter_map(|algorithm| algorithm.way(kind, n, shape)) {
             if !ways.iter().any(|known| known.beats(&way)) {
                 ways.retain(|known| !way.beats(known));
@@ -126,35 +138,35 @@ impl Leg {
             Topology::Mesh if n < shape.devices => (n - 1, shape.devices - 1),
             _ => (1, 1),
         };
-        Leg { tier, portion, rate, ways }
+        CollectivePhase { tier, portion, rate, ways }
     }
 }
 
 /// The legs of an exchange over `group`, and whether they run at the same time.
-pub fn legs(kind: Kind, group: &Group, tiers: &[TierShape]) -> (Vec<Leg>, bool) {
+pub fn legs(kind: CollectiveOp, group: &RankGroup, tiers: &[TierShape]) -> (Vec<CollectivePhase>, bool) {
     let (n, within, across) = (group.size, group.inner, group.outer());
     let (inner, outer) = (group.inner_tier, group.outer_tier);
-    let leg = |kind, n, tier, portion| Leg::new(kind, n, tier, portion, tiers);
-    if across == 1 || kind == Kind::SendRecv {
+    let leg = |kind, n, tier, portion| CollectivePhase::new(kind, n, tier, portion, tiers);
+    if across == 1 || kind == CollectiveOp::SendRecv {
         return (vec![leg(kind, n, outer, (1, 1))], false);
     }
     let slice = (1, within);
     match kind {
-        Kind::AllReduce => (
+        CollectiveOp::AllReduce => (
             vec![
-                leg(Kind::ReduceScatter, within, inner, (1, 1)),
-                leg(Kind::AllReduce, across, outer, slice),
-                leg(Kind::AllGather, within, inner, (1, 1)),
+                leg(CollectiveOp::ReduceScatter, within, inner, (1, 1)),
+                leg(CollectiveOp::AllReduce, across, outer, slice),
+                leg(CollectiveOp::AllGather, within, inner, (1, 1)),
             ],
             false,
         ),
         // What stays in the domain and what leaves it travel at the same time.
-        Kind::AllToAll => {
-            let mut far = leg(Kind::AllToAll, n, outer, (n - within, n));
+        CollectiveOp::AllToAll => {
+            let mut far = leg(CollectiveOp::AllToAll, n, outer, (n - within, n));
             for way in &mut far.ways {
                 (way.wire, way.how.wire) = ((1, 1), ("all that leaves the domain: 1", "1"));
             }
-            (vec![leg(Kind::AllToAll, within, inner, (within, n)), far], true)
+            (vec![leg(CollectiveOp::AllToAll, within, inner, (within, n)), far], true)
         }
         kind => (vec![leg(kind, across, outer, slice), leg(kind, within, inner, (1, 1))], false),
     }
@@ -170,23 +182,23 @@ mod tests {
 
     #[test]
     fn all_reduce_moves_twice_the_buffer_less_a_share() {
-        let way = Algorithm::Ring.way(Kind::AllReduce, 8, &shape(Topology::Ring, false)).unwrap();
+        let way = Algorithm::Ring.way(CollectiveOp::AllReduce, 8, &shape(Topology::Ring, false)).unwrap();
         assert_eq!((way.hops, way.wire), (14, (14, 8)));
-        let way = Algorithm::Direct.way(Kind::AllReduce, 8, &shape(Topology::Switch, false)).unwrap();
+        let way = Algorithm::Direct.way(CollectiveOp::AllReduce, 8, &shape(Topology::Switch, false)).unwrap();
         assert_eq!((way.hops, way.wire), (2, (14, 8)));
     }
 
     #[test]
     fn a_ring_allows_only_neighbours() {
-        assert_eq!(Algorithm::Direct.way(Kind::AllReduce, 8, &shape(Topology::Ring, false)), None);
-        assert!(Algorithm::Direct.way(Kind::AllReduce, 2, &shape(Topology::Ring, false)).is_some());
+        assert_eq!(Algorithm::Direct.way(CollectiveOp::AllReduce, 8, &shape(Topology::Ring, false)), None);
+        assert!(Algorithm::Direct.way(CollectiveOp::AllReduce, 2, &shape(Topology::Ring, false)).is_some());
     }
 
     #[test]
     fn beaten_algorithms_are_left_out() {
         let tiers = [shape(Topology::Switch, true)];
-        let group = Group { size: 8, inner: 8, inner_tier: 0, outer_tier: 0 };
-        let (legs, _) = legs(Kind::AllReduce, &group, &tiers);
+        let group = RankGroup { size: 8, inner: 8, inner_tier: 0, outer_tier: 0 };
+        let (legs, _) = legs(CollectiveOp::AllReduce, &group, &tiers);
         let names: Vec<_> = legs[0].ways.iter().map(|way| way.algorithm).collect();
         assert_eq!(names, [Algorithm::OneShot, Algorithm::InSwitch]);
     }

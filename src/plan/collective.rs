@@ -1,12 +1,12 @@
 //! What ranks must exchange because of how tensors are sharded, in the words of MPI and NCCL.
 
-use super::algorithm::{Leg, legs};
-use super::group::{Group, TierShape};
+use super::algorithm::{CollectivePhase, legs};
+use super::group::{RankGroup, TierShape};
 use crate::quantity::count::Count;
 
 /// A kind of exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum CollectiveOp {
     /// Everyone gets the sum.
     AllReduce,
     /// Everyone gets a slice of the sum.
@@ -41,11 +41,11 @@ pub enum Tokens {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collective {
     /// What is exchanged how.
-    pub kind: Kind,
+    pub kind: CollectiveOp,
     /// Between whom.
-    pub group: Group,
+    pub group: RankGroup,
     /// Tier by tier.
-    pub legs: Vec<Leg>,
+    pub legs: Vec<CollectivePhase>,
     /// The legs run at the same time, not one after another.
     pub together: bool,
     /// Elements per token.
@@ -58,7 +58,13 @@ pub struct Collective {
 
 impl Collective {
     /// An exchange of `width` elements for each of `tokens`, over the tiers that `group` spans.
-    pub fn new(kind: Kind, group: Group, width: Count, tokens: Tokens, tiers: &[TierShape]) -> Collective {
+    pub fn new(
+        kind: CollectiveOp,
+        group: RankGroup,
+        width: Count,
+        tokens: Tokens,
+        tiers: &[TierShape],
+    ) -> Collective {
         let (legs, together) = legs(kind, &group, tiers);
         Collective { kind, group, legs, together, width, tokens, overlaps: false }
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::infeasible::Infeasible;
-use super::legal::{Limits, caches, expert_parallel, fits_topology, has_experts, supported, tensor_parallel};
+use super::legal::{
+    LegalLimits, caches, expert_parallel, fits_topology, has_experts, supported, tensor_parallel,
+};
 use super::parallel::ParallelPlan;
 use crate::graph::model::ModelGraph;
 
@@ -31,7 +33,7 @@ fn divisors(n: u64) -> impl Iterator<Item = u64> {
 ///
 /// Degrees are all integers, not only powers of two. Attention data parallelism is enumerated for
 /// models with experts only: for a dense model it is the same as more replicas.
-pub fn enumerate(graph: &ModelGraph, limits: &Limits) -> Plans {
+pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
     let mut plans = Plans::default();
     let experts = has_experts(graph);
     let mut tps = Vec::new();

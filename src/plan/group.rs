@@ -4,7 +4,7 @@ use crate::spec::cluster::{Cluster, Topology};
 
 /// Ranks that talk to one another, and over which tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Group {
+pub struct RankGroup {
     /// Ranks.
     pub size: u64,
     /// How many of them share a unit of the inner tier; `size` where one tier holds all.
@@ -36,12 +36,12 @@ pub fn tiers(cluster: &Cluster) -> Vec<TierShape> {
     cluster.tiers.iter().map(shape).collect()
 }
 
-impl Group {
+impl RankGroup {
     /// A group of `size` ranks that stand `stride` devices apart; `None` for a single rank.
     ///
     /// An instance starts at a multiple of its own size inside a domain, or of the domain, so the
     /// first rank stands at the start of every tier it spans.
-    pub fn place(size: u64, stride: u64, tiers: &[TierShape]) -> Option<Group> {
+    pub fn place(size: u64, stride: u64, tiers: &[TierShape]) -> Option<RankGroup> {
         if size <= 1 {
             return None;
         }
@@ -53,8 +53,8 @@ impl Group {
             .iter()
             .rposition(|tier| within(tier) > 1 && size.is_multiple_of(within(tier)));
         Some(match inside {
-            Some(inner_tier) => Group { size, inner: within(&tiers[inner_tier]), inner_tier, outer_tier },
-            None => Group { size, inner: size, inner_tier: outer_tier, outer_tier },
+            Some(inner_tier) => RankGroup { size, inner: within(&tiers[inner_tier]), inner_tier, outer_tier },
+            None => RankGroup { size, inner: size, inner_tier: outer_tier, outer_tier },
         })
     }
 
@@ -70,7 +70,7 @@ mod tests {
 
     fn check(size: u64, stride: u64, inner: u64, tiers: (usize, usize)) {
         let shape = |devices| TierShape { devices, topology: Topology::Switch, in_switch_reduction: false };
-        let group = Group::place(size, stride, &[shape(8), shape(64)]).unwrap();
+        let group = RankGroup::place(size, stride, &[shape(8), shape(64)]).unwrap();
         assert_eq!(
             (group.inner, group.inner_tier, group.outer_tier),
             (inner, tiers.0, tiers.1),
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_single_rank_is_no_group() {
-        assert_eq!(Group::place(1, 1, &[]), None);
-        assert_eq!(Group::place(2, 1, &[]), None);
+        assert_eq!(RankGroup::place(1, 1, &[]), None);
+        assert_eq!(RankGroup::place(2, 1, &[]), None);
     }
 }

@@ -4,11 +4,11 @@
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 
-use super::collective::{Collective, Kind, Tokens};
-use super::group::{Group, TierShape};
+use super::collective::{Collective, CollectiveOp, Tokens};
+use super::group::{RankGroup, TierShape};
 use super::parallel::{ParallelPlan, Phase};
-use super::shard::{Elements, ROLES, ShardedBlock, Step, Task};
-use super::sharding::{Sharding, exchange, output};
+use super::shard::{Elements, ROLES, ShardedBlock, Task, TaskStep};
+use super::sharding::{Sharding, exchange, output, result_width};
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -16,25 +16,25 @@ use crate::quantity::count::Count;
 
 /// How an operator's result lies, and over how many ranks.
 #[derive(Clone, Copy)]
-struct Lay {
+struct TensorLayout {
     sharding: Sharding,
     parts: u64,
 }
 
-const WHOLE: Lay = Lay { sharding: Sharding::Replicate, parts: 1 };
+const WHOLE: TensorLayout = TensorLayout { sharding: Sharding::Replicate, parts: 1 };
 
-pub(super) struct Layout<'a> {
+pub(super) struct BlockSharder<'a> {
     plan: ParallelPlan,
     phase: Phase,
     tiers: &'a [TierShape],
     block: &'a Block,
     kv_parts: u64,
-    lays: Vec<Lay>,
-    steps: Vec<Step>,
+    lays: Vec<TensorLayout>,
+    steps: Vec<TaskStep>,
     weights: Elements,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> BlockSharder<'a> {
     pub(super) fn new(plan: ParallelPlan, phase: Phase, tiers: &'a [TierShape], block: &'a Block) -> Self {
         let kv_heads = block.graph.node_weights().find_map(|node| match node.operator {
             Operator::Attention { kv_heads, .. } | Operator::CrossAttention { kv_heads, .. } => {
@@ -44,7 +44,7 @@ impl<'a> Layout<'a> {
         });
         let kv_parts = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads));
         let lays = vec![WHOLE; block.graph.node_count()];
-        Layout { plan, phase, tiers, block, kv_parts, lays, steps: vec![], weights: [0; ROLES] }
+        BlockSharder { plan, phase, tiers, block, kv_parts, lays, steps: vec![], weights: [0; ROLES] }
     }
 
     /// Sequence parallelism only pays, and is only done, where there are tokens to split.
@@ -62,9 +62,9 @@ impl<'a> Layout<'a> {
             self.place(node);
         }
         let last = self.block.order.last().map(|&node| (node, self.lays[node.index()]));
-        if let Some((node, Lay { sharding: Sharding::Partial, parts })) = last {
+        if let Some((node, TensorLayout { sharding: Sharding::Partial, parts })) = last {
             let width = result_width(&self.block.graph[node].operator);
-            self.exchange("all_reduce", Kind::AllReduce, parts, width);
+            self.exchange("all_reduce", CollectiveOp::AllReduce, parts, width);
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
         let caches = self.block.caches.iter().map(|cache| cache.local(self.plan.tp)).collect();
@@ -86,12 +86,13 @@ impl<'a> Layout<'a> {
             return self.experts(node, hidden, top_k);
         }
         let local = self.local(operator, input);
-        let mut lay = Lay { sharding: output(operator, input.sharding), parts: self.parts(operator, input) };
+        let mut lay =
+            TensorLayout { sharding: output(operator, input.sharding), parts: self.parts(operator, input) };
         if lay.parts == 1 {
             lay = WHOLE;
         }
         if matches!(operator, Operator::Input { .. }) && self.sequence_parallel() {
-            lay = Lay { sharding: Sharding::Tokens, parts: self.plan.tp };
+            lay = TensorLayout { sharding: Sharding::Tokens, parts: self.plan.tp };
         }
         self.compute(node, local, if lay.sharding == Sharding::Tokens { lay.parts } else { 1 });
         self.lays[node.index()] = lay;
@@ -99,15 +100,15 @@ impl<'a> Layout<'a> {
     }
 
     /// How the input lies: the first edge's sharding, since an operator's inputs lie alike.
-    fn input_of(&self, node: NodeIndex) -> Lay {
+    fn input_of(&self, node: NodeIndex) -> TensorLayout {
         let inputs = self.block.graph.neighbors_directed(node, Direction::Incoming);
-        let sharded = |lay: &Lay| lay.sharding != Sharding::Replicate;
-        let lays: Vec<Lay> = inputs.map(|input| self.lays[input.index()]).collect();
+        let sharded = |lay: &TensorLayout| lay.sharding != Sharding::Replicate;
+        let lays: Vec<TensorLayout> = inputs.map(|input| self.lays[input.index()]).collect();
         lays.iter().find(|lay| sharded(lay)).or(lays.first()).copied().unwrap_or(WHOLE)
     }
 
     /// Makes the inputs of `node` whole; what they feed later finds them so.
-    fn bring_together(&mut self, node: NodeIndex, kind: Kind, input: Lay) {
+    fn bring_together(&mut self, node: NodeIndex, kind: CollectiveOp, input: TensorLayout) {
         let norm = matches!(self.block.graph[node].operator, Operator::Norm { split: Split::Replicate, .. });
         if norm && input.sharding == Sharding::Shard {
             let width =
@@ -120,18 +121,18 @@ impl<'a> Layout<'a> {
         for source in sources {
             if scatter {
                 let width = result_width(&self.block.graph[source].operator);
-                self.exchange("reduce_scatter", Kind::ReduceScatter, input.parts, width);
-                self.lays[source.index()] = Lay { sharding: Sharding::Tokens, parts: self.plan.tp };
+                self.exchange("reduce_scatter", CollectiveOp::ReduceScatter, input.parts, width);
+                self.lays[source.index()] = TensorLayout { sharding: Sharding::Tokens, parts: self.plan.tp };
             } else if self.lays[source.index()].sharding != Sharding::Replicate {
                 let width = result_width(&self.block.graph[source].operator);
-                let name = if kind == Kind::AllGather { "all_gather" } else { "all_reduce" };
+                let name = if kind == CollectiveOp::AllGather { "all_gather" } else { "all_reduce" };
                 self.exchange(name, kind, input.parts, width);
                 self.lays[source.index()] = WHOLE;
             }
         }
     }
 
-    fn parts(&self, operator: &Operator, input: Lay) -> u64 {
+    fn parts(&self, operator: &Operator, input: TensorLayout) -> u64 {
         let by = |split: Split| match split {
             Split::Column | Split::Row | Split::Heads | Split::Vocab => self.plan.tp,
             Split::KvHeads => {
@@ -157,7 +158,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    fn local(&self, operator: &Operator, input: Lay) -> Operator {
+    fn local(&self, operator: &Operator, input: TensorLayout) -> Operator {
         let tp = self.plan.tp;
         let ways = |split: Split| if split == Split::KvHeads { self.kv_parts } else { tp };
         match operator.clone() {
@@ -237,19 +238,19 @@ impl<'a> Layout<'a> {
         if ranks == copies {
             self.compute(node, local, 1);
             let sharding = if ranks > 1 { Sharding::Partial } else { Sharding::Replicate };
-            self.lays[node.index()] = Lay { sharding, parts: ranks };
+            self.lays[node.index()] = TensorLayout { sharding, parts: ranks };
             return;
         }
         let tokens = Tokens::Dispatched { tp: copies, top_k, ep: self.plan.ep };
         let width = Count { value: hidden.value * self.plan.moe_tp, ..hidden };
-        let group = Group::place(ranks, 1, self.tiers);
+        let group = RankGroup::place(ranks, 1, self.tiers);
         let travel =
             |kind| group.map(|group| Task::Exchange(Collective::new(kind, group, width, tokens, self.tiers)));
-        self.steps.extend(travel(Kind::AllToAll).map(|task| Step { name: "dispatch", task }));
+        self.steps.extend(travel(CollectiveOp::AllToAll).map(|task| TaskStep { name: "dispatch", task }));
         self.compute(node, local, 1);
-        self.steps.extend(travel(Kind::AllToAll).map(|task| Step { name: "combine", task }));
+        self.steps.extend(travel(CollectiveOp::AllToAll).map(|task| TaskStep { name: "combine", task }));
         let sharding = if copies > 1 { Sharding::Tokens } else { Sharding::Replicate };
-        self.lays[node.index()] = Lay { sharding, parts: copies };
+        self.lays[node.index()] = TensorLayout { sharding, parts: copies };
     }
 
     fn add(&mut self, node: NodeIndex, width: Count) {
@@ -258,27 +259,29 @@ impl<'a> Layout<'a> {
         let mut gather = None;
         for source in sources {
             match self.lays[source.index()] {
-                Lay { sharding: Sharding::Partial, parts } if !partial.contains(&parts) => {
+                TensorLayout { sharding: Sharding::Partial, parts } if !partial.contains(&parts) => {
                     partial.push(parts)
                 }
-                Lay { sharding: Sharding::Tokens, parts } if !self.sequence_parallel() => {
+                TensorLayout { sharding: Sharding::Tokens, parts } if !self.sequence_parallel() => {
                     gather = Some(parts)
                 }
                 _ => {}
             }
         }
         for parts in partial {
-            let reduce = if self.sequence_parallel() { Kind::ReduceScatter } else { Kind::AllReduce };
+            let reduce =
+                if self.sequence_parallel() { CollectiveOp::ReduceScatter } else { CollectiveOp::AllReduce };
             let name = if self.sequence_parallel() { "reduce_scatter" } else { "all_reduce" };
             self.exchange(name, reduce, parts, width);
         }
         if let Some(parts) = gather {
-            self.exchange("all_gather", Kind::AllGather, parts, width);
+            self.exchange("all_gather", CollectiveOp::AllGather, parts, width);
         }
         let sequence = self.sequence_parallel();
         let parts = if sequence { self.plan.tp } else { 1 };
         self.compute(node, Operator::Add { width }, parts);
-        self.lays[node.index()] = if sequence { Lay { sharding: Sharding::Tokens, parts } } else { WHOLE };
+        self.lays[node.index()] =
+            if sequence { TensorLayout { sharding: Sharding::Tokens, parts } } else { WHOLE };
     }
 
     /// Context parallelism: prefill ranks see each other's keys and values, decode ranks merge results.
@@ -294,10 +297,11 @@ impl<'a> Layout<'a> {
             }
             _ => return,
         };
-        let Some(group) = Group::place(self.plan.cp, self.plan.tp, self.tiers) else { return };
+        let Some(group) = RankGroup::place(self.plan.cp, self.plan.tp, self.tiers) else { return };
         let (name, collective) = match self.phase {
             Phase::Prefill => {
-                let ring = Collective::new(Kind::AllGather, group, keys, Tokens::KeysValues, self.tiers);
+                let ring =
+                    Collective::new(CollectiveOp::AllGather, group, keys, Tokens::KeysValues, self.tiers);
                 ("ring_kv", Collective { overlaps: true, ..ring })
             }
             Phase::Decode => {
@@ -307,16 +311,19 @@ impl<'a> Layout<'a> {
                     merged,
                     "heads here × (value width + max and sum in fp32)",
                 );
-                ("merge_heads", Collective::new(Kind::AllReduce, group, width, Tokens::Rank, self.tiers))
+                (
+                    "merge_heads",
+                    Collective::new(CollectiveOp::AllReduce, group, width, Tokens::Rank, self.tiers),
+                )
             }
         };
-        self.steps.push(Step { name, task: Task::Exchange(collective) });
+        self.steps.push(TaskStep { name, task: Task::Exchange(collective) });
     }
 
-    fn exchange(&mut self, name: &'static str, kind: Kind, parts: u64, width: Count) {
-        if let Some(group) = Group::place(parts, 1, self.tiers) {
+    fn exchange(&mut self, name: &'static str, kind: CollectiveOp, parts: u64, width: Count) {
+        if let Some(group) = RankGroup::place(parts, 1, self.tiers) {
             let collective = Collective::new(kind, group, width, Tokens::Rank, self.tiers);
-            self.steps.push(Step { name, task: Task::Exchange(collective) });
+            self.steps.push(TaskStep { name, task: Task::Exchange(collective) });
         }
     }
 
@@ -340,7 +347,7 @@ impl<'a> Layout<'a> {
         }
         if !matches!(operator, Operator::Input { .. }) {
             let task = Task::Compute { operator, role, matrix, vectors, token_parts };
-            self.steps.push(Step { name: whole.name, task });
+            self.steps.push(TaskStep { name: whole.name, task });
         }
     }
 
@@ -370,28 +377,5 @@ impl<'a> Layout<'a> {
             Operator::Norm { split: Split::KvHeads, .. } if rank == 2 => elements.div_ceil(self.kv_parts),
             _ => elements,
         }
-    }
-}
-
-fn result_width(operator: &Operator) -> Count {
-    match *operator {
-        Operator::Input { width } | Operator::Norm { width, .. } | Operator::Activation { width, .. } => {
-            width
-        }
-        Operator::Add { width } => width,
-        Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
-        Operator::Linear { output, .. } => output,
-        Operator::Attention { heads, v_head_dim, .. }
-        | Operator::LatentAttention { heads, v_head_dim, .. }
-        | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
-            Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
-        }
-        Operator::CompressedAttention { .. } | Operator::HyperConnection { .. } => operator.output(),
-        Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
-            operator.output()
-        }
-        Operator::Router { experts, .. } => experts,
-        Operator::Indexer { top_k, .. } => top_k,
-        Operator::Sampling { vocab } => vocab,
     }
 }

@@ -8,7 +8,7 @@ use crate::graph::tensor::Role;
 
 /// What the surroundings allow, besides the model.
 #[derive(Clone, Debug)]
-pub struct Limits<'a> {
+pub struct LegalLimits<'a> {
     /// Devices there are.
     pub devices: u64,
     /// Devices of the innermost tier.
@@ -33,7 +33,7 @@ fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> 
 ///
 /// # Errors
 /// The first width that does not divide, with the numbers.
-pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &Limits) -> Result<(), Infeasible> {
+pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &LegalLimits) -> Result<(), Infeasible> {
     for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
         match node.operator {
             Operator::Attention { heads, kv_heads, .. }
@@ -77,7 +77,12 @@ pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &Limits) -> Result<(
 ///
 /// # Errors
 /// The first number that does not divide.
-pub fn expert_parallel(graph: &ModelGraph, ep: u64, moe_tp: u64, limits: &Limits) -> Result<(), Infeasible> {
+pub fn expert_parallel(
+    graph: &ModelGraph,
+    ep: u64,
+    moe_tp: u64,
+    limits: &LegalLimits,
+) -> Result<(), Infeasible> {
     for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
         if let Operator::Experts { experts, intermediate, .. } = node.operator {
             divides("experts", experts.value, "ep", ep)?;
@@ -89,7 +94,7 @@ pub fn expert_parallel(graph: &ModelGraph, ep: u64, moe_tp: u64, limits: &Limits
 }
 
 fn uncut(
-    limits: &Limits,
+    limits: &LegalLimits,
     role: Option<Role>,
     what: &'static str,
     whole: u64,
@@ -108,7 +113,7 @@ fn uncut(
 ///
 /// # Errors
 /// Too many devices, or neither inside a domain or node nor whole ones.
-pub fn fits_topology(devices: u64, limits: &Limits) -> Result<(), Infeasible> {
+pub fn fits_topology(devices: u64, limits: &LegalLimits) -> Result<(), Infeasible> {
     if devices > limits.devices {
         return Err(Infeasible::TooManyDevices { devices, available: limits.devices });
     }
@@ -123,7 +128,7 @@ pub fn fits_topology(devices: u64, limits: &Limits) -> Result<(), Infeasible> {
 ///
 /// # Errors
 /// The first degree above 1 that it has not.
-pub fn supported(plan: &ParallelPlan, limits: &Limits) -> Result<(), Infeasible> {
+pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeasible> {
     let Some((runtime, supports)) = limits.runtime else { return Ok(()) };
     let uneven_moe = plan.moe_tp > 1 && plan.ep > 1;
     let degrees: [(&'static str, bool); 7] = [
@@ -168,7 +173,7 @@ pub fn caches(graph: &ModelGraph, plan: &ParallelPlan) -> Result<(), Infeasible>
 ///
 /// # Errors
 /// The first reason against it.
-pub fn check(graph: &ModelGraph, plan: &ParallelPlan, limits: &Limits) -> Result<(), Infeasible> {
+pub fn check(graph: &ModelGraph, plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeasible> {
     supported(plan, limits)?;
     tensor_parallel(graph, plan.tp, limits)?;
     caches(graph, plan)?;

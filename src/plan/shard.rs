@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::collective::{Collective, Kind, Tokens};
-use super::group::{Group, TierShape};
-use super::layout::Layout;
+use super::collective::{Collective, CollectiveOp, Tokens};
+use super::group::{RankGroup, TierShape};
+use super::layout::BlockSharder;
 use super::parallel::{ParallelPlan, Phase};
 use crate::graph::cache::Cache;
 use crate::graph::model::{Block, ModelGraph};
@@ -46,7 +46,7 @@ pub enum Task {
 
 /// A task in its place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct TaskStep {
     /// Its place in the layer.
     pub name: &'static str,
     /// What happens.
@@ -61,7 +61,7 @@ pub struct ShardedBlock {
     /// Layers of this kind (1 for embedding and head).
     pub layers: Count,
     /// Tasks in execution order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TaskStep>,
     /// Weights of one layer on one device.
     pub weights: Elements,
     /// What one layer keeps of a sequence on one device.
@@ -116,7 +116,7 @@ pub struct ShardedModel {
 
 /// Lays `plan` over `graph`. The plan must have passed [`super::legal::check`].
 pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[TierShape]) -> ShardedModel {
-    let lay = |block| Layout::new(plan, phase, tiers, block).run();
+    let lay = |block| BlockSharder::new(plan, phase, tiers, block).run();
     let blocks: Arc<[_]> = graph.blocks.iter().map(lay).collect();
     let widest = widest(blocks.iter()).unwrap_or(graph.hidden);
     ShardedModel {
@@ -145,9 +145,9 @@ impl ShardedModel {
 
 /// From one pipeline stage to the next, where there are several.
 fn handover(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<Collective> {
-    let whole = Group::place(plan.pp, plan.stage_devices(), tiers)?;
-    let pair = Group { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
-    Some(Collective::new(Kind::SendRecv, pair, stream(graph).split(plan.tp), Tokens::Rank, tiers))
+    let whole = RankGroup::place(plan.pp, plan.stage_devices(), tiers)?;
+    let pair = RankGroup { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
+    Some(Collective::new(CollectiveOp::SendRecv, pair, stream(graph).split(plan.tp), Tokens::Rank, tiers))
 }
 
 /// What flows from one layer to the next: the residual stream, or all of them where there are several.
@@ -172,7 +172,7 @@ fn encoder(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Optio
     let plan = ParallelPlan { cp: 1, sp: false, ..plan };
     let lay = |part: &TowerPart| ShardedBlock {
         encoder: true,
-        ..Layout::new(plan, Phase::Prefill, tiers, &part.block).run()
+        ..BlockSharder::new(plan, Phase::Prefill, tiers, &part.block).run()
     };
     let blocks: Vec<_> = graph.towers[seen.tower].parts.iter().map(lay).collect();
     let widest = widest(blocks.iter()).unwrap_or(graph.hidden);

@@ -1,8 +1,9 @@
 //! How tensors lie on tensor-parallel ranks, in the words of GSPMD and DTensor: what each operator
 //! wants, what it leaves, and which collective a mismatch needs.
 
-use super::collective::Kind;
+use super::collective::CollectiveOp;
 use crate::graph::operator::{Operator, Split};
+use crate::quantity::count::Count;
 
 /// How a tensor lies on the ranks of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
 }
 
 /// The exchange that must stand before `operator` where its input lies as `input`.
-pub fn exchange(operator: &Operator, input: Sharding) -> Option<Kind> {
+pub fn exchange(operator: &Operator, input: Sharding) -> Option<CollectiveOp> {
     match (operator, input) {
         (_, Sharding::Replicate) => None,
         (
@@ -51,15 +52,39 @@ pub fn exchange(operator: &Operator, input: Sharding) -> Option<Kind> {
             | Operator::HyperConnection { .. },
             Sharding::Tokens,
         ) => None,
-        (_, Sharding::Tokens) => Some(Kind::AllGather),
-        (Operator::Sampling { .. }, Sharding::Shard) => Some(Kind::AllGather),
+        (_, Sharding::Tokens) => Some(CollectiveOp::AllGather),
+        (Operator::Sampling { .. }, Sharding::Shard) => Some(CollectiveOp::AllGather),
         (Operator::Linear { split: Split::Row, .. }, Sharding::Shard) => None,
         (Operator::Linear { .. } | Operator::Router { .. } | Operator::Experts { .. }, Sharding::Shard) => {
-            Some(Kind::AllGather)
+            Some(CollectiveOp::AllGather)
         }
         // A norm over a sharded width sums squares across ranks: a number per token.
-        (Operator::Norm { split: Split::Replicate, .. }, Sharding::Shard) => Some(Kind::AllReduce),
-        (_, Sharding::Partial) => Some(Kind::AllReduce),
+        (Operator::Norm { split: Split::Replicate, .. }, Sharding::Shard) => Some(CollectiveOp::AllReduce),
+        (_, Sharding::Partial) => Some(CollectiveOp::AllReduce),
         (_, Sharding::Shard) => None,
+    }
+}
+
+/// Elements per token of the result that a collective moves.
+pub(super) fn result_width(operator: &Operator) -> Count {
+    match *operator {
+        Operator::Input { width } | Operator::Norm { width, .. } | Operator::Activation { width, .. } => {
+            width
+        }
+        Operator::Add { width } => width,
+        Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
+        Operator::Linear { output, .. } => output,
+        Operator::Attention { heads, v_head_dim, .. }
+        | Operator::LatentAttention { heads, v_head_dim, .. }
+        | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
+            Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
+        }
+        Operator::CompressedAttention { .. } | Operator::HyperConnection { .. } => operator.output(),
+        Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
+            operator.output()
+        }
+        Operator::Router { experts, .. } => experts,
+        Operator::Indexer { top_k, .. } => top_k,
+        Operator::Sampling { vocab } => vocab,
     }
 }

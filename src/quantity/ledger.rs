@@ -20,7 +20,7 @@ use super::unit::{COUNT, Unit};
 /// Numbers in the order they were computed; an entry refers only to earlier ones.
 #[derive(Default)]
 pub struct Ledger {
-    entries: RefCell<Vec<Entry>>,
+    entries: RefCell<Vec<LedgerEntry>>,
     filed: Cell<usize>,
     unit_errors: RefCell<Vec<String>>,
     counts: RefCell<HashMap<Count, Id>>,
@@ -29,7 +29,7 @@ pub struct Ledger {
 
 /// One number.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// How it came about.
     pub op: Op,
     /// In base units.
@@ -136,17 +136,17 @@ impl Ledger {
     }
 
     /// A copy of every entry, in order.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<LedgerEntry> {
         self.entries.borrow().clone()
     }
 
-    fn entry(&self, id: Id) -> Entry {
+    fn entry(&self, id: Id) -> LedgerEntry {
         self.entries.borrow()[id as usize].clone()
     }
 
     fn push(&self, op: Op, value: f64, unit: Unit) -> Id {
         let mut entries = self.entries.borrow_mut();
-        entries.push(Entry { op, value, unit, formula: None, path: Rc::from("") });
+        entries.push(LedgerEntry { op, value, unit, formula: None, path: Rc::from("") });
         entries.len() as Id - 1
     }
 

@@ -6,7 +6,7 @@ use super::ledger::{Ledger, Traced};
 use super::num::{Num, Qty};
 
 /// Brings numbers from outside into one way of reading formulas.
-pub trait Read {
+pub trait Reading {
     /// The reading.
     type N: Num;
     /// Brings in a figure.
@@ -19,7 +19,7 @@ pub trait Read {
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
-impl Read for Plain {
+impl Reading for Plain {
     type N = f64;
     #[inline(always)]
     fn datum(&self, datum: &Datum) -> Qty<f64> {
@@ -32,7 +32,7 @@ impl Read for Plain {
     }
 }
 
-impl<'l> Read for &'l Ledger {
+impl<'l> Reading for &'l Ledger {
     type N = Traced<'l>;
     fn datum(&self, datum: &Datum) -> Qty<Traced<'l>> {
         self.input(datum)

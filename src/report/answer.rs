@@ -2,17 +2,17 @@
 
 use rayon::prelude::*;
 
-use super::asked::Asked;
 use super::bounds::price_bounds;
 use super::breakdown::Breakdown;
 use super::detail::detail;
+use super::inputs::ReportInputs;
 use super::notation::notation;
 use super::number::{gib, limit as spell, time, word};
 use super::proof::proof;
 use super::ratio::split_ratio;
 use super::result::{
-    Answer, Assumption, Estimated, Feasibility, Figures, Intervals, LowerFormat, Memory, Nearest, Plan,
-    PoolReport, Quantiles, Reported,
+    Assumption, EstimateResult, Feasibility, Intervals, LowerFormat, MemoryReport, MetricsReport,
+    NearestMiss, OptimizeResult, Plan, PoolReport, Quantiles, ReportedDeployment,
 };
 use super::shortage::{OUT_OF_MEMORY, weights_need};
 use crate::cost::memory::Footprint;
@@ -23,32 +23,34 @@ use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Leaf, Ledger};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, Duty, PoolPlan, whole};
-use crate::search::outcome::{Found, Outcome};
-use crate::search::question::{Question, Traffic};
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole, whole};
+use crate::search::outcome::{EvaluatedCandidate, Outcome};
+use crate::search::question::{Problem, Traffic};
 use crate::search::shape::{largest_part, shape};
 use crate::serving::evaluate::{Evaluation, residency};
 use crate::serving::instance::Instance;
-use crate::serving::terms::Offload;
+use crate::serving::terms::OffloadTarget;
 
 /// The whole result.
 /// Of a front of more than `most` points every so many-eth is told.
 pub fn answer(
-    question: &Question,
-    asked: Asked,
+    question: &Problem,
+    asked: ReportInputs,
     outcome: &Outcome,
     lower_format: Option<LowerFormat>,
     most: usize,
-) -> Answer {
-    let all = |found: &[Found]| found.iter().map(|found| reported(question, &found.candidate)).collect();
-    let nearest = outcome.nearest.as_ref().map(|(found, reason)| Nearest {
+) -> OptimizeResult {
+    let all = |found: &[EvaluatedCandidate]| {
+        found.iter().map(|found| reported(question, &found.candidate)).collect()
+    };
+    let nearest = outcome.nearest.as_ref().map(|(found, reason)| NearestMiss {
         candidate: reported(question, &found.candidate),
         misses: reason.to_string(),
     });
     let best = outcome.best.as_ref().map(|found| &found.candidate);
     let leaves = best.map_or_else(Vec::new, |best| leaves(question, best));
     let full = best.is_none() && outcome.census.illegal.contains_key(OUT_OF_MEMORY);
-    Answer {
+    OptimizeResult {
         status: outcome.status,
         proof: proof(question, outcome),
         scenario: None,
@@ -75,7 +77,7 @@ pub fn answer(
 }
 
 /// A stated deployment, and what comes of it.
-pub fn estimated(question: &Question, asked: Asked, candidate: &Candidate) -> Estimated {
+pub fn estimated(question: &Problem, asked: ReportInputs, candidate: &Candidate) -> EstimateResult {
     let mut reported = reported(question, candidate);
     let legal = reported.feasibility != Feasibility::Illegal;
     if let Some(reason) = overload(question, candidate).filter(|_| reported.metrics.is_some()) {
@@ -84,7 +86,7 @@ pub fn estimated(question: &Question, asked: Asked, candidate: &Candidate) -> Es
         reported.violations.insert(0, reason.to_string());
     }
     let leaves = if legal { leaves(question, candidate) } else { vec![] };
-    Estimated {
+    EstimateResult {
         detail: legal.then(|| detail(question, candidate, &leaves)),
         assumptions: assumptions(&leaves),
         candidate: reported,
@@ -93,7 +95,7 @@ pub fn estimated(question: &Question, asked: Asked, candidate: &Candidate) -> Es
 }
 
 /// A stated rate that is more than a legal candidate carries when every slot is filled again at once.
-pub fn overload(question: &Question, candidate: &Candidate) -> Option<Infeasible> {
+pub fn overload(question: &Problem, candidate: &Candidate) -> Option<Infeasible> {
     let Traffic::Rate(asked) = question.traffic else { return None };
     if !forbidden(question, candidate).is_empty() {
         return None;
@@ -104,20 +106,20 @@ pub fn overload(question: &Question, candidate: &Candidate) -> Option<Infeasible
 }
 
 /// The same question with as much traffic as can be carried.
-pub fn unbound(question: &Question) -> Question {
+pub fn unbound(question: &Problem) -> Problem {
     let mut question = question.clone();
     question.traffic = Traffic::Free;
     question
 }
 
 /// Requests per second of a candidate, of a question without stated traffic.
-pub fn carried(unbound: &Question, candidate: &Candidate) -> f64 {
+pub fn carried(unbound: &Problem, candidate: &Candidate) -> f64 {
     let output = candidate.evaluate(&Plain, unbound, &mut ()).metrics.output_tok_s.value();
     output / unbound.stated.lengths.osl as f64
 }
 
 /// Rules that a candidate breaks whatever its load and memory: it cannot even be laid out.
-pub fn forbidden(question: &Question, candidate: &Candidate) -> Vec<Infeasible> {
+pub fn forbidden(question: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
     let limits = question.legal_limits(&question.formats[candidate.formats]);
     let plans = candidate.pools.iter().map(|pool| check(&question.graph, &pool.plan, &limits));
     let mut broken: Vec<Infeasible> = Vec::new();
@@ -130,10 +132,10 @@ pub fn forbidden(question: &Question, candidate: &Candidate) -> Vec<Infeasible> 
 }
 
 /// A candidate with everything that is told of it. One that cannot run has no metrics.
-pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
+pub fn reported(question: &Problem, candidate: &Candidate) -> ReportedDeployment {
     let formats = &question.formats[candidate.formats];
     let devices = candidate.devices();
-    let bare = Reported {
+    let bare = ReportedDeployment {
         plan: plan(candidate),
         notation: notation(question, candidate).to_string(),
         weight_format: formats.weights.clone(),
@@ -166,7 +168,7 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
     let runs = short.is_empty();
     let intervals = formats.interval(candidate.apart(), candidate.requests_per_rank()).filter(|_| runs);
     let bound = || Breakdown::of(question, candidate).by_class(Phase::Decode).largest().name().to_string();
-    Reported {
+    ReportedDeployment {
         feasibility,
         concurrency: in_flight,
         violations: if runs { missed(question, &evaluation) } else { short },
@@ -183,11 +185,11 @@ pub fn reported(question: &Question, candidate: &Candidate) -> Reported {
 }
 
 /// What the fullest device of each pool holds, in order.
-pub fn holdings(question: &Question, candidate: &Candidate) -> Vec<Footprint<Qty<f64>>> {
+pub fn holdings(question: &Problem, candidate: &Candidate) -> Vec<Footprint<Qty<f64>>> {
     let machine = question.formats[candidate.formats].plain();
     let instances = candidate.instances(question);
     let held = |(pool, instance): (&PoolPlan, &Instance)| {
-        let phase = if pool.duty == Duty::Prefill { Phase::Prefill } else { Phase::Decode };
+        let phase = if pool.duty == PoolRole::Prefill { Phase::Prefill } else { Phase::Decode };
         residency(&Plain, instance, phase, machine, question.terms(), pool.concurrency)
     };
     candidate.pools.iter().zip(&instances).map(held).collect()
@@ -199,24 +201,25 @@ pub fn fits(held: &Footprint<Qty<f64>>) -> bool {
 }
 
 /// Whether host memory takes what the devices of a pool cannot hold.
-fn spills(question: &Question, candidate: &Candidate, pool: &PoolPlan) -> bool {
+fn spills(question: &Problem, candidate: &Candidate, pool: &PoolPlan) -> bool {
     let lay = || Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers());
     let held = || shape(question, candidate.formats, &lay(), candidate.offload);
     let requests = pool.concurrency.div_ceil(pool.plan.dp);
-    candidate.offload != Offload::Nothing && held().is_ok_and(|shape| requests <= shape.fits)
+    candidate.offload != OffloadTarget::Nothing && held().is_ok_and(|shape| requests <= shape.fits)
 }
 
 /// What every pool lacks that does not fit.
-fn shortages(question: &Question, candidate: &Candidate) -> Vec<String> {
+fn shortages(question: &Problem, candidate: &Candidate) -> Vec<String> {
     let pools = candidate.pools.iter().zip(holdings(question, candidate));
     let told = |(pool, held): (&PoolPlan, Footprint<Qty<f64>>)| {
         let whose = match pool.duty {
-            Duty::Both => "",
-            Duty::Prefill => "prefill pool: ",
-            Duty::Decode => "decode pool: ",
+            PoolRole::Both => "",
+            PoolRole::Prefill => "prefill pool: ",
+            PoolRole::Decode => "decode pool: ",
         };
         let (needed, usable) = (held.total.value(), held.usable.value());
-        let beyond = if candidate.offload == Offload::Nothing { "" } else { ", more than the host can take" };
+        let beyond =
+            if candidate.offload == OffloadTarget::Nothing { "" } else { ", more than the host can take" };
         (!fits(&held) && !spills(question, candidate, pool)).then(|| {
             format!(
                 "{whose}{} needed on the fullest device, {} usable: {} short (mostly {}){beyond}",
@@ -231,7 +234,7 @@ fn shortages(question: &Question, candidate: &Candidate) -> Vec<String> {
 }
 
 /// Every latency limit that is missed.
-fn missed(question: &Question, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
+fn missed(question: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
     let misses = question.missed_in_pools(evaluation).filter_map(|reason| match reason {
         Infeasible::LimitMissed { metric, value, limit } => {
             let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
@@ -246,13 +249,13 @@ fn missed(question: &Question, evaluation: &Evaluation<Qty<f64>>) -> Vec<String>
 pub fn memory(
     held: &Footprint<Qty<f64>>,
     spilled: Option<Qty<f64>>,
-    question: &Question,
+    question: &Problem,
     candidate: &Candidate,
-) -> Memory {
+) -> MemoryReport {
     let formats = &question.formats[candidate.formats];
     let chip = &formats.plain().chip;
     let interval = formats.held(held).map(|[p10, p50, p90]| Quantiles { p10, p50, p90 });
-    Memory {
+    MemoryReport {
         weights_bytes: held.weights.value(),
         kv_cache_bytes: held.kv.value(),
         activations_bytes: held.activations.value(),
@@ -266,10 +269,10 @@ pub fn memory(
     }
 }
 
-fn figures(evaluation: &Evaluation<Qty<f64>>) -> Figures {
+fn figures(evaluation: &Evaluation<Qty<f64>>) -> MetricsReport {
     let m = &evaluation.metrics;
     let known = |figure: Option<Qty<f64>>, scale: f64| figure.map(|figure| figure.value() * scale);
-    Figures {
+    MetricsReport {
         ttft_ms: m.ttft.value() * 1e3,
         tpot_ms: m.tpot.value() * 1e3,
         e2e_ms: m.e2e.value() * 1e3,
@@ -308,17 +311,20 @@ pub fn plan(candidate: &Candidate) -> Plan {
     let short = |pool: &&PoolPlan| format!("{} x {}", pool.replicas, pool.plan.label());
     let of = |duty| candidate.pools.iter().filter(move |pool| pool.duty == duty);
     let all = |duty| of(duty).map(|pool| short(&pool)).collect::<Vec<_>>().join(" + ");
-    let apart = of(Duty::Prefill).next().zip(of(Duty::Decode).next());
+    let apart = of(PoolRole::Prefill).next().zip(of(PoolRole::Decode).next());
     let first = &candidate.pools[0];
     let (prefill, decode) = apart.unwrap_or((first, first));
-    let (mode, label) = match (apart, of(Duty::Both).next()) {
+    let (mode, label) = match (apart, of(PoolRole::Both).next()) {
         (None, _) => {
             let all: Vec<String> = candidate.pools.iter().map(|pool| short(&pool)).collect();
             ("aggregated", all.join(" + "))
         }
         (Some(_), both) => {
-            let beside = both.map_or_else(String::new, |_| format!(", both {}", all(Duty::Both)));
-            ("disaggregated", format!("prefill {}, decode {}{beside}", all(Duty::Prefill), all(Duty::Decode)))
+            let beside = both.map_or_else(String::new, |_| format!(", both {}", all(PoolRole::Both)));
+            (
+                "disaggregated",
+                format!("prefill {}, decode {}{beside}", all(PoolRole::Prefill), all(PoolRole::Decode)),
+            )
         }
     };
     let others =
@@ -333,7 +339,7 @@ pub fn plan(candidate: &Candidate) -> Plan {
 }
 
 /// Every datum that the metrics of a candidate rest on, once.
-pub fn leaves(question: &Question, candidate: &Candidate) -> Vec<Leaf> {
+pub fn leaves(question: &Problem, candidate: &Candidate) -> Vec<Leaf> {
     let ledger = Ledger::new();
     let m = candidate.evaluate(&&ledger, question, &mut ()).metrics;
     let numbers =

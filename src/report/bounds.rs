@@ -7,7 +7,7 @@ use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::unit::humanize;
-use crate::search::question::Question;
+use crate::search::question::Problem;
 use crate::serving::economy::{Bill, usd_per_second, usd_per_token};
 use crate::serving::evaluate::Evaluation;
 use crate::spec::objective::Metric;
@@ -33,7 +33,7 @@ pub struct PriceBound {
 }
 
 /// Both ends, where the price that the question is billed by has bounds.
-pub fn price_bounds(question: &Question, evaluation: &Evaluation<Qty<f64>>) -> Option<PriceBounds> {
+pub fn price_bounds(question: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Option<PriceBounds> {
     let metrics = &evaluation.metrics;
     let end = |bill: &Bill<Datum>| {
         let price = match bill {

@@ -7,12 +7,12 @@ use crate::cost::roofline::Cost;
 use crate::graph::operator::Operator;
 use crate::graph::tensor::Role;
 use crate::plan::parallel::Phase;
-use crate::plan::shard::{ShardedBlock, Step, Task};
+use crate::plan::shard::{ShardedBlock, Task, TaskStep};
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, Duty};
-use crate::search::question::Question;
-use crate::serving::step::Watch;
+use crate::search::candidate::{Candidate, PoolRole};
+use crate::search::question::Problem;
+use crate::serving::step::CostObserver;
 
 /// What bounds an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -110,7 +110,7 @@ impl Module {
 
 /// One operator of a step, over all its layers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Line {
+pub struct OperatorLine {
     /// Prefill or decode.
     pub phase: Phase,
     /// Block that it stands in.
@@ -159,11 +159,11 @@ impl ByClass {
 
 /// Collects lines while a candidate is evaluated.
 #[derive(Default)]
-struct Collect {
-    lines: Vec<Line>,
+struct BreakdownCollector {
+    lines: Vec<OperatorLine>,
 }
 
-impl Collect {
+impl BreakdownCollector {
     fn line(
         &mut self,
         place: (Phase, &str, &str),
@@ -172,7 +172,7 @@ impl Collect {
         (time, floor): (f64, f64),
     ) {
         let all = |seconds: f64| seconds * layers as f64 * 1e3;
-        self.lines.push(Line {
+        self.lines.push(OperatorLine {
             phase: place.0,
             block: place.1.to_string(),
             module: place.2.to_string(),
@@ -185,8 +185,8 @@ impl Collect {
     }
 }
 
-impl Watch<f64> for Collect {
-    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<f64>>) {
+impl CostObserver<f64> for BreakdownCollector {
+    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
         let class = match &step.task {
             Task::Exchange(_) => Class::Communication,
             Task::Compute { .. } if cost.computing.value() > cost.moving.value() => Class::Compute,
@@ -207,16 +207,17 @@ impl Watch<f64> for Collect {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Breakdown {
     /// Operators of the prefill of a prompt and of a decode step.
-    pub lines: Vec<Line>,
+    pub lines: Vec<OperatorLine>,
 }
 
 impl Breakdown {
     /// Evaluates the candidate again, looking on; of pools side by side the first.
-    pub fn of(question: &Question, candidate: &Candidate) -> Breakdown {
-        let mut collect = Collect::default();
-        let together = candidate.pools[0].duty == Duty::Both;
-        let wanted: &[Duty] = if together { &[Duty::Both] } else { &[Duty::Prefill, Duty::Decode] };
-        let first = |duty: &Duty| candidate.pools.iter().find(|pool| pool.duty == *duty).cloned();
+    pub fn of(question: &Problem, candidate: &Candidate) -> Breakdown {
+        let mut collect = BreakdownCollector::default();
+        let together = candidate.pools[0].duty == PoolRole::Both;
+        let wanted: &[PoolRole] =
+            if together { &[PoolRole::Both] } else { &[PoolRole::Prefill, PoolRole::Decode] };
+        let first = |duty: &PoolRole| candidate.pools.iter().find(|pool| pool.duty == *duty).cloned();
         let pools = wanted.iter().filter_map(first).collect();
         Candidate { pools, ..candidate.clone() }.evaluate(&Plain, question, &mut collect);
         Breakdown { lines: collect.lines }

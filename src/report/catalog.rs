@@ -8,16 +8,16 @@ use serde_json::Value;
 use super::table::{grouped, table};
 use crate::spec::cluster::System;
 use crate::spec::device::{Arithmetic, Device};
-use crate::spec::format::Format;
+use crate::spec::format::NumberFormat;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
-use crate::spec::objective::{Direction, Limits, Objective, Workload};
+use crate::spec::objective::{Direction, LatencyLimits, Objective, Workload};
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 
 /// One line of a catalogue.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct CatalogLine {
     /// Its id.
     pub id: String,
     /// Name for people.
@@ -33,15 +33,15 @@ pub struct Line {
 /// Names and what tells an entry from the others; the id and whose it is are filled in by the caller.
 pub trait Listed {
     /// Its line.
-    fn line(&self) -> Line;
+    fn line(&self) -> CatalogLine;
 }
 
-fn line(name: &str, aliases: &[String], summary: String) -> Line {
-    Line { id: String::new(), name: name.to_owned(), aliases: aliases.to_vec(), summary, user: false }
+fn line(name: &str, aliases: &[String], summary: String) -> CatalogLine {
+    CatalogLine { id: String::new(), name: name.to_owned(), aliases: aliases.to_vec(), summary, user: false }
 }
 
 impl Listed for ModelFile {
-    fn line(&self) -> Line {
+    fn line(&self) -> CatalogLine {
         let kind = self.config.get("model_type").and_then(Value::as_str).unwrap_or("no model_type");
         let mut formats: Vec<&str> = Vec::new();
         for published in &self.published {
@@ -56,7 +56,7 @@ impl Listed for ModelFile {
 }
 
 impl Listed for Device {
-    fn line(&self) -> Line {
+    fn line(&self) -> CatalogLine {
         let wide =
             if self.peak.contains_key(&Arithmetic::Bf16) { Arithmetic::Bf16 } else { Arithmetic::Fp16 };
         let narrowest = [wide, Arithmetic::Fp8, Arithmetic::Fp4];
@@ -73,7 +73,7 @@ impl Listed for Device {
 }
 
 impl Listed for System {
-    fn line(&self) -> Line {
+    fn line(&self) -> CatalogLine {
         let tiers: Vec<String> = self
             .tiers
             .iter()
@@ -86,7 +86,7 @@ impl Listed for System {
 }
 
 impl Listed for Rig {
-    fn line(&self) -> Line {
+    fn line(&self) -> CatalogLine {
         let one = |device: &str, count: u64| match count {
             1 => device.to_owned(),
             count => format!("{count} x {device}"),
@@ -100,14 +100,14 @@ impl Listed for Rig {
 }
 
 impl Listed for Link {
-    fn line(&self) -> Line {
+    fn line(&self) -> CatalogLine {
         let latency = self.latency.as_ref().map(|latency| format!(", {latency}")).unwrap_or_default();
         line(&self.name, &self.aliases, format!("{} each way{latency}", self.bandwidth))
     }
 }
 
-impl Listed for Format {
-    fn line(&self) -> Line {
+impl Listed for NumberFormat {
+    fn line(&self) -> CatalogLine {
         let uses: Vec<&str> = [(self.weights, "weights"), (self.kv, "KV")]
             .iter()
             .filter(|(is, _)| *is)
@@ -124,7 +124,7 @@ impl Listed for Format {
 }
 
 impl Listed for Runtime {
-    fn line(&self) -> Line {
+    fn line(&self) -> CatalogLine {
         let summary = format!(
             "{}; {}; {}",
             self.vendors.join(" "),
@@ -136,7 +136,7 @@ impl Listed for Runtime {
 }
 
 impl Listed for Objective {
-    fn line(&self) -> Line {
+    fn line(&self) -> CatalogLine {
         let aims: Vec<String> = self
             .optimize
             .iter()
@@ -157,14 +157,14 @@ impl Listed for Objective {
 }
 
 impl Listed for Workload {
-    fn line(&self) -> Line {
+    fn line(&self) -> CatalogLine {
         let lengths = format!("ISL {}, OSL {}", self.isl, self.osl);
         line(&self.description, &[], format!("{lengths}{}", limits(&self.limits)))
     }
 }
 
 /// `, TTFT ≤ 2 s`, for those that are stated.
-fn limits(limits: &Limits) -> String {
+fn limits(limits: &LatencyLimits) -> String {
     let all = [("TTFT", limits.ttft), ("TPOT", limits.tpot), ("E2E", limits.e2e)];
     let stated = all.iter().filter_map(|(name, limit)| {
         let limit = crate::quantity::unit::humanize((*limit)?, crate::quantity::unit::SECOND);
@@ -174,8 +174,8 @@ fn limits(limits: &Limits) -> String {
 }
 
 /// The lines of a catalogue.
-pub fn list(lines: &[Line]) -> String {
-    let row = |line: &Line| {
+pub fn list(lines: &[CatalogLine]) -> String {
+    let row = |line: &CatalogLine| {
         let id = if line.user { format!("{} *", line.id) } else { line.id.clone() };
         vec![id, line.name.clone(), line.summary.clone()]
     };

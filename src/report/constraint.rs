@@ -10,9 +10,9 @@ use super::number::{count, digits, gib, limit as spell, percent, plain, requests
 use super::table::grouped;
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, Duty, PoolPlan};
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::point::{Point, before, place, point};
-use crate::search::question::{Question, Traffic};
+use crate::search::question::{Problem, Traffic};
 use crate::spec::objective::Metric;
 
 /// What there may be too little of.
@@ -64,7 +64,7 @@ struct Probe {
 }
 
 impl Probe {
-    fn of(question: &Question, candidate: Candidate) -> Probe {
+    fn of(question: &Problem, candidate: Candidate) -> Probe {
         let evaluation = candidate.evaluate(&Plain, question, &mut ());
         let all = holdings(question, &candidate);
         let held = all.iter().map(|held| (held.total.value(), held.usable.value()));
@@ -79,11 +79,11 @@ impl Probe {
 }
 
 /// The candidate with its pools changed; stated requests spread over those that answer.
-fn changed(question: &Question, candidate: &Candidate, change: impl Fn(&mut PoolPlan)) -> Candidate {
+fn changed(question: &Problem, candidate: &Candidate, change: impl Fn(&mut PoolPlan)) -> Candidate {
     let mut other = candidate.clone();
     other.pools.iter_mut().for_each(change);
     if let Traffic::InFlight(requests) = question.traffic {
-        let answers = |pool: &PoolPlan| pool.duty != Duty::Prefill;
+        let answers = |pool: &PoolPlan| pool.duty != PoolRole::Prefill;
         let instances: u64 = other.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
         for pool in other.pools.iter_mut().filter(|pool| answers(pool)) {
             pool.concurrency = requests.div_ceil(instances.max(1));
@@ -93,11 +93,11 @@ fn changed(question: &Question, candidate: &Candidate, change: impl Fn(&mut Pool
 }
 
 /// Everything that may bind `candidate`, and whether it does.
-pub fn constraints(question: &Question, candidate: &Candidate, phases: &[PhaseTime]) -> Vec<Constraint> {
+pub fn constraints(question: &Problem, candidate: &Candidate, phases: &[PhaseTime]) -> Vec<Constraint> {
     let now = Probe::of(question, candidate.clone());
     let more = (question.traffic == Traffic::Free).then(|| {
         let grow = |pool: &mut PoolPlan| {
-            if pool.duty != Duty::Prefill {
+            if pool.duty != PoolRole::Prefill {
                 pool.concurrency += pool.plan.dp;
             }
         };
@@ -108,8 +108,8 @@ pub fn constraints(question: &Question, candidate: &Candidate, phases: &[PhaseTi
         .filter_map(|metric| latency(question, metric, &now, more.as_ref()))
         .collect();
     found.push(memory(question, &now, more.as_ref()));
-    if candidate.pools[0].duty == Duty::Prefill && !matches!(question.traffic, Traffic::Rate(_)) {
-        found.extend([Duty::Prefill, Duty::Decode].map(|duty| pool(question, &now, duty)));
+    if candidate.pools[0].duty == PoolRole::Prefill && !matches!(question.traffic, Traffic::Rate(_)) {
+        found.extend([PoolRole::Prefill, PoolRole::Decode].map(|duty| pool(question, &now, duty)));
     }
     found.push(devices(question, &now));
     found.extend(traffic(question, &now));
@@ -119,11 +119,11 @@ pub fn constraints(question: &Question, candidate: &Candidate, phases: &[PhaseTi
     found
 }
 
-fn at(question: &Question, probe: &Probe) -> String {
+fn at(question: &Problem, probe: &Probe) -> String {
     format!("at {} requests", requests(probe.candidate.in_flight(question)))
 }
 
-fn latency(question: &Question, metric: Metric, now: &Probe, more: Option<&Probe>) -> Option<Constraint> {
+fn latency(question: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>) -> Option<Constraint> {
     let limit = question.limit(metric)?;
     let resource = match metric {
         Metric::Ttft => Resource::Ttft,
@@ -143,7 +143,7 @@ fn latency(question: &Question, metric: Metric, now: &Probe, more: Option<&Probe
     })
 }
 
-fn memory(question: &Question, now: &Probe, more: Option<&Probe>) -> Constraint {
+fn memory(question: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
     let breaks = more.filter(|more| !more.fits);
     let (held, usable) = now.held;
     let further =
@@ -161,9 +161,9 @@ fn memory(question: &Question, now: &Probe, more: Option<&Probe>) -> Constraint 
 /// Output gained under this share is no gain.
 const GAIN: f64 = 0.01;
 
-fn pool(question: &Question, now: &Probe, duty: Duty) -> Constraint {
+fn pool(question: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
     let (resource, name) = match duty {
-        Duty::Prefill => (Resource::PrefillPool, "prefill"),
+        PoolRole::Prefill => (Resource::PrefillPool, "prefill"),
         _ => (Resource::DecodePool, "decode"),
     };
     // Of several shapes one more of the first.
@@ -173,7 +173,7 @@ fn pool(question: &Question, now: &Probe, duty: Duty) -> Constraint {
         let grow = |pool: &mut PoolPlan| {
             if Some(&*pool) == first {
                 pool.replicas += 1;
-            } else if loaded && pool.duty == Duty::Decode {
+            } else if loaded && pool.duty == PoolRole::Decode {
                 // The more prompts that come in are answered too.
                 let ranks = (pool.concurrency * (has + 1)).div_ceil(has * pool.plan.dp);
                 pool.concurrency = ranks * pool.plan.dp;
@@ -198,7 +198,7 @@ fn pool(question: &Question, now: &Probe, duty: Duty) -> Constraint {
     Constraint { resource, binds: better && gain >= GAIN, used: None, why }
 }
 
-fn devices(question: &Question, now: &Probe) -> Constraint {
+fn devices(question: &Problem, now: &Probe) -> Constraint {
     let pools = &now.candidate.pools;
     let (used, all) = (now.candidate.devices(), question.cluster.devices());
     let least = pools.iter().map(|pool| pool.plan.devices()).min().unwrap_or(1);
@@ -238,7 +238,7 @@ fn devices(question: &Question, now: &Probe) -> Constraint {
     }
 }
 
-fn traffic(question: &Question, now: &Probe) -> Option<Constraint> {
+fn traffic(question: &Problem, now: &Probe) -> Option<Constraint> {
     let (more, why) = match question.traffic {
         Traffic::Free => return None,
         Traffic::InFlight(requests) => {
@@ -255,12 +255,12 @@ fn traffic(question: &Question, now: &Probe) -> Option<Constraint> {
     Some(Constraint { resource: Resource::Traffic, binds, used: None, why })
 }
 
-fn at_models_limit(question: &Question, now: &Probe) -> bool {
+fn at_models_limit(question: &Problem, now: &Probe) -> bool {
     let most = question.graph.max_context.map_or(f64::INFINITY, |most| most as f64);
     now.point[place(Metric::MaxContext)] >= most
 }
 
-fn context(question: &Question, now: &Probe) -> Option<Constraint> {
+fn context(question: &Problem, now: &Probe) -> Option<Constraint> {
     let most = question.graph.max_context?;
     let value = now.point[place(Metric::MaxContext)];
     let aimed = question.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
@@ -274,7 +274,7 @@ fn context(question: &Question, now: &Probe) -> Option<Constraint> {
 }
 
 /// What takes most of the step that the objective waits for.
-fn step(question: &Question, phases: &[PhaseTime], alone: bool) -> Option<Constraint> {
+fn step(question: &Problem, phases: &[PhaseTime], alone: bool) -> Option<Constraint> {
     let aim = question.aims.first()?.metric;
     let waits = matches!(aim, Metric::Ttft | Metric::Tpot | Metric::E2e | Metric::OutputTokSPerUser);
     let phase = if aim == Metric::Ttft { Phase::Prefill } else { Phase::Decode };

@@ -6,20 +6,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::{holdings, memory};
-use super::breakdown::{Breakdown, Class, Line};
+use super::breakdown::{Breakdown, Class, OperatorLine};
 use super::constraint::{Constraint, constraints};
-use super::result::Memory;
+use super::result::MemoryReport;
 use crate::plan::parallel::Phase;
 use crate::quantity::datum::Grade;
 use crate::quantity::ledger::Leaf;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, Duty};
-use crate::search::question::{Question, Traffic};
+use crate::search::candidate::{Candidate, PoolRole};
+use crate::search::question::{Problem, Traffic};
 use crate::spec::percentile::Percentile;
 
 /// A deployment laid open.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Detail {
+pub struct DeploymentDetail {
     /// Where the time goes: of a prompt's prefill, and of a decode step. Of pools side by side the first's.
     pub phases: Vec<PhaseTime>,
     /// What the fullest device of each pool holds.
@@ -64,7 +64,7 @@ pub struct PhaseTime {
     /// Launches and the host.
     pub overhead_ms: f64,
     /// Every operator, in the order in which they run.
-    pub operators: Vec<Line>,
+    pub operators: Vec<OperatorLine>,
 }
 
 impl PhaseTime {
@@ -83,14 +83,14 @@ impl PhaseTime {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PoolMemory {
     /// What the pool does.
-    pub duty: Duty,
+    pub duty: PoolRole,
     /// How an instance is split.
     pub label: String,
     /// What is held.
-    pub memory: Memory,
+    pub memory: MemoryReport,
 }
 
-fn latencies(question: &Question, candidate: &Candidate) -> Vec<Latencies> {
+fn latencies(question: &Problem, candidate: &Candidate) -> Vec<Latencies> {
     let at = |percentile| {
         let question = question.with_tail(percentile);
         let metrics = candidate.evaluate(&Plain, &question, &mut ()).metrics;
@@ -106,7 +106,7 @@ fn latencies(question: &Question, candidate: &Candidate) -> Vec<Latencies> {
 }
 
 /// Lays a candidate open that some rule allows; `leaves` are what its metrics rest on.
-pub fn detail(question: &Question, candidate: &Candidate, leaves: &[Leaf]) -> Detail {
+pub fn detail(question: &Problem, candidate: &Candidate, leaves: &[Leaf]) -> DeploymentDetail {
     let evaluation = candidate.evaluate(&Plain, question, &mut ());
     let breakdown = Breakdown::of(question, candidate);
     let phases = [(Phase::Prefill, evaluation.prefill), (Phase::Decode, evaluation.decode)];
@@ -129,7 +129,7 @@ pub fn detail(question: &Question, candidate: &Candidate, leaves: &[Leaf]) -> De
     let pools = candidate.pools.iter().zip(holdings(question, candidate));
     let mut evidence = BTreeMap::new();
     leaves.iter().for_each(|leaf| *evidence.entry(leaf.grade).or_default() += 1);
-    Detail {
+    DeploymentDetail {
         pools: pools
             .map(|(pool, held)| PoolMemory {
                 duty: pool.duty,

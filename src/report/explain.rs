@@ -10,7 +10,7 @@ use super::text::page::{BAD, BOLD, styled, wrap};
 use crate::quantity::datum::Grade;
 use crate::quantity::ledger::{Explanation, Leaf};
 use crate::search::candidate::Candidate;
-use crate::search::question::Question;
+use crate::search::question::Problem;
 
 /// No line is longer.
 const WIDTH: usize = 110;
@@ -20,7 +20,7 @@ const STEP: usize = 2;
 const SHORT: usize = 40;
 
 /// What has been told already.
-struct Told {
+struct ExplanationWriter {
     /// Numbers: where, what they are called, how they come about, what they are.
     numbers: BTreeSet<[String; 4]>,
     /// Long sources, and for which datum they were told first.
@@ -35,7 +35,7 @@ struct Told {
 /// The explanation of a number of a candidate, told `depth` levels deep; what the candidate breaks comes first.
 pub fn explained(
     candidate: &Candidate,
-    question: &Question,
+    question: &Problem,
     explanation: &Explanation,
     depth: usize,
     violations: &[String],
@@ -52,7 +52,7 @@ pub fn explained(
         .iter()
         .map(|reason| styled(BAD, wrap(&format!("BROKEN: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
         .collect();
-    let mut told = Told {
+    let mut told = ExplanationWriter {
         numbers: BTreeSet::new(),
         sources: BTreeMap::new(),
         reasons: BTreeSet::new(),
@@ -72,7 +72,7 @@ pub fn explained(
     told.text
 }
 
-impl Told {
+impl ExplanationWriter {
     fn line(&mut self, text: &str, level: usize) {
         // Deep down there is still room for words.
         let indent = (level * STEP).min(WIDTH / 2);

@@ -66,7 +66,7 @@ impl fmt::Display for Digits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flag {
     /// A latency limit in milliseconds, or seconds.
-    Limit(Metric, Digits, Unit),
+    Limit(Metric, Digits, TimeUnit),
     /// Requests in flight.
     Concurrency(u64),
     /// Requests a second.
@@ -85,7 +85,7 @@ pub enum Flag {
 
 /// What a time is printed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum TimeUnit {
     /// Milliseconds.
     Milliseconds,
     /// Seconds.
@@ -95,16 +95,19 @@ pub enum Unit {
 impl Flag {
     /// The least limit in print that is no less than `seconds`.
     pub fn limit(metric: Metric, seconds: f64) -> Option<Flag> {
-        let (unit, value) =
-            if seconds < 1.0 { (Unit::Milliseconds, seconds * 1e3) } else { (Unit::Seconds, seconds) };
+        let (unit, value) = if seconds < 1.0 {
+            (TimeUnit::Milliseconds, seconds * 1e3)
+        } else {
+            (TimeUnit::Seconds, seconds)
+        };
         Some(Flag::Limit(metric, Digits::up(value)?, unit))
     }
 
     /// The seconds that a limit comes to.
     pub fn seconds(&self) -> Option<f64> {
         match self {
-            Flag::Limit(_, digits, Unit::Milliseconds) => Some(digits.value() / 1e3),
-            Flag::Limit(_, digits, Unit::Seconds) => Some(digits.value()),
+            Flag::Limit(_, digits, TimeUnit::Milliseconds) => Some(digits.value() / 1e3),
+            Flag::Limit(_, digits, TimeUnit::Seconds) => Some(digits.value()),
             _ => None,
         }
     }
@@ -126,8 +129,8 @@ impl Flag {
     /// The value alone, as it is typed.
     pub fn value(&self) -> String {
         match self {
-            Flag::Limit(_, digits, Unit::Milliseconds) => format!("{digits}ms"),
-            Flag::Limit(_, digits, Unit::Seconds) => format!("{digits}s"),
+            Flag::Limit(_, digits, TimeUnit::Milliseconds) => format!("{digits}ms"),
+            Flag::Limit(_, digits, TimeUnit::Seconds) => format!("{digits}s"),
             Flag::Concurrency(number) | Flag::Isl(number) | Flag::Osl(number) | Flag::Prefix(number) => {
                 number.to_string()
             }

@@ -1,26 +1,26 @@
 //! A fleet that leaves the house: how many of what, where the traffic goes, and what is certified of it.
 
-pub mod programme;
+pub mod program;
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use programme::{Stated, stated};
+use program::{ReportedProgram, stated};
 
 use crate::search::fleet::rates::ShapeRates;
-use crate::search::fleet::{Aim, Bounds, Bucket, Fleet, MILLS, Mix};
+use crate::search::fleet::{Bucket, Fleet, FleetBounds, FleetMix, FleetObjective, MILLS};
+use crate::search::mip::solve::Prover;
 use crate::search::outcome::Status;
-use crate::search::programme::solve::Prover;
-use crate::search::question::Question;
+use crate::search::question::Problem;
 use crate::spec::fleet::{PricedOffer, TrafficBucket};
-use crate::spec::objective::Limits;
+use crate::spec::objective::LatencyLimits;
 use crate::spec::scenario::Scenario;
 
 /// What is asked, every default filled in.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Asked {
+pub struct FleetInputs {
     /// Models, each with its traffic.
     pub models: Vec<String>,
     /// Traffic.
@@ -28,9 +28,9 @@ pub struct Asked {
     /// What may be had.
     pub offers: Vec<PricedOffer>,
     /// Latency limits of every request.
-    pub limits: Limits,
+    pub limits: LatencyLimits,
     /// What is made small or large.
-    pub aim: Aim,
+    pub aim: FleetObjective,
     /// Most US dollars an hour.
     pub budget_usd_per_hour: Option<f64>,
     /// Most devices.
@@ -83,7 +83,7 @@ pub struct Routed {
 
 /// What is proved, and how it was checked.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Certificate {
+pub struct FleetCertificate {
     /// How far it is proved.
     pub status: Status,
     /// What the mix comes to, in the aim's unit.
@@ -107,12 +107,12 @@ pub struct Certificate {
     /// What the solver got wrong, where it did; our own search answered in its place.
     pub doubts: Vec<String>,
     /// What was solved, with the answer's values: whoever doubts it can check every row, or solve it again.
-    pub programme: Stated,
+    pub programme: ReportedProgram,
 }
 
 /// A change that helps.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Help {
+pub struct RelaxationHint {
     /// What is changed.
     pub what: String,
     /// As stated.
@@ -123,11 +123,11 @@ pub struct Help {
 
 /// The answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct FleetAnswer {
+pub struct FleetResult {
     /// What is asked of every offer, so that the answer can be checked.
     pub scenario: Scenario,
     /// What is asked.
-    pub asked: Asked,
+    pub asked: FleetInputs,
     /// The fleet; empty when there is none.
     pub systems: Vec<Systems>,
     /// US dollars an hour of all of it.
@@ -139,7 +139,7 @@ pub struct FleetAnswer {
     /// Where the traffic goes.
     pub routes: Vec<Routed>,
     /// What is certified.
-    pub certificate: Certificate,
+    pub certificate: FleetCertificate,
     /// Conditions that cannot all be kept; leaving out any one of them, the others can.
     pub conflict: Vec<String>,
     /// That is proved.
@@ -147,7 +147,7 @@ pub struct FleetAnswer {
     /// Where not all traffic can be served: most output tokens a second that can, with everything else kept.
     pub most_output_tok_s: Option<f64>,
     /// The least single changes that help.
-    pub helps: Vec<Help>,
+    pub helps: Vec<RelaxationHint>,
     /// Traffic that no offer serves within the limits, and offers that serve nothing, with reasons.
     pub unserved: Vec<String>,
     /// Shapes of systems among which the mix was chosen.
@@ -156,7 +156,7 @@ pub struct FleetAnswer {
 
 /// What a kind of system is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct SystemName {
     /// The system.
     pub hardware: String,
     /// How it is paid for.
@@ -169,9 +169,9 @@ pub struct Name {
 
 /// Where the rates of a kind of system come from.
 #[derive(Clone, Debug)]
-pub struct Shaped {
+pub struct RateOrigin {
     /// What the system is asked.
-    pub question: Arc<Question>,
+    pub question: Arc<Problem>,
     /// Its shape, with what it carries.
     pub shape: ShapeRates,
     /// Of which buckets, in order.
@@ -180,33 +180,33 @@ pub struct Shaped {
 
 /// Everything that a fleet is chosen among.
 #[derive(Clone, Debug)]
-pub struct Posed {
+pub struct FleetProblem {
     /// What is asked of every offer.
     pub scenario: Scenario,
     /// What is asked.
-    pub asked: Asked,
+    pub asked: FleetInputs,
     /// Traffic, supplies and kinds.
     pub fleet: Fleet,
     /// What must be kept.
-    pub bounds: Bounds,
+    pub bounds: FleetBounds,
     /// Of every kind.
-    pub names: Vec<Name>,
+    pub names: Vec<SystemName>,
     /// Of every kind.
-    pub shapes: Vec<Shaped>,
+    pub shapes: Vec<RateOrigin>,
     /// Traffic that no offer serves, and offers that serve nothing.
     pub unserved: Vec<String>,
 }
 
 /// Puts the answer together.
-pub fn fleet_answer(posed: &Posed, mix: &Mix) -> FleetAnswer {
-    let Posed { scenario, asked, fleet, names, unserved, .. } = posed;
+pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
+    let FleetProblem { scenario, asked, fleet, names, unserved, .. } = posed;
     let mut systems = Vec::new();
     let mut place = vec![None; fleet.kinds.len()];
     for (kind, count) in mix.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let parts = || mix.parts.iter().filter(|part| part.kind == kind);
-        let rate = |part: &crate::search::fleet::Part| part.share * fleet.buckets[part.bucket].rate;
+        let rate = |part: &crate::search::fleet::BucketShare| part.share * fleet.buckets[part.bucket].rate;
         let busy = parts().map(|part| fleet.kinds[kind].busy(part.bucket, rate(part)));
-        let Name { hardware, offer, model, plan } = names[kind].clone();
+        let SystemName { hardware, offer, model, plan } = names[kind].clone();
         place[kind] = Some(systems.len() as u64);
         systems.push(Systems {
             count: *count,
@@ -235,15 +235,15 @@ pub fn fleet_answer(posed: &Posed, mix: &Mix) -> FleetAnswer {
     let wanted: f64 = fleet.buckets.iter().map(Bucket::tokens).sum();
     let found = mix.solved.values.is_some();
     let why = mix.reasons.clone().unwrap_or_default();
-    let help = |help: &crate::search::programme::reasons::Relaxation| {
+    let help = |help: &crate::search::mip::reasons::RowRelaxation| {
         let scale = if help.group == "budget" { MILLS } else { 1.0 };
-        Help {
+        RelaxationHint {
             what: help.row.clone(),
             stated: help.stated as f64 / scale,
             needed: help.needed as f64 / scale,
         }
     };
-    FleetAnswer {
+    FleetResult {
         usd_per_hour: found.then(|| systems.iter().map(|one| one.usd_per_hour).sum()),
         devices: found.then(|| systems.iter().map(|one| one.devices).sum()),
         output_tok_s: (served, wanted),
@@ -261,7 +261,7 @@ pub fn fleet_answer(posed: &Posed, mix: &Mix) -> FleetAnswer {
     }
 }
 
-fn certificate(aim: Aim, mix: &Mix, (served, _): (f64, f64)) -> Certificate {
+fn certificate(aim: FleetObjective, mix: &FleetMix, (served, _): (f64, f64)) -> FleetCertificate {
     let solved = &mix.solved;
     let gap = solved
         .objective
@@ -269,19 +269,19 @@ fn certificate(aim: Aim, mix: &Mix, (served, _): (f64, f64)) -> Certificate {
         .map(|(objective, bound)| (objective - bound).abs() / objective.abs().max(f64::MIN_POSITIVE));
     // Tokens are weighed against the largest bucket: the gap carries over.
     let tell = |value: f64| match aim {
-        Aim::Cost => value / MILLS,
-        Aim::Devices => value,
-        Aim::Throughput => {
+        FleetObjective::Cost => value / MILLS,
+        FleetObjective::Devices => value,
+        FleetObjective::Throughput => {
             let whole = solved.objective.unwrap_or(0.0);
             if whole == 0.0 { 0.0 } else { served * value / whole }
         }
     };
     let unit = match aim {
-        Aim::Cost => "USD/h",
-        Aim::Devices => "devices",
-        Aim::Throughput => "output tok/s",
+        FleetObjective::Cost => "USD/h",
+        FleetObjective::Devices => "devices",
+        FleetObjective::Throughput => "output tok/s",
     };
-    Certificate {
+    FleetCertificate {
         status: solved.status,
         objective: solved.objective.map(tell),
         bound: solved.bound.map(tell),

@@ -14,35 +14,35 @@ use crate::graph::inspect::{InspectedBlock, InspectedOperator, Inspection};
 
 /// A model to be drawn.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct GraphDrawing {
     /// One line.
     pub title: String,
     /// The same for those who do not see the picture.
     pub description: String,
     /// Embedding, layers, head and what stands beside them.
-    pub groups: Vec<Group>,
+    pub groups: Vec<LayerGroup>,
     /// Operators, and the elements per token that flow between those of one group.
-    pub graph: DiGraph<Step, u64>,
+    pub graph: DiGraph<DrawnOperator, u64>,
     /// What flows between groups.
-    pub links: Vec<Link>,
+    pub links: Vec<GroupLink>,
 }
 
 /// Equal layers, folded.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct LayerGroup {
     /// Its name and how often it comes.
     pub name: String,
     /// Which layers, how large.
     pub note: String,
     /// Where it stands.
-    pub place: Place,
+    pub place: GroupPosition,
     /// Its operators, in execution order.
     pub nodes: Vec<NodeIndex>,
 }
 
 /// Where a group stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum GroupPosition {
     /// An encoder beside the language model, by its number.
     Tower(usize),
     /// The embedding, over the layers.
@@ -57,7 +57,7 @@ pub enum Place {
 
 /// An operator.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct DrawnOperator {
     /// Its name.
     pub name: String,
     /// Kind and dimensions, in lines.
@@ -83,7 +83,7 @@ pub enum Sort {
 
 /// What flows from one group to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct GroupLink {
     /// Index of the group it leaves.
     pub from: usize,
     /// Index of the group it enters.
@@ -95,11 +95,11 @@ pub struct Link {
 /// Characters in a line of a node's dimensions.
 const LINE: usize = 30;
 
-impl View {
+impl GraphDrawing {
     /// Lays out what is drawn of a model.
-    pub fn of(inspected: &Inspected) -> View {
+    pub fn of(inspected: &Inspected) -> GraphDrawing {
         let inspection = &inspected.inspection;
-        let mut view = View {
+        let mut view = GraphDrawing {
             title: format!("{}: {}, {} layers", inspected.name, inspection.model_type, inspection.layers),
             description: String::new(),
             groups: vec![],
@@ -109,9 +109,9 @@ impl View {
         let last = inspection.blocks.len() - 1;
         for (at, block) in inspection.blocks.iter().enumerate() {
             let place = match at {
-                0 => Place::Top,
-                at if at == last => Place::Bottom,
-                _ => Place::Layers,
+                0 => GroupPosition::Top,
+                at if at == last => GroupPosition::Bottom,
+                _ => GroupPosition::Layers,
             };
             view.add(place, block, "");
         }
@@ -128,7 +128,7 @@ impl View {
         view
     }
 
-    fn add(&mut self, place: Place, block: &InspectedBlock, prefix: &str) -> usize {
+    fn add(&mut self, place: GroupPosition, block: &InspectedBlock, prefix: &str) -> usize {
         let repeats = block.layers.len();
         let times = if repeats > 0 { format!(" × {repeats}") } else { String::new() };
         let parameters = format!("{} parameters", short(block.parameters));
@@ -146,7 +146,7 @@ impl View {
                 }
             }
         }
-        self.groups.push(Group { name: format!("{prefix}{}{times}", block.name), note, place, nodes });
+        self.groups.push(LayerGroup { name: format!("{prefix}{}{times}", block.name), note, place, nodes });
         self.groups.len() - 1
     }
 
@@ -160,15 +160,15 @@ impl View {
                 |block: &InspectedBlock| block.operators.last().map_or(0, |operator| operator.output);
             let mut before: Option<(usize, u64)> = None;
             for block in &tower.blocks {
-                let at = self.add(Place::Tower(number), block, &format!("{} ", tower.name));
+                let at = self.add(GroupPosition::Tower(number), block, &format!("{} ", tower.name));
                 if let Some((from, elements)) = before {
-                    self.links.push(Link { from, to: at, elements });
+                    self.links.push(GroupLink { from, to: at, elements });
                 }
                 before = Some((at, output(block)));
             }
             if let Some((from, elements)) = before {
                 // Its tokens stand among the text's, or are attended to where layers do so.
-                self.links.push(Link { from, to: crossing.unwrap_or(0), elements });
+                self.links.push(GroupLink { from, to: crossing.unwrap_or(0), elements });
             }
         }
     }
@@ -179,24 +179,24 @@ impl View {
         }
         let parameters = inspection.parameters;
         let details = inspection.mtp.iter().map(|tensor| shaped(&tensor.name, &tensor.shape));
-        let node = self.graph.add_node(Step {
+        let node = self.graph.add_node(DrawnOperator {
             name: "multi-token prediction".to_owned(),
             lines: vec![format!("{} tensors", inspection.mtp.len())],
             details: details.collect(),
             sort: Sort::Matrix,
         });
         let note = format!("{} parameters", short(parameters.mtp + parameters.mtp_copies));
-        let group = Group { name: "MTP".to_owned(), note, place: Place::Mtp, nodes: vec![node] };
+        let group = LayerGroup { name: "MTP".to_owned(), note, place: GroupPosition::Mtp, nodes: vec![node] };
         self.groups.push(group);
         let head = inspection.blocks.len() - 1;
         let (from, elements) =
             self.links.iter().find(|link| link.to == head).map_or((0, 0), |link| (link.from, link.elements));
-        self.links.push(Link { from, to: self.groups.len() - 1, elements });
+        self.links.push(GroupLink { from, to: self.groups.len() - 1, elements });
     }
 }
 
 /// From which block to which the stream goes, each pair once. Indices of `inspection.blocks`.
-fn transitions(inspection: &Inspection) -> Vec<Link> {
+fn transitions(inspection: &Inspection) -> Vec<GroupLink> {
     let blocks = &inspection.blocks;
     let mut layers: Vec<(u32, usize)> = vec![];
     for (at, block) in blocks.iter().enumerate() {
@@ -205,10 +205,10 @@ fn transitions(inspection: &Inspection) -> Vec<Link> {
     layers.sort_unstable();
     let path: Vec<usize> =
         [0].into_iter().chain(layers.into_iter().map(|(_, at)| at)).chain([blocks.len() - 1]).collect();
-    let mut links: Vec<Link> = vec![];
+    let mut links: Vec<GroupLink> = vec![];
     for pair in path.windows(2).filter(|pair| pair[0] != pair[1]) {
         let elements = blocks[pair[0]].operators.last().map_or(0, |operator| operator.output);
-        let link = Link { from: pair[0], to: pair[1], elements };
+        let link = GroupLink { from: pair[0], to: pair[1], elements };
         if !links.contains(&link) {
             links.push(link);
         }
@@ -216,7 +216,7 @@ fn transitions(inspection: &Inspection) -> Vec<Link> {
     links
 }
 
-fn step(operator: &InspectedOperator) -> Step {
+fn step(operator: &InspectedOperator) -> DrawnOperator {
     let value = |name: &str| operator.dims.iter().find(|dim| dim.name == name).map_or(0, |dim| dim.value);
     let own = match operator.kind.as_str() {
         "linear" => Some(format!("{} → {}", value("input"), value("output"))),
@@ -236,7 +236,7 @@ fn step(operator: &InspectedOperator) -> Step {
         operator.dims.iter().map(|dim| format!("{} {} ({})", dim.name, dim.value, dim.origin)).collect();
     details.extend(operator.weights.iter().map(|weight| shaped(&weight.name, &weight.shape)));
     details.push(format!("{} parameters", grouped(operator.parameters)));
-    Step { name: operator.name.clone(), lines, details, sort: sort(&operator.kind) }
+    DrawnOperator { name: operator.name.clone(), lines, details, sort: sort(&operator.kind) }
 }
 
 /// The kind, then the dimensions in lines of `LINE` characters.
@@ -286,9 +286,9 @@ mod tests {
     use crate::graph::model::ModelGraph;
     use crate::spec::model::ModelConfig;
 
-    fn view(text: &str) -> View {
+    fn view(text: &str) -> GraphDrawing {
         let config = ModelConfig::parse(text).unwrap();
-        View::of(&Inspected {
+        GraphDrawing::of(&Inspected {
             name: "a <b> & \"c\"".into(),
             source: "s".into(),
             weight_format: None,
@@ -297,7 +297,7 @@ mod tests {
         })
     }
 
-    fn gemma() -> View {
+    fn gemma() -> GraphDrawing {
         view(
             r#"{"model_type": "gemma2", "hidden_size": 6, "num_hidden_layers": 4, "vocab_size": 11,
             "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 2, "intermediate_size": 10,

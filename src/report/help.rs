@@ -7,19 +7,19 @@ use crate::spec::objective::METRICS;
 
 /// A word and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Term {
+pub struct GlossaryTerm {
     /// The word.
     pub term: &'static str,
     /// What it means here.
     pub meaning: &'static str,
 }
 
-const fn term(term: &'static str, meaning: &'static str) -> Term {
-    Term { term, meaning }
+const fn term(term: &'static str, meaning: &'static str) -> GlossaryTerm {
+    GlossaryTerm { term, meaning }
 }
 
 /// Words that are no metrics.
-static WORDS: &[Term] = &[
+static WORDS: &[GlossaryTerm] = &[
     term("ISL, OSL", "input and output sequence length: tokens of the prompt and of the answer"),
     term("TTFT", "the metric ttft: the prompt's prefill, and what it waits for before it"),
     term("TPOT", "the metric tpot: a mean over one request, so slow steps weigh in"),
@@ -76,7 +76,7 @@ static WORDS: &[Term] = &[
 ];
 
 /// Every word, metrics first.
-pub fn glossary() -> Vec<Term> {
+pub fn glossary() -> Vec<GlossaryTerm> {
     METRICS.iter().map(|entry| term(entry.column, entry.meaning)).chain(WORDS.iter().copied()).collect()
 }
 

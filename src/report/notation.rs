@@ -1,30 +1,30 @@
 //! A candidate as a plan that can be typed: everything that determines what it yields, and nothing that follows
 //! from the rest.
 
-use crate::search::candidate::{Candidate, Duty, PoolPlan};
-use crate::search::question::Question;
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::question::Problem;
 use crate::search::shape::cuts;
-use crate::serving::terms::Offload;
+use crate::serving::terms::OffloadTarget;
 use crate::spec::deployment::Degrees;
-use crate::spec::notation::{Offloaded, PlanText, PoolText, Work};
+use crate::spec::notation::{NotationRole, Offloaded, PlanText, PoolText};
 
 /// The plan of `candidate`, with the formats by name.
-pub fn notation(question: &Question, candidate: &Candidate) -> PlanText {
+pub fn notation(question: &Problem, candidate: &Candidate) -> PlanText {
     let formats = &question.formats[candidate.formats];
     PlanText {
         pools: candidate.pools.iter().map(|one| pool(question, one)).collect(),
         weights: Some(formats.weights.clone()),
         kv: Some(formats.kv.clone()),
         offload: match candidate.offload {
-            Offload::Nothing => None,
-            Offload::Layers => Some(Offloaded::Layers),
-            Offload::Experts => Some(Offloaded::Experts),
-            Offload::Kv => Some(Offloaded::Kv),
+            OffloadTarget::Nothing => None,
+            OffloadTarget::Layers => Some(Offloaded::Layers),
+            OffloadTarget::Experts => Some(Offloaded::Experts),
+            OffloadTarget::Kv => Some(Offloaded::Kv),
         },
     }
 }
 
-fn pool(question: &Question, pool: &PoolPlan) -> PoolText {
+fn pool(question: &Problem, pool: &PoolPlan) -> PoolText {
     let plan = &pool.plan;
     let above_one = |degree: u64| (degree > 1).then_some(degree);
     let default = |stages: &[u32]| cuts(question, *plan).first().is_some_and(|cut| cut == stages);
@@ -42,9 +42,9 @@ fn pool(question: &Question, pool: &PoolPlan) -> PoolText {
         replicas: Some(pool.replicas),
     };
     let work = match pool.duty {
-        Duty::Both => Work::Both,
-        Duty::Prefill => Work::Prefill,
-        Duty::Decode => Work::Decode,
+        PoolRole::Both => NotationRole::Both,
+        PoolRole::Prefill => NotationRole::Prefill,
+        PoolRole::Decode => NotationRole::Decode,
     };
     PoolText { work, degrees, concurrency: Some(pool.concurrency) }
 }

@@ -1,17 +1,17 @@
 //! A placement as it leaves the house: stages with their times and memory, the certificate, what others' splits
 //! would take. Prices nothing by itself.
 
-pub mod told;
+pub mod build;
 pub mod why;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::spec::placing::Placing;
+use crate::spec::placing::PlacementScenario;
 
 /// The question as it was understood.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Asked {
+pub struct PlacementInputs {
     /// The model.
     pub model: String,
     /// The rig.
@@ -37,7 +37,7 @@ pub struct Asked {
 /// Whether something better may exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum PlacementStatus {
     /// No placement is better, by the programme.
     Optimal,
     /// One may be, by no more than the gap.
@@ -91,7 +91,7 @@ pub struct StageReport {
 
 /// A placement.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Placed {
+pub struct PlacementReport {
     /// First to last.
     pub stages: Vec<StageReport>,
     /// Members that hold nothing.
@@ -114,7 +114,7 @@ pub struct Placed {
 
 /// What proves the placement.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Certificate {
+pub struct PlacementCertificate {
     /// The figure that was minimised.
     pub objective_ms: f64,
     /// No placement takes less.
@@ -133,7 +133,7 @@ pub struct Certificate {
 
 /// A split by memory alone, under the same prices.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Compared {
+pub struct BaselineComparison {
     /// Whose rule.
     pub rule: String,
     /// The same figure; absent where the split does not fit.
@@ -146,7 +146,7 @@ pub struct Compared {
 
 /// Prefill and decode on different members.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ApartReport {
+pub struct DisaggregatedReport {
     /// Members that prefill, with their layers.
     pub prefill: Vec<(String, usize)>,
     /// Members that decode, with theirs.
@@ -169,7 +169,7 @@ pub struct ApartReport {
 
 /// A stage of the placement that comes nearest, and what it lacks.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Lack {
+pub struct StageShortfall {
     /// Who would hold it.
     pub member: String,
     /// Its first layer.
@@ -182,7 +182,7 @@ pub struct Lack {
 
 /// A single change, tried by asking again.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Tried {
+pub struct TriedChange {
     /// What was changed, as a flag or in words.
     pub change: String,
     /// As stated.
@@ -193,7 +193,7 @@ pub struct Tried {
 
 /// Why there is none.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Reason {
+pub struct InfeasibleReport {
     /// In one word.
     pub code: String,
     /// In a sentence with numbers.
@@ -207,36 +207,36 @@ pub struct Reason {
     /// Lifting one of `conflict` is not enough, as others conflict as well.
     pub several: bool,
     /// The placement for which the same more of memory for all would be least.
-    pub nearest: Vec<Lack>,
+    pub nearest: Vec<StageShortfall>,
     /// Single changes, each tried.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedChange>,
     /// What would help where nothing was tried.
     pub fixes: Vec<String>,
 }
 
 /// The answer of `place`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Answer {
+pub struct PlacementResult {
     /// Whether something better may exist.
-    pub status: Verdict,
+    pub status: PlacementStatus,
     /// The flags and files that asked it, so that the answer can be checked; null where it was put otherwise.
-    pub scenario: Option<Placing>,
+    pub scenario: Option<PlacementScenario>,
     /// What was asked, every default filled in.
-    pub question: Asked,
+    pub question: PlacementInputs,
     /// Tokens of the longest context that fits, where that was sought.
     pub max_context: Option<u64>,
     /// Where the layers are.
-    pub placement: Option<Placed>,
+    pub placement: Option<PlacementReport>,
     /// What proves it.
-    pub certificate: Option<Certificate>,
+    pub certificate: Option<PlacementCertificate>,
     /// What splits by memory alone would take.
-    pub compared: Vec<Compared>,
+    pub compared: Vec<BaselineComparison>,
     /// What prefill and decode on different members would take.
-    pub apart: Option<ApartReport>,
+    pub apart: Option<DisaggregatedReport>,
     /// A request on each member that can serve it by itself, in milliseconds, where requests are sought.
     pub alone: Vec<(String, f64)>,
     /// Why there is none.
-    pub infeasible: Option<Reason>,
+    pub infeasible: Option<InfeasibleReport>,
     /// How to start it, where a runtime can be told.
     pub commands: Vec<String>,
     /// What to keep in mind.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::space::{Space, space};
 use crate::search::outcome::{Outcome, Status};
 use crate::search::point::place;
-use crate::search::question::Question;
+use crate::search::question::Problem;
 
 /// Why a search ended before it had seen everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -38,7 +38,7 @@ pub struct Proof {
 }
 
 /// What `outcome` proves.
-pub fn proof(question: &Question, outcome: &Outcome) -> Proof {
+pub fn proof(question: &Problem, outcome: &Outcome) -> Proof {
     let metric = question.aims.first().map(|aim| aim.metric);
     let scale = metric.map_or(1.0, |metric| metric.entry().scale);
     let found = metric.zip(outcome.best.as_ref()).map(|(metric, best)| best.point[place(metric)]);

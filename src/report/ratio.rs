@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::plan;
-use crate::search::family::Family;
-use crate::search::mixed::Ratio;
+use crate::search::family::StrategyFamily;
+use crate::search::mixed::MixResult;
 use crate::search::outcome::Outcome;
 use crate::search::point::place;
 use crate::spec::objective::Metric;
@@ -13,7 +13,7 @@ use crate::spec::objective::Metric;
 /// Whether to split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum SplitAdvice {
     /// Every instance does both.
     DoNotSplit,
     /// Prompts and answers are apart.
@@ -26,7 +26,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SplitRatio {
     /// Whether to split.
-    pub verdict: Verdict,
+    pub verdict: SplitAdvice,
     /// The best plan with all prompts and answers apart; null where none keeps the limits.
     pub split_plan: Option<String>,
     /// Its output.
@@ -39,11 +39,11 @@ pub struct SplitRatio {
 
 /// What is told of the ratio.
 pub fn split_ratio(outcome: &Outcome) -> Option<SplitRatio> {
-    let Ratio { apart, one_shape_each, rows_checked, .. } = outcome.ratio.as_ref()?;
-    let verdict = match Family::of(&outcome.best.as_ref()?.candidate) {
-        Family::Split => Verdict::Split,
-        _ if outcome.best.as_ref()?.candidate.apart() => Verdict::SplitWithBoth,
-        _ => Verdict::DoNotSplit,
+    let MixResult { apart, one_shape_each, rows_checked, .. } = outcome.ratio.as_ref()?;
+    let verdict = match StrategyFamily::of(&outcome.best.as_ref()?.candidate) {
+        StrategyFamily::Split => SplitAdvice::Split,
+        _ if outcome.best.as_ref()?.candidate.apart() => SplitAdvice::SplitWithBoth,
+        _ => SplitAdvice::DoNotSplit,
     };
     Some(SplitRatio {
         verdict,

@@ -8,21 +8,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::reported;
-use super::result::Reported;
+use super::result::ReportedDeployment;
 use crate::quantity::datum::Datum;
-use crate::search::offers::{Choice, Offer, Standing, choose};
 use crate::search::outcome::Census;
 use crate::search::point::place;
-use crate::search::question::{Question, Traffic};
-use crate::search::sizing::{Sized, Unfit, Whole, whole};
+use crate::search::question::{Problem, Traffic};
+use crate::search::ranking::{OfferMetrics, Recommended, Standing, choose};
+use crate::search::sizing::{Sized, Totals, Unfit, whole};
 use crate::serving::economy::Bill;
 use crate::spec::defaults::{HOUR, MONTH};
-use crate::spec::objective::{Limits, Metric};
+use crate::spec::objective::{LatencyLimits, Metric};
 use crate::spec::scenario::Scenario;
 
 /// What is sought, every default filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sought {
+pub struct Requirements {
     /// The model, or null where hardware is stated and models are sought.
     pub model: Option<String>,
     /// The hardware, where only it is looked at.
@@ -38,7 +38,7 @@ pub struct Sought {
     /// Prompt tokens of earlier turns, which are cached.
     pub prefix: u64,
     /// Latency limits.
-    pub limits: Limits,
+    pub limits: LatencyLimits,
     /// Most that may be spent on a purchase, US dollars.
     pub budget_usd: Option<f64>,
     /// Most that may be spent an hour, US dollars.
@@ -46,7 +46,7 @@ pub struct Sought {
     /// Most power of the devices, W.
     pub max_watts: Option<f64>,
     /// `buy`, `rent`, or null for whichever costs less an hour.
-    pub prefer: Option<Way>,
+    pub prefer: Option<PaymentMode>,
     /// Makers, classes, devices or systems that are looked at; empty for all.
     pub only: Vec<String>,
     /// What was assumed because nobody stated it.
@@ -56,7 +56,7 @@ pub struct Sought {
 /// How hardware is paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum PaymentMode {
     /// Bought: paid off over its service life, and electricity.
     Buy,
     /// Rented by the hour.
@@ -77,7 +77,7 @@ pub struct Money {
     /// Electricity and building alone, an hour, where owned.
     pub electricity_usd_per_hour: Option<f64>,
     /// Which of the two is meant below; null where neither is known.
-    pub way: Option<Way>,
+    pub way: Option<PaymentMode>,
     /// An hour of it.
     pub usd_per_hour: Option<f64>,
     /// A day of it.
@@ -112,7 +112,7 @@ pub struct Build {
     /// Checkpoint in that format, where one is published.
     pub checkpoint: Option<String>,
     /// What each copy runs, with its share of the users.
-    pub each: Reported,
+    pub each: ReportedDeployment,
     /// Output tokens a second of all copies, with the stated users.
     pub output_tok_s: f64,
     /// Output tokens a second that each of the stated users sees.
@@ -135,7 +135,7 @@ pub struct Build {
 
 /// A build that was looked at and does not serve.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Miss {
+pub struct RejectedBuild {
     /// The system, in its largest size that was looked at, or the model where models are sought.
     pub name: String,
     /// Weight formats that were tried.
@@ -148,7 +148,7 @@ pub struct Miss {
 
 /// What was looked at.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Looked {
+pub struct SearchSummary {
     /// Systems, parts of nodes, and loose devices.
     pub systems: u64,
     /// Of them, how many serve, in any weight format.
@@ -169,7 +169,7 @@ pub struct Recommendation {
     /// What every system is asked, so that the answer can be checked.
     pub scenario: Scenario,
     /// What was sought.
-    pub sought: Sought,
+    pub sought: Requirements,
     /// The cheapest build whose weights keep the model's quality; null when nothing serves.
     pub minimum: Option<Build>,
     /// A cheaper one with a lower weight format, if there is one.
@@ -182,14 +182,14 @@ pub struct Recommendation {
     /// Every build that serves, the cheapest first, dominated ones and those over budget included.
     pub builds: Vec<Build>,
     /// What does not serve, and what it misses.
-    pub missed: Vec<Miss>,
+    pub missed: Vec<RejectedBuild>,
     /// What was looked at.
-    pub looked: Looked,
+    pub looked: SearchSummary,
 }
 
 /// How a system is paid for, and what is known of its price.
 #[derive(Clone, Debug)]
-pub struct Prices {
+pub struct SystemPrices {
     /// Rent of a device.
     pub rented: Option<Bill<Datum>>,
     /// Owning a device.
@@ -199,23 +199,23 @@ pub struct Prices {
 }
 
 /// A system that serves, as the search sized it.
-pub struct Serving<'a> {
+pub struct SizedSystem<'a> {
     /// The question, of one copy.
-    pub question: &'a Question,
+    pub question: &'a Problem,
     /// How many copies, and what they run.
     pub sized: &'a Sized,
     /// Its prices.
-    pub prices: Prices,
+    pub prices: SystemPrices,
     /// Names: of the system for people and for `--hardware`, of the model, of a published checkpoint.
     pub names: (String, String, String, Option<String>),
     /// The weights keep the model's quality.
     pub keeps_quality: bool,
 }
 
-impl Serving<'_> {
+impl SizedSystem<'_> {
     /// The build, not yet judged.
-    pub fn build(&self, sought: &Sought) -> Build {
-        let Serving { question, sized, prices, names, .. } = self;
+    pub fn build(&self, sought: &Requirements) -> Build {
+        let SizedSystem { question, sized, prices, names, .. } = self;
         let (name, system, model, checkpoint) = names;
         let whole_now = whole(question, &sized.at_share, sized.copies, sought.users);
         let most_users = sized.full_users * sized.copies;
@@ -249,7 +249,7 @@ impl Serving<'_> {
     }
 }
 
-fn money(prices: &Prices, now: &Whole, full: &Whole, prefer: Option<Way>) -> Money {
+fn money(prices: &SystemPrices, now: &Totals, full: &Totals, prefer: Option<PaymentMode>) -> Money {
     let hourly = |bill: &Option<Bill<Datum>>| bill.as_ref().map(|bill| now.usd_per_second(bill) * HOUR);
     let (rent, owned) = (hourly(&prices.rented), hourly(&prices.owned));
     let (buy, electricity) = match &prices.owned {
@@ -264,22 +264,22 @@ fn money(prices: &Prices, now: &Whole, full: &Whole, prefer: Option<Way>) -> Mon
         _ => (None, None),
     };
     let cheaper = match (owned, rent) {
-        (Some(owned), Some(rent)) if owned < rent => Some(Way::Buy),
-        (Some(_), None) => Some(Way::Buy),
-        (_, rent) => rent.map(|_| Way::Rent),
+        (Some(owned), Some(rent)) if owned < rent => Some(PaymentMode::Buy),
+        (Some(_), None) => Some(PaymentMode::Buy),
+        (_, rent) => rent.map(|_| PaymentMode::Rent),
     };
     let way = prefer.map_or(cheaper, |way| {
-        let known = if way == Way::Buy { owned } else { rent };
+        let known = if way == PaymentMode::Buy { owned } else { rent };
         known.map(|_| way)
     });
     let bill = match way {
-        Some(Way::Buy) => prices.owned.as_ref(),
-        Some(Way::Rent) => prices.rented.as_ref(),
+        Some(PaymentMode::Buy) => prices.owned.as_ref(),
+        Some(PaymentMode::Rent) => prices.rented.as_ref(),
         None => None,
     };
     let per_second = bill.map(|bill| now.usd_per_second(bill));
     let span = |seconds: f64| per_second.map(|usd| usd * seconds);
-    let mtok = |whole: &Whole| bill.map(|bill| whole.usd_per_token(whole.usd_per_second(bill)) * 1e6);
+    let mtok = |whole: &Totals| bill.map(|bill| whole.usd_per_token(whole.usd_per_second(bill)) * 1e6);
     Money {
         buy_usd: buy,
         buy_covers_host: prices.covers_host,
@@ -296,7 +296,7 @@ fn money(prices: &Prices, now: &Whole, full: &Whole, prefer: Option<Way>) -> Mon
 }
 
 /// Which stated budget a build breaks, and by how much.
-fn over(build: &Build, sought: &Sought) -> Option<String> {
+fn over(build: &Build, sought: &Requirements) -> Option<String> {
     use super::number::digits;
     let checks = [
         ("USD to buy", build.money.buy_usd, sought.budget_usd),
@@ -317,10 +317,10 @@ fn over(build: &Build, sought: &Sought) -> Option<String> {
 
 /// The answer of all builds and misses; at most `most` tiers.
 pub fn recommend(
-    (scenario, sought): (Scenario, Sought),
+    (scenario, sought): (Scenario, Requirements),
     mut builds: Vec<Build>,
-    missed: Vec<Miss>,
-    (looked, most): (Looked, usize),
+    missed: Vec<RejectedBuild>,
+    (looked, most): (SearchSummary, usize),
 ) -> Recommendation {
     let cost = |build: &Build| build.money.usd_per_hour.unwrap_or(f64::INFINITY);
     builds.sort_by(|a, b| {
@@ -333,11 +333,11 @@ pub fn recommend(
         }
     }
     let within: Vec<usize> = (0..builds.len()).filter(|at| builds[*at].because.is_none()).collect();
-    let offers: Vec<Offer> = within
+    let offers: Vec<OfferMetrics> = within
         .iter()
         .map(|at| {
             let build = &builds[*at];
-            Offer {
+            OfferMetrics {
                 cost: cost(build),
                 users: build.most_users,
                 pace: build.tok_s_per_user,
@@ -346,7 +346,7 @@ pub fn recommend(
             }
         })
         .collect();
-    let Choice { minimum, cheapest, value, tiers, standing } = choose(&offers, most);
+    let Recommended { minimum, cheapest, value, tiers, standing } = choose(&offers, most);
     for (at, stands) in within.iter().zip(&standing) {
         let (word, why) = match stands {
             Standing::Front => ("front", None),
@@ -373,11 +373,16 @@ pub fn recommend(
 }
 
 /// A miss as it is told.
-pub fn missed(name: &str, weight_formats: Vec<String>, unfit: &Unfit) -> Miss {
-    Miss { name: name.to_string(), weight_formats, kind: unfit.kind.clone(), reason: unfit.reason.clone() }
+pub fn missed(name: &str, weight_formats: Vec<String>, unfit: &Unfit) -> RejectedBuild {
+    RejectedBuild {
+        name: name.to_string(),
+        weight_formats,
+        kind: unfit.kind.clone(),
+        reason: unfit.reason.clone(),
+    }
 }
 
-impl Looked {
+impl SearchSummary {
     /// Counts a search.
     pub fn add(&mut self, census: &Census) {
         self.searches += 1;

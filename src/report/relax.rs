@@ -8,10 +8,10 @@ use crate::search::relax::Condition;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Conflict {
+pub struct ConflictReport {
     /// Every set of conditions that this hardware cannot keep together; leaving out any one of a set, it can keep the
     /// others of it.
-    pub conflicts: Vec<Clash>,
+    pub conflicts: Vec<ConflictSet>,
     /// Changes that end every conflict, each searched again exactly as its flags say.
     pub remedies: Vec<Remedy>,
     /// So many GB more memory on every device of the same kind, in whole GB, and there is an answer; null where there
@@ -23,17 +23,17 @@ pub struct Conflict {
 
 /// Conditions that cannot be kept together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Clash {
+pub struct ConflictSet {
     /// The conditions, as flags.
     pub conditions: Vec<String>,
     /// Why not, where that is more than that no plan keeps them.
     pub why: Option<String>,
 }
 
-impl Clash {
+impl ConflictSet {
     /// Of conditions that no plan keeps.
-    pub fn of(conditions: &[Condition]) -> Clash {
-        Clash { conditions: conditions.iter().map(stated).collect(), why: None }
+    pub fn of(conditions: &[Condition]) -> ConflictSet {
+        ConflictSet { conditions: conditions.iter().map(stated).collect(), why: None }
     }
 }
 
@@ -45,7 +45,7 @@ pub struct Remedy {
     /// What they take the place of, as flags; empty where nothing was said.
     pub now: String,
     /// How near the change is to the least.
-    pub claim: Claim,
+    pub claim: RemedyClaim,
     /// The flags one printed unit tighter, each by itself: none of them has an answer where the claim is `least`.
     pub tighter: Vec<String>,
 }
@@ -53,7 +53,7 @@ pub struct Remedy {
 /// How near a change is to the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Claim {
+pub enum RemedyClaim {
     /// One unit of the printed digits tighter, in any of its flags, and there is no answer.
     Least,
     /// Something tighter has an answer as well.
@@ -64,7 +64,7 @@ pub enum Claim {
 
 impl Remedy {
     /// Of flags, in place of `now`, and the tighter ones that were tried.
-    pub fn new(flags: &[Flag], now: String, claim: Claim, tighter: &[Flag]) -> Remedy {
+    pub fn new(flags: &[Flag], now: String, claim: RemedyClaim, tighter: &[Flag]) -> Remedy {
         Remedy { flags: line(flags), now, claim, tighter: tighter.iter().map(Flag::to_string).collect() }
     }
 }

@@ -3,24 +3,24 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::asked::Asked;
 use super::bounds::PriceBounds;
-use super::detail::Detail;
+use super::detail::DeploymentDetail;
+use super::inputs::ReportInputs;
 use super::proof::Proof;
 use super::ratio::SplitRatio;
-use super::relax::Conflict;
+use super::relax::ConflictReport;
 use super::why::Why;
 use crate::quantity::datum::Grade;
-use crate::search::candidate::Duty;
+use crate::search::candidate::PoolRole;
 use crate::search::outcome::{Census, Status};
-use crate::spec::nearness::{Interval, Near};
+use crate::spec::nearness::{Interval, Nearness};
 use crate::spec::objective::Metric;
-use crate::spec::percentile::Risk;
+use crate::spec::percentile::Confidence;
 use crate::spec::scenario::Scenario;
 
 /// The answer to a question.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Answer {
+pub struct OptimizeResult {
     /// How far it is proved: `optimal`, `feasible`, `infeasible`, `unknown`.
     pub status: Status,
     /// What nothing is better than, and who says so.
@@ -28,23 +28,23 @@ pub struct Answer {
     /// The flags and files that asked it, so that the answer can be checked; null where it was put otherwise.
     pub scenario: Option<Scenario>,
     /// What was asked, every default filled in.
-    pub question: Asked,
+    pub question: ReportInputs,
     /// The optimum, or the stated deployment; null when there is none.
-    pub best: Option<Reported>,
+    pub best: Option<ReportedDeployment>,
     /// The optimum laid open; null when there is none.
-    pub detail: Option<Detail>,
+    pub detail: Option<DeploymentDetail>,
     /// The best of other strategies, best first.
-    pub alternatives: Vec<Reported>,
+    pub alternatives: Vec<ReportedDeployment>,
     /// Points of the Pareto front.
     pub front_points: u64,
     /// The Pareto front over the question's axes: all of it in JSON and CSV.
-    pub front: Vec<Reported>,
+    pub front: Vec<ReportedDeployment>,
     /// What became of every candidate.
     pub census: Census,
     /// When infeasible: what came nearest, and what it misses.
-    pub nearest: Option<Nearest>,
+    pub nearest: Option<NearestMiss>,
     /// When infeasible: conditions that conflict, and the least changes that help.
-    pub conflict: Option<Conflict>,
+    pub conflict: Option<ConflictReport>,
     /// Prompts and answers apart or not; null where that is not a choice of throughput.
     pub split_ratio: Option<SplitRatio>,
     /// Why the best is the best, where it was asked for.
@@ -59,14 +59,14 @@ pub struct Answer {
 
 /// A stated deployment, and what comes of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Estimated {
+pub struct EstimateResult {
     /// The deployment.
     #[serde(flatten)]
-    pub candidate: Reported,
+    pub candidate: ReportedDeployment,
     /// What was asked, every default filled in.
-    pub question: Asked,
+    pub question: ReportInputs,
     /// The deployment laid open; null when no rule lets it be.
-    pub detail: Option<Detail>,
+    pub detail: Option<DeploymentDetail>,
     /// What it rests on that nobody measured or stated.
     pub assumptions: Vec<Assumption>,
 }
@@ -83,7 +83,7 @@ pub fn whole<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok,
 
 /// A deployment and what comes of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Reported {
+pub struct ReportedDeployment {
     /// How the model lies on the devices.
     pub plan: Plan,
     /// The plan in one line with everything that determines its metrics: what `estimate --plan` reads.
@@ -104,11 +104,11 @@ pub struct Reported {
     /// Limits and rules that it breaks; empty when it may run.
     pub violations: Vec<String>,
     /// What the fullest device holds; null when a rule forbids the plan.
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryReport>,
     /// What takes most of the time per output token; null when it cannot run.
     pub bottleneck: Option<String>,
     /// What it is judged by; null when it cannot run.
-    pub metrics: Option<Figures>,
+    pub metrics: Option<MetricsReport>,
     /// How far off they may be; null where nothing was measured to tell by.
     pub intervals: Option<Intervals>,
     /// What it costs at the lowest and the highest price found; null where no bounds are known.
@@ -130,7 +130,7 @@ pub struct Quantiles {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Intervals {
     /// How near the deployment is to what was measured.
-    pub near: Near,
+    pub near: Nearness,
     /// Time to first token.
     pub ttft_ms: Quantiles,
     /// Time per output token after the first.
@@ -143,9 +143,9 @@ pub struct Intervals {
 
 impl Intervals {
     /// The intervals around `figures`, which may be the worse ends already; what comes out at a stated rate is sure.
-    pub fn of(interval: &Interval, figures: &Figures, risk: Risk, at_rate: bool) -> Intervals {
+    pub fn of(interval: &Interval, figures: &MetricsReport, risk: Confidence, at_rate: bool) -> Intervals {
         let around = |value: f64, ends: [f64; 3], worse: usize| {
-            let told = if risk == Risk::P90 { ends[worse] } else { 1.0 };
+            let told = if risk == Confidence::P90 { ends[worse] } else { 1.0 };
             let [p10, p50, p90] = ends.map(|end| value * end / told);
             Quantiles { p10, p50, p90 }
         };
@@ -182,7 +182,7 @@ pub struct Plan {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PoolReport {
     /// What they do.
-    pub duty: Duty,
+    pub duty: PoolRole,
     /// The degrees above 1, e.g. `tp4 pp2`.
     pub label: String,
     /// Tensor parallel.
@@ -225,7 +225,7 @@ pub enum Feasibility {
 
 /// Memory of the fullest device, in bytes.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Memory {
+pub struct MemoryReport {
     /// Weights, all experts included.
     pub weights_bytes: f64,
     /// Keys and values.
@@ -250,7 +250,7 @@ pub struct Memory {
 
 /// What a deployment is judged by.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Figures {
+pub struct MetricsReport {
     /// Time to first token.
     pub ttft_ms: f64,
     /// Time per output token after the first.
@@ -275,7 +275,7 @@ pub struct Figures {
     pub max_context_tokens: f64,
 }
 
-impl Reported {
+impl ReportedDeployment {
     /// The figure of `metric` as the results give it; none where it is unknown or nothing runs.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         let figures = self.metrics.as_ref()?;
@@ -310,9 +310,9 @@ pub struct WeightsNeed {
 
 /// The deployment that came nearest, and what it misses.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Nearest {
+pub struct NearestMiss {
     /// The deployment.
-    pub candidate: Reported,
+    pub candidate: ReportedDeployment,
     /// What it misses, in words.
     pub misses: String,
 }

@@ -1,11 +1,11 @@
 //! Deployments as CSV: one row each, units in the names of the columns.
 
 use super::recommend::Build;
-use super::result::Reported;
+use super::result::ReportedDeployment;
 use super::sheet;
 
 /// What a column is called, and its cell.
-type Column = (&'static str, fn(&Reported) -> String);
+type CsvColumn = (&'static str, fn(&ReportedDeployment) -> String);
 
 fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
@@ -32,7 +32,7 @@ macro_rules! held {
     };
 }
 
-static COLUMNS: &[Column] = &[
+static COLUMNS: &[CsvColumn] = &[
     ("mode", |row| row.plan.mode.clone()),
     ("plan", |row| row.plan.label.clone()),
     ("weight_format", |row| row.weight_format.clone()),
@@ -64,8 +64,8 @@ static COLUMNS: &[Column] = &[
 ];
 
 /// One row a deployment, under a header.
-pub fn csv(rows: &[Reported]) -> String {
-    let cells = |row: &Reported| COLUMNS.iter().map(|(_, cell)| cell(row)).collect();
+pub fn csv(rows: &[ReportedDeployment]) -> String {
+    let cells = |row: &ReportedDeployment| COLUMNS.iter().map(|(_, cell)| cell(row)).collect();
     sheet::csv(COLUMNS.iter().map(|(name, _)| *name), rows.iter().map(cells))
 }
 

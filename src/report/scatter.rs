@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::spec::visible::visible_xml;
-use crate::validate::summary::Held;
+use crate::validate::summary::ScoredRow;
 
 /// Width and height of a panel's axes.
 const SIDE: f64 = 360.0;
@@ -17,7 +17,7 @@ const COLOURS: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00
 type Points<'a> = BTreeMap<&'a str, Vec<(f64, f64)>>;
 
 /// The picture of all rows that were predicted and carry no doubt.
-pub fn scatter(rows: &[Held]) -> String {
+pub fn scatter(rows: &[ScoredRow]) -> String {
     let (mut ttft, mut tpot) = (Points::new(), Points::new());
     for row in rows.iter().filter(|row| row.measured.doubt.is_empty()) {
         let Ok(made) = &row.predicted else { continue };

@@ -2,17 +2,17 @@
 
 use schemars::{Schema, schema_for};
 
-use super::fleet::FleetAnswer;
+use super::fleet::FleetResult;
 use super::inspect::Inspected;
 use super::recommend::Recommendation;
-use super::recommend::models::Served;
-use super::result::{Answer, Estimated};
+use super::recommend::models::ServedModels;
+use super::result::{EstimateResult, OptimizeResult};
 use super::verify::Verified;
 use crate::spec::cluster::System;
 use crate::spec::defaults::Defaults;
 use crate::spec::device::Device;
 use crate::spec::fleet::FleetFile;
-use crate::spec::format::Format;
+use crate::spec::format::NumberFormat;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
@@ -31,22 +31,22 @@ pub static SCHEMAS: &[(&str, Make)] = &[
     ("system", || schema_for!(System)),
     ("rig", || schema_for!(Rig)),
     ("link", || schema_for!(Link)),
-    ("format", || schema_for!(Format)),
+    ("format", || schema_for!(NumberFormat)),
     ("runtime", || schema_for!(Runtime)),
     ("defaults", || schema_for!(Defaults)),
     ("objective", || schema_for!(Objective)),
     ("workload", || schema_for!(Workload)),
     ("scenario", || schema_for!(Scenario)),
-    ("result", || schema_for!(Answer)),
-    ("estimate", || schema_for!(Estimated)),
+    ("result", || schema_for!(OptimizeResult)),
+    ("estimate", || schema_for!(EstimateResult)),
     ("recommend", || schema_for!(Recommendation)),
-    ("recommend-hardware", || schema_for!(Served)),
+    ("recommend-hardware", || schema_for!(ServedModels)),
     ("fleet", || schema_for!(FleetFile)),
-    ("fleet-result", || schema_for!(FleetAnswer)),
+    ("fleet-result", || schema_for!(FleetResult)),
     ("validate", || schema_for!(Validation)),
     ("verify", || schema_for!(Verified)),
     ("inspect", || schema_for!(Inspected)),
-    ("placement", || schema_for!(super::place::Answer)),
+    ("placement", || schema_for!(super::place::PlacementResult)),
 ];
 
 /// The schema called `name`.

@@ -1,14 +1,14 @@
 //! What the weights alone take, for whoever has too few devices. Knows no text.
 
 use super::result::WeightsNeed;
-use crate::search::question::Question;
+use crate::search::question::Problem;
 use crate::search::sizing::weights;
 
 /// The kind under which the census counts what does not fit.
 pub const OUT_OF_MEMORY: &str = "out_of_memory";
 
 /// The whole model in each weight format, against what one device may give.
-pub fn weights_need(question: &Question) -> Vec<WeightsNeed> {
+pub fn weights_need(question: &Problem) -> Vec<WeightsNeed> {
     let mut needs: Vec<WeightsNeed> = Vec::new();
     for (index, formats) in question.formats.iter().enumerate() {
         if needs.iter().any(|need| need.weight_format == formats.weights) {

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::search::family::Family;
+use crate::search::family::StrategyFamily;
 use crate::search::outcome::Outcome;
-use crate::search::question::{OffloadPolicy, Question, Traffic};
+use crate::search::question::{OffloadPolicy, Problem, Traffic};
 use crate::search::shape::MOST_REQUESTS_PER_RANK;
 
 /// Among which plans an answer is best, and by what.
@@ -26,7 +26,7 @@ pub struct Space {
     /// When weights, experts or cache may lie in host memory.
     pub offload: String,
     /// The family of strategies that the question is held to, where it is.
-    pub family: Option<Family>,
+    pub family: Option<StrategyFamily>,
     /// Requests in flight of an attention rank: 1 to that.
     pub most_requests_per_rank: u64,
     /// How the loads of instances are chosen.
@@ -54,7 +54,7 @@ pub static OUTSIDE: [(&str, &str); 8] = [
 ];
 
 /// The space of `outcome`.
-pub fn space(question: &Question, outcome: &Outcome) -> Space {
+pub fn space(question: &Problem, outcome: &Outcome) -> Space {
     let offload = match question.offload {
         OffloadPolicy::Auto => "where nothing fits without",
         OffloadPolicy::Never => "not at all",
@@ -74,9 +74,9 @@ pub fn space(question: &Question, outcome: &Outcome) -> Space {
         degrees: question.runtime.1.iter().filter(|degree| *degree != "disagg").cloned().collect(),
         formats: question.formats.iter().map(pair).collect(),
         split: question.split,
-        mixes: several && matches!(question.family, Family::Any | Family::Mixed),
+        mixes: several && matches!(question.family, StrategyFamily::Any | StrategyFamily::Mixed),
         offload: offload.into(),
-        family: (question.family != Family::Any).then_some(question.family),
+        family: (question.family != StrategyFamily::Any).then_some(question.family),
         most_requests_per_rank: MOST_REQUESTS_PER_RANK,
         loads: loads.into(),
         outside: OUTSIDE.iter().map(|(what, _)| (*what).to_string()).collect(),

@@ -20,10 +20,10 @@ pub mod time;
 pub mod verify;
 pub mod why;
 
-use super::result::{Answer, Estimated};
+use super::result::{EstimateResult, OptimizeResult};
 
 /// A search's answer.
-pub fn table(answer: &Answer) -> String {
+pub fn table(answer: &OptimizeResult) -> String {
     let Some((best, detail)) = answer.best.as_ref().zip(answer.detail.as_ref()) else {
         return page::join([
             infeasible::head(answer),
@@ -56,8 +56,8 @@ pub fn table(answer: &Answer) -> String {
 }
 
 /// A stated deployment.
-pub fn estimate(estimated: &Estimated) -> String {
-    let Estimated { candidate, question, detail, assumptions } = estimated;
+pub fn estimate(estimated: &EstimateResult) -> String {
+    let EstimateResult { candidate, question, detail, assumptions } = estimated;
     let head = head::estimate(candidate, question);
     let Some(detail) = detail else { return head };
     let memory = memory::memory(&detail.pools);

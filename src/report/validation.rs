@@ -3,7 +3,7 @@
 use super::table::table;
 use crate::validate::decision::Decision;
 use crate::validate::score::Score;
-use crate::validate::summary::{Group, Held, Validation};
+use crate::validate::summary::{RowGroup, ScoredRow, Validation};
 
 /// Columns of the groups.
 pub const GROUP_HEADER: [&str; 31] = [
@@ -63,7 +63,7 @@ pub const ROW_HEADER: [&str; 18] = [
 ];
 
 /// A row of [`ROW_HEADER`].
-pub fn row_cells(row: &Held) -> Vec<String> {
+pub fn row_cells(row: &ScoredRow) -> Vec<String> {
     let number = |value: Option<f64>| {
         value.filter(|value| value.is_finite()).map(|value| format!("{value:.4}")).unwrap_or_default()
     };
@@ -97,7 +97,7 @@ pub fn row_cells(row: &Held) -> Vec<String> {
 /// Rows of [`GROUP_HEADER`], all rows first.
 pub fn group_rows(found: &Validation) -> Vec<Vec<String>> {
     let number = |value: f64| format!("{value:.4}");
-    let of = |group: &Group| {
+    let of = |group: &RowGroup| {
         let name = if group.name.is_empty() { "all" } else { &group.name };
         let mut cells = vec![name.to_owned(), group.n.to_string(), group.unsupported.to_string()];
         let scored = |score: Option<Score>| match score {
@@ -122,7 +122,7 @@ pub fn group_rows(found: &Validation) -> Vec<Vec<String>> {
     all(found).map(of).collect()
 }
 
-fn all(found: &Validation) -> impl Iterator<Item = &Group> {
+fn all(found: &Validation) -> impl Iterator<Item = &RowGroup> {
     std::iter::once(&found.overall).chain(&found.groups).chain(&found.doubtful)
 }
 

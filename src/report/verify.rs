@@ -18,14 +18,14 @@ pub struct Verified {
     /// Whether every check passed.
     pub holds: bool,
     /// The checks.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckResult>,
     /// Seed of the sample.
     pub seed: u64,
 }
 
 /// One check.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Check {
+pub struct CheckResult {
     /// What is checked.
     pub what: String,
     /// How many things.
@@ -40,19 +40,19 @@ const TOLD: usize = 5;
 const CLOSE: f64 = 1e-9;
 
 impl Verified {
-    fn of(checks: Vec<Check>, seed: u64) -> Verified {
+    fn of(checks: Vec<CheckResult>, seed: u64) -> Verified {
         Verified { holds: checks.iter().all(|check| check.faults.is_empty()), checks, seed }
     }
 }
 
-impl Check {
-    fn new(what: impl Into<String>, of: usize, mut faults: Vec<String>) -> Check {
+impl CheckResult {
+    fn new(what: impl Into<String>, of: usize, mut faults: Vec<String>) -> CheckResult {
         let more = faults.len().saturating_sub(TOLD);
         faults.truncate(TOLD);
         if more > 0 {
             faults.push(format!("and {more} more"));
         }
-        Check { what: what.into(), of: of as u64, faults }
+        CheckResult { what: what.into(), of: of as u64, faults }
     }
 }
 

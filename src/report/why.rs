@@ -9,11 +9,11 @@ use super::number::{change as signed, count, digits, limit as spell, plain, requ
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
 use crate::search::change::Change;
-use crate::search::family::Family;
-use crate::search::outcome::Found;
+use crate::search::family::StrategyFamily;
+use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{before, place};
-use crate::search::question::Question;
-use crate::search::why::{Along, Duel, Tried, Worth, aimed};
+use crate::search::question::Problem;
+use crate::search::why::{Along, ChangeResult, Duel, FamilyResult, aimed};
 use crate::spec::objective::{Direction, Metric};
 
 /// Why the best is the best.
@@ -35,7 +35,7 @@ pub struct Why {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Strategy {
     /// The family.
-    pub family: Family,
+    pub family: StrategyFamily,
     /// Its best plan; null where it has none.
     pub plan: Option<String>,
     /// Format of the weights.
@@ -64,7 +64,7 @@ pub struct Crossing {
     /// The largest.
     pub most: u64,
     /// Who leads at the least value; null where neither serves anything that was tried.
-    pub leader: Option<Family>,
+    pub leader: Option<StrategyFamily>,
     /// Every change of places between neighbouring powers of two.
     pub changes: Vec<Handover>,
 }
@@ -77,9 +77,9 @@ pub struct Handover {
     /// The first at which `to` does.
     pub at: u64,
     /// Who leads up to there.
-    pub from: Family,
+    pub from: StrategyFamily,
     /// Who leads from there.
-    pub to: Family,
+    pub to: StrategyFamily,
 }
 
 /// What a change is worth.
@@ -100,7 +100,7 @@ fn figure(metric: Metric, value: f64) -> f64 {
     value / metric.entry().scale
 }
 
-fn strategy(question: &Question, metric: Metric, tried: &Tried) -> Strategy {
+fn strategy(question: &Problem, metric: Metric, tried: &FamilyResult) -> Strategy {
     let best = tried.best.as_ref();
     let at = |metric: Metric| best.map(|found| found.point[place(metric)] * 1e3);
     Strategy {
@@ -117,11 +117,11 @@ fn strategy(question: &Question, metric: Metric, tried: &Tried) -> Strategy {
 
 /// What was tried, told of `best`.
 pub fn why(
-    question: &Question,
-    best: &Found,
-    mut tried: Vec<Tried>,
+    question: &Problem,
+    best: &EvaluatedCandidate,
+    mut tried: Vec<FamilyResult>,
     duels: &[(u64, Duel)],
-    worths: &[Worth],
+    worths: &[ChangeResult],
 ) -> Option<Why> {
     let metric = question.aims.first()?.metric;
     tried.sort_by(|a, b| match (&a.best, &b.best) {
@@ -129,7 +129,7 @@ pub fn why(
         (Some(x), Some(y)) if before(&y.point, &x.point, &question.aims) => std::cmp::Ordering::Greater,
         (x, y) => y.is_some().cmp(&x.is_some()),
     });
-    let winner = Family::of(&best.candidate);
+    let winner = StrategyFamily::of(&best.candidate);
     let runner = tried.iter().filter(|one| one.family != winner).find_map(|one| one.best.as_ref());
     Some(Why {
         sentence: sentence(question, metric, best, runner),
@@ -158,7 +158,7 @@ fn crossing(now: u64, duel: &Duel) -> Crossing {
 }
 
 /// A change in words.
-fn spoken(question: &Question, change: Change) -> String {
+fn spoken(question: &Problem, change: Change) -> String {
     let tenth = |factor: f64| format!("{} % more", plain((factor - 1.0) * 100.0));
     match change {
         Change::Memory(bytes) => format!("{} GB more memory per device", plain(bytes / 1e9)),
@@ -177,7 +177,7 @@ fn spoken(question: &Question, change: Change) -> String {
     }
 }
 
-fn gain(question: &Question, metric: Metric, best: &Found, worth: &Worth) -> Gain {
+fn gain(question: &Problem, metric: Metric, best: &EvaluatedCandidate, worth: &ChangeResult) -> Gain {
     let then = worth.best.as_ref();
     Gain {
         what: spoken(question, worth.change),
@@ -202,9 +202,14 @@ fn ahead(metric: Metric, winner: f64, other: f64) -> String {
     }
 }
 
-fn sentence(question: &Question, metric: Metric, best: &Found, runner: Option<&Found>) -> String {
-    let scale = |found: &Found| aimed(question, found).unwrap_or(f64::NAN);
-    let name = |found: &Found| plan(&found.candidate).label;
+fn sentence(
+    question: &Problem,
+    metric: Metric,
+    best: &EvaluatedCandidate,
+    runner: Option<&EvaluatedCandidate>,
+) -> String {
+    let scale = |found: &EvaluatedCandidate| aimed(question, found).unwrap_or(f64::NAN);
+    let name = |found: &EvaluatedCandidate| plan(&found.candidate).label;
     let unit = |value: f64| match metric {
         Metric::Ttft | Metric::Tpot | Metric::E2e => told(metric, value),
         _ => told(metric, figure(metric, value)),
@@ -216,13 +221,13 @@ fn sentence(question: &Question, metric: Metric, best: &Found, runner: Option<&F
         "as much" => format!("as much as the runner-up {}; later aims decide", name(runner)),
         share => format!("{share} than the runner-up {} ({})", name(runner), unit(b)),
     };
-    let step = |found: &Found| {
+    let step = |found: &EvaluatedCandidate| {
         let evaluation = found.candidate.evaluate(&Plain, question, &mut ());
         let tpot = found.point[place(Metric::Tpot)];
         (evaluation.decode.total.value().min(tpot), tpot)
     };
     let ((own, tpot), (other, slower)) = (step(best), step(runner));
-    let by = |found: &Found| Breakdown::of(question, &found.candidate).by_class(Phase::Decode);
+    let by = |found: &EvaluatedCandidate| Breakdown::of(question, &found.candidate).by_class(Phase::Decode);
     let (mine, theirs) = (by(best), by(runner));
     let apart = |class| (mine.of(class) - theirs.of(class)).abs();
     let most = CLASSES.into_iter().max_by(|x, y| apart(*x).total_cmp(&apart(*y)));

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::candidate::{Candidate, Duty, PoolPlan};
-use super::outcome::{Census, Found};
+use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::outcome::{Census, EvaluatedCandidate};
 use super::packing::Item;
 use super::pareto::{ParetoFront, beats};
 use super::point::{Point, ideal, place};
-use super::question::{Question, Traffic};
-use super::shape::{Laid, Shape, largest, least};
+use super::question::{Problem, Traffic};
+use super::shape::{InstanceConfig, PreparedShape, largest, least};
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
 /// A deployment of one shape, in short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct AggregatedKey {
     /// Index of the shape.
     pub shape: usize,
     /// Instances.
@@ -24,12 +24,12 @@ pub struct Key {
     pub concurrency: u64,
 }
 
-impl Key {
+impl AggregatedKey {
     /// The candidate in full.
-    pub fn candidate(&self, shapes: &[Shape]) -> Candidate {
+    pub fn candidate(&self, shapes: &[InstanceConfig]) -> Candidate {
         let shape = &shapes[self.shape];
         let pool = PoolPlan {
-            duty: Duty::Both,
+            duty: PoolRole::Both,
             plan: shape.plan,
             stages: shape.stages.clone(),
             replicas: self.replicas,
@@ -40,24 +40,24 @@ impl Key {
 }
 
 /// What is known after some shapes.
-pub struct Survey {
+pub struct Incumbents {
     /// The front so far.
-    pub front: ParetoFront<Key>,
+    pub front: ParetoFront<AggregatedKey>,
     /// The best so far, per formats and devices of an instance: instances of one size can stand in
     /// for one another.
-    pub best: BTreeMap<(usize, u64), (Point, Key)>,
+    pub best: BTreeMap<(usize, u64), (Point, AggregatedKey)>,
     /// The best of each strategy, for the alternatives.
-    pub strategies: BTreeMap<String, (Point, Key)>,
+    pub strategies: BTreeMap<String, (Point, AggregatedKey)>,
     /// What became of the candidates.
     pub census: Census,
     /// The least missed limit.
-    pub nearest: Option<(f64, Point, Key, Infeasible)>,
+    pub nearest: Option<(f64, Point, AggregatedKey, Infeasible)>,
 }
 
-impl Survey {
+impl Incumbents {
     /// Nothing known yet.
-    pub fn new(question: &Question) -> Survey {
-        Survey {
+    pub fn new(question: &Problem) -> Incumbents {
+        Incumbents {
             front: ParetoFront::new(&question.distinct_axes()),
             best: BTreeMap::new(),
             strategies: BTreeMap::new(),
@@ -67,13 +67,13 @@ impl Survey {
     }
 
     /// Both surveys in one; which is taken into which does not matter.
-    pub fn merged(mut self, question: &Question, mut other: Survey) -> Survey {
+    pub fn merged(mut self, question: &Problem, mut other: Incumbents) -> Incumbents {
         if other.front.len() > self.front.len() {
             std::mem::swap(&mut self, &mut other);
         }
         self.front.merge(other.front);
         self.census.add(other.census);
-        let better = |new: &(Point, Key), old: &(Point, Key)| ahead(question, new, old);
+        let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(question, new, old);
         for (place, found) in other.best {
             keep(&mut self.best, place, found, better);
         }
@@ -86,7 +86,7 @@ impl Survey {
         self
     }
 
-    fn near(&mut self, near: (f64, Point, Key, Infeasible)) {
+    fn near(&mut self, near: (f64, Point, AggregatedKey, Infeasible)) {
         let closer = self.nearest.as_ref().is_none_or(|known| (near.0, near.2) < (known.0, known.2));
         if closer {
             self.nearest = Some(near);
@@ -95,10 +95,10 @@ impl Survey {
 }
 
 fn keep<K: Ord>(
-    map: &mut BTreeMap<K, (Point, Key)>,
+    map: &mut BTreeMap<K, (Point, AggregatedKey)>,
     place: K,
-    found: (Point, Key),
-    better: impl Fn(&(Point, Key), &(Point, Key)) -> bool,
+    found: (Point, AggregatedKey),
+    better: impl Fn(&(Point, AggregatedKey), &(Point, AggregatedKey)) -> bool,
 ) {
     match map.get_mut(&place) {
         Some(known) if better(&found, known) => *known = found,
@@ -110,18 +110,18 @@ fn keep<K: Ord>(
 }
 
 /// Better under the aims; of equals the smaller key.
-fn ahead(question: &Question, a: &(Point, Key), b: &(Point, Key)) -> bool {
+fn ahead(question: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKey)) -> bool {
     question.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)).is_lt()
 }
 
 /// Whether instances of different shapes may stand side by side: where more in all is what counts.
-pub fn mixes(question: &Question) -> bool {
+pub fn mixes(question: &Problem) -> bool {
     question.traffic == Traffic::Free
         && question.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
 }
 
 /// Looks at one shape at every load.
-pub fn survey(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
+pub fn survey(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
     let shape = laid.shape;
     if shape.fits == 0 {
         return;
@@ -148,7 +148,7 @@ pub fn survey(question: &Question, laid: &Laid, index: usize, survey: &mut Surve
 }
 
 /// The least concurrency of an instance at which it carries `rate` requests per second.
-fn carrying(laid: &Laid, rate: f64) -> Result<u64, Infeasible> {
+fn carrying(laid: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
     // Evaluated with as many requests as fit, whatever rate that carries.
     let flow = |requests: u64| {
         let concurrency = laid.concurrency(requests);
@@ -162,12 +162,12 @@ fn carrying(laid: &Laid, rate: f64) -> Result<u64, Infeasible> {
 
 /// One number of replicas at one load.
 fn stated(
-    question: &Question,
-    laid: &Laid,
+    question: &Problem,
+    laid: &PreparedShape,
     index: usize,
     replicas: u64,
     concurrency: u64,
-    survey: &mut Survey,
+    survey: &mut Incumbents,
 ) {
     survey.census.candidates += 1;
     if concurrency > laid.concurrency(laid.shape.fits) {
@@ -177,30 +177,36 @@ fn stated(
     }
     survey.census.evaluated += 1;
     let point = laid.at(replicas, concurrency);
-    let key = Key { shape: index, replicas, concurrency };
+    let key = AggregatedKey { shape: index, replicas, concurrency };
     match question.missed(&point) {
         Some(reason) => miss(survey, point, key, reason),
         None => visit(question, laid.shape, survey, point, key),
     }
 }
 
-fn miss(survey: &mut Survey, point: Point, key: Key, reason: Infeasible) {
+fn miss(survey: &mut Incumbents, point: Point, key: AggregatedKey, reason: Infeasible) {
     survey.census.refuse(reason.kind(), 1, &reason.to_string());
     if let Infeasible::LimitMissed { value, limit, .. } = reason {
         survey.near((value / limit, point, key, reason));
     }
 }
 
-fn visit(question: &Question, shape: &Shape, survey: &mut Survey, point: Point, key: Key) {
+fn visit(
+    question: &Problem,
+    shape: &InstanceConfig,
+    survey: &mut Incumbents,
+    point: Point,
+    key: AggregatedKey,
+) {
     survey.front.insert(point, key);
-    let better = |new: &(Point, Key), old: &(Point, Key)| ahead(question, new, old);
+    let better = |new: &(Point, AggregatedKey), old: &(Point, AggregatedKey)| ahead(question, new, old);
     keep(&mut survey.best, (shape.formats, shape.plan.devices()), (point, key), better);
     keep(&mut survey.strategies, shape.plan.label(), (point, key), better);
 }
 
 /// Every concurrency: latencies bound the loads, and between two loads neither front nor optimum can
 /// gain where even the ideal of both is beaten.
-fn free(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
+fn free(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
     let shape = laid.shape;
     survey.census.candidates += shape.fits;
     let mut known: BTreeMap<u64, Point> = BTreeMap::new();
@@ -208,7 +214,7 @@ fn free(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
         |requests: u64| *known.entry(requests).or_insert_with(|| laid.at(1, laid.concurrency(requests)));
     let within = largest(shape.fits, |requests| question.missed(&at(requests)).is_none());
     survey.census.prune("latency_limit", shape.fits - within.max(1));
-    let key = |requests| Key { shape: index, replicas: 1, concurrency: laid.concurrency(requests) };
+    let key = |requests| AggregatedKey { shape: index, replicas: 1, concurrency: laid.concurrency(requests) };
     if within == 0 {
         survey.census.evaluated += 1;
         let point = at(1);
@@ -219,11 +225,11 @@ fn free(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
     }
     let mut count = 0;
     let replicas = shown_replicas(question, shape);
-    let mut see = |survey: &mut Survey, requests: u64| {
+    let mut see = |survey: &mut Incumbents, requests: u64| {
         let point = at(requests);
         visit(question, shape, survey, point, key(requests));
         for replicas in replicas.clone() {
-            let key = Key { replicas, ..key(requests) };
+            let key = AggregatedKey { replicas, ..key(requests) };
             survey.front.insert(laid.at(replicas, key.concurrency), key);
         }
         count += 1;
@@ -258,7 +264,7 @@ fn free(question: &Question, laid: &Laid, index: usize, survey: &mut Survey) {
 
 /// Numbers of replicas, besides one, that are worth showing on the front: where output in all is an axis,
 /// more of the same is no worse.
-fn shown_replicas(question: &Question, shape: &Shape) -> RangeInclusive<u64> {
+fn shown_replicas(question: &Problem, shape: &InstanceConfig) -> RangeInclusive<u64> {
     if !question.axes.contains(&Metric::OutputTokS) {
         return RangeInclusive::new(1, 0);
     }
@@ -270,7 +276,7 @@ fn shown_replicas(question: &Question, shape: &Shape) -> RangeInclusive<u64> {
 
 /// Drops what several replicas of an instance on the front beat, where not every number of replicas is on it.
 pub fn without_beaten<K>(
-    question: &Question,
+    question: &Problem,
     front: Vec<(Point, K)>,
     one: impl Fn(&K) -> bool,
 ) -> Vec<(Point, K)> {
@@ -302,19 +308,19 @@ fn replicated(instance: &Point, times: u64) -> Point {
 }
 
 /// The best of each number of replicas, or of a mix of shapes.
-pub fn finish(question: &Question, shapes: &[Shape], survey: &Survey) -> Vec<Found> {
-    let found = |key: Key| {
+pub fn finish(question: &Problem, shapes: &[InstanceConfig], survey: &Incumbents) -> Vec<EvaluatedCandidate> {
+    let found = |key: AggregatedKey| {
         let candidate = key.candidate(shapes);
         let point = measure(question, &candidate);
-        Found { candidate, point }
+        EvaluatedCandidate { candidate, point }
     };
     if question.traffic != Traffic::Free {
         return survey.best.values().map(|(_, key)| found(*key)).collect();
     }
     if !mixes(question) {
-        let replicate = |key: &Key| {
+        let replicate = |key: &AggregatedKey| {
             let most = question.room().most(shapes[key.shape].plan.devices());
-            (1..=most).map(|replicas| found(Key { replicas, ..*key })).collect::<Vec<_>>()
+            (1..=most).map(|replicas| found(AggregatedKey { replicas, ..*key })).collect::<Vec<_>>()
         };
         return survey.best.values().flat_map(|(_, key)| replicate(key)).collect();
     }
@@ -327,23 +333,21 @@ pub fn finish(question: &Question, shapes: &[Shape], survey: &Survey) -> Vec<Fou
             .map(|((_, devices), (point, _))| Item { devices: *devices, value: value(point) })
             .collect();
         let counts = question.room().pack(&items);
-        let pools = rows
-            .iter()
-            .zip(&counts)
-            .filter(|(_, count)| **count > 0)
-            .flat_map(|((_, (_, key)), &replicas)| Key { replicas, ..*key }.candidate(shapes).pools);
+        let pools = rows.iter().zip(&counts).filter(|(_, count)| **count > 0).flat_map(
+            |((_, (_, key)), &replicas)| AggregatedKey { replicas, ..*key }.candidate(shapes).pools,
+        );
         let pools: Vec<_> = pools.collect();
         if let Some((_, (_, key))) = rows.first().filter(|_| !pools.is_empty()) {
             let candidate = Candidate { pools, ..key.candidate(shapes) };
             let point = measure(question, &candidate);
-            deployments.push(Found { candidate, point });
+            deployments.push(EvaluatedCandidate { candidate, point });
         }
     }
     deployments
 }
 
 /// A candidate's metrics, through the one door.
-pub fn measure(question: &Question, candidate: &Candidate) -> Point {
+pub fn measure(question: &Problem, candidate: &Candidate) -> Point {
     let evaluation = candidate.evaluate(&crate::quantity::read::Plain, question, &mut ());
     super::point::point(&evaluation.metrics)
 }

@@ -1,24 +1,24 @@
 //! A deployment under study: pools of instances, their loads, their formats.
 
-use super::question::{Question, Traffic};
+use super::question::{Problem, Traffic};
 use super::shape::largest;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
-use crate::quantity::read::{Plain, Read};
+use crate::quantity::read::{Plain, Reading};
 use crate::serving::disaggregated::split;
 use crate::serving::evaluate::{Evaluation, Pool, aggregated};
 use crate::serving::instance::Instance;
-use crate::serving::round::prefill;
-use crate::serving::step::Watch;
-use crate::serving::terms::{Demand, Load, Offload, Terms};
+use crate::serving::iteration::prefill;
+use crate::serving::step::CostObserver;
+use crate::serving::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 
 /// What a pool does.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Duty {
+pub enum PoolRole {
     /// Prompts and answers.
     Both,
     /// Prompts only.
@@ -31,7 +31,7 @@ pub enum Duty {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PoolPlan {
     /// What they do.
-    pub duty: Duty,
+    pub duty: PoolRole,
     /// How one is split.
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
@@ -50,18 +50,18 @@ pub struct Candidate {
     /// Its pools: of duty `Both`, or some that `Prefill`, some that `Decode`, and any beside them that do both, in this order.
     pub pools: Vec<PoolPlan>,
     /// What is kept in host memory.
-    pub offload: Offload,
+    pub offload: OffloadTarget,
 }
 
 impl Candidate {
     /// Whether some instances prefill for others.
     pub fn apart(&self) -> bool {
-        self.pools.iter().any(|pool| pool.duty == Duty::Prefill)
+        self.pools.iter().any(|pool| pool.duty == PoolRole::Prefill)
     }
 
     /// Requests of an attention rank, of the pool that answers most.
     pub fn requests_per_rank(&self) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.duty != Duty::Prefill);
+        let answering = self.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
         answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 
@@ -72,7 +72,7 @@ impl Candidate {
 
     /// Requests in flight over all pools that answer.
     pub fn concurrency(&self, traffic: &Traffic) -> u64 {
-        let answering = self.pools.iter().filter(|pool| pool.duty != Duty::Prefill);
+        let answering = self.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
         match traffic {
             Traffic::InFlight(requests) => *requests,
             _ => answering.map(|pool| pool.replicas * pool.concurrency).sum(),
@@ -80,13 +80,13 @@ impl Candidate {
     }
 
     /// Requests in flight over the whole deployment, on average: those in prefill, on the way, waiting and in decode.
-    pub fn in_flight(&self, question: &Question) -> f64 {
+    pub fn in_flight(&self, question: &Problem) -> f64 {
         let known = || whole(self.evaluate(&Plain, question, &mut ()).metrics.in_flight.value());
         if let Traffic::InFlight(requests) = question.traffic { requests as f64 } else { known() }
     }
 
     /// Instances of each pool, in order.
-    pub fn instances(&self, question: &Question) -> Vec<Instance> {
+    pub fn instances(&self, question: &Problem) -> Vec<Instance> {
         let lay = |pool: &PoolPlan| {
             Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers())
         };
@@ -94,11 +94,11 @@ impl Candidate {
     }
 
     /// Evaluates it through the one door, in any reading.
-    pub fn evaluate<R: Read>(
+    pub fn evaluate<R: Reading>(
         &self,
         read: &R,
-        question: &Question,
-        watch: &mut impl Watch<R::N>,
+        question: &Problem,
+        watch: &mut impl CostObserver<R::N>,
     ) -> Evaluation<Qty<R::N>> {
         let machine = question.formats[self.formats].machine.read(read);
         let terms = question.stated.read(read);
@@ -124,7 +124,7 @@ pub fn with_slots(
     mut at: impl FnMut(&[PoolPlan]) -> Evaluation<Qty<f64>>,
 ) -> Vec<PoolPlan> {
     let mut tried = pools.to_vec();
-    let decodes: Vec<usize> = (0..pools.len()).filter(|at| pools[*at].duty == Duty::Decode).collect();
+    let decodes: Vec<usize> = (0..pools.len()).filter(|at| pools[*at].duty == PoolRole::Decode).collect();
     let [decode] = decodes[..] else { return tried };
     let (replicas, dp) = (pools[decode].replicas as f64, pools[decode].plan.dp);
     let most = pools[decode].concurrency;
@@ -142,13 +142,13 @@ pub fn with_slots(
 }
 
 /// Evaluates pools whose `instances` are laid out already.
-pub fn evaluate<R: Read>(
+pub fn evaluate<R: Reading>(
     read: &R,
     plans: &[PoolPlan],
     instances: &[impl std::borrow::Borrow<Instance>],
-    offload: Offload,
-    (machine, terms, demand): (&Machine<Qty<R::N>>, &Terms<Qty<R::N>>, &Demand<Qty<R::N>>),
-    watch: &mut impl Watch<R::N>,
+    offload: OffloadTarget,
+    (machine, terms, demand): (&Machine<Qty<R::N>>, &WorkloadTerms<Qty<R::N>>, &Demand<Qty<R::N>>),
+    watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
     let (mut fronts, mut backs, mut both) = (vec![], vec![], vec![]);
     let mut known = None;
@@ -156,15 +156,15 @@ pub fn evaluate<R: Read>(
         let instance = instance.borrow();
         // A pool that only decodes takes its prompts from those that prefill.
         let prompt = match known {
-            Some(prompt) if pool.duty == Duty::Decode => prompt,
+            Some(prompt) if pool.duty == PoolRole::Decode => prompt,
             _ => prefill(read, instance, machine, terms, watch),
         };
         known = Some(prompt);
-        let load = Load { concurrency: pool.concurrency, offload };
+        let load = InstanceLoad { concurrency: pool.concurrency, offload };
         let of_its_duty = match pool.duty {
-            Duty::Prefill => &mut fronts,
-            Duty::Decode => &mut backs,
-            Duty::Both => &mut both,
+            PoolRole::Prefill => &mut fronts,
+            PoolRole::Decode => &mut backs,
+            PoolRole::Both => &mut both,
         };
         of_its_duty.push(Pool { instance, replicas: pool.replicas, prompt, load });
     }

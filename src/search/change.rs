@@ -2,7 +2,7 @@
 //!
 //! Knows how a question changes, not what comes of it.
 
-use super::question::{Formats, Question, Traffic};
+use super::question::{Formats, Problem, Traffic};
 use crate::quantity::datum::Datum;
 use crate::serving::economy::{Bill, Owned};
 use crate::serving::terms::Lengths;
@@ -31,9 +31,9 @@ pub enum Change {
     Purchase(f64),
 }
 
-impl Question {
+impl Problem {
     /// The question with one thing changed; none where there is no such thing to change.
-    pub fn changed(&self, change: Change) -> Option<Question> {
+    pub fn changed(&self, change: Change) -> Option<Problem> {
         let times = |datum: &mut Datum, factor: f64| datum.value *= factor;
         match change {
             Change::Memory(bytes) => Some(self.driven(|one| one.machine.chip.capacity.value += bytes)),
@@ -87,7 +87,7 @@ impl Question {
     }
 
     /// With other figures in every pair of formats.
-    fn driven(&self, alter: impl Fn(&mut Formats)) -> Question {
+    fn driven(&self, alter: impl Fn(&mut Formats)) -> Problem {
         let mut question = self.clone();
         question.formats.iter_mut().for_each(|one| {
             alter(one);
@@ -97,7 +97,7 @@ impl Question {
     }
 
     /// With one device more, or one node more where there are several.
-    fn larger(&self) -> Option<Question> {
+    fn larger(&self) -> Option<Problem> {
         let mut cluster = self.cluster.clone();
         let last = cluster.tiers.last_mut()?;
         if cluster.nodes > 1 {

@@ -1,13 +1,13 @@
 //! Families of strategies: every deployment is of one. A question may be held to one of them.
 
-use super::candidate::{Candidate, Duty};
+use super::candidate::{Candidate, PoolRole};
 use crate::plan::parallel::ParallelPlan;
-use crate::serving::terms::Offload;
+use crate::serving::terms::OffloadTarget;
 
 /// What a deployment rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Family {
+pub enum StrategyFamily {
     /// Whatever there is.
     #[default]
     Any,
@@ -33,73 +33,75 @@ pub enum Family {
     Mixed,
 }
 
-impl Family {
+impl StrategyFamily {
     /// Those that a question can be held to.
-    pub const EACH: [Family; 9] = [
-        Family::Single,
-        Family::Tensor,
-        Family::Pipeline,
-        Family::Context,
-        Family::Data,
-        Family::Expert,
-        Family::Hybrid,
-        Family::Split,
-        Family::Offload,
+    pub const EACH: [StrategyFamily; 9] = [
+        StrategyFamily::Single,
+        StrategyFamily::Tensor,
+        StrategyFamily::Pipeline,
+        StrategyFamily::Context,
+        StrategyFamily::Data,
+        StrategyFamily::Expert,
+        StrategyFamily::Hybrid,
+        StrategyFamily::Split,
+        StrategyFamily::Offload,
     ];
 
     /// What people call it.
     pub fn name(self) -> &'static str {
         match self {
-            Family::Any => "any",
-            Family::Single => "one device each",
-            Family::Tensor => "TP",
-            Family::Pipeline => "PP",
-            Family::Context => "CP",
-            Family::Data => "DP",
-            Family::Expert => "EP",
-            Family::Hybrid => "hybrid",
-            Family::Split => "split",
-            Family::Offload => "offload",
-            Family::Mixed => "mixed",
+            StrategyFamily::Any => "any",
+            StrategyFamily::Single => "one device each",
+            StrategyFamily::Tensor => "TP",
+            StrategyFamily::Pipeline => "PP",
+            StrategyFamily::Context => "CP",
+            StrategyFamily::Data => "DP",
+            StrategyFamily::Expert => "EP",
+            StrategyFamily::Hybrid => "hybrid",
+            StrategyFamily::Split => "split",
+            StrategyFamily::Offload => "offload",
+            StrategyFamily::Mixed => "mixed",
         }
     }
 
     /// The family of an instance that takes prompts and answers.
-    fn of_plan(plan: &ParallelPlan) -> Family {
+    fn of_plan(plan: &ParallelPlan) -> StrategyFamily {
         let degrees = [
-            (plan.tp, Family::Tensor),
-            (plan.pp, Family::Pipeline),
-            (plan.cp, Family::Context),
-            (plan.dp, Family::Data),
+            (plan.tp, StrategyFamily::Tensor),
+            (plan.pp, StrategyFamily::Pipeline),
+            (plan.cp, StrategyFamily::Context),
+            (plan.dp, StrategyFamily::Data),
         ];
         let mut used = degrees.into_iter().filter(|(degree, _)| *degree > 1).map(|(_, family)| family);
         match (used.next(), used.next()) {
-            (None, _) => Family::Single,
-            (Some(_), Some(_)) => Family::Hybrid,
-            (Some(_), None) if plan.ep > 1 => Family::Expert,
+            (None, _) => StrategyFamily::Single,
+            (Some(_), Some(_)) => StrategyFamily::Hybrid,
+            (Some(_), None) if plan.ep > 1 => StrategyFamily::Expert,
             (Some(one), None) => one,
         }
     }
 
     /// The family of a deployment.
-    pub fn of(candidate: &Candidate) -> Family {
-        let both = candidate.pools.iter().filter(|pool| pool.duty == Duty::Both).count();
+    pub fn of(candidate: &Candidate) -> StrategyFamily {
+        let both = candidate.pools.iter().filter(|pool| pool.duty == PoolRole::Both).count();
         if both < candidate.pools.len() {
-            return if both == 0 { Family::Split } else { Family::Mixed };
+            return if both == 0 { StrategyFamily::Split } else { StrategyFamily::Mixed };
         }
-        if candidate.offload != Offload::Nothing {
-            return Family::Offload;
+        if candidate.offload != OffloadTarget::Nothing {
+            return StrategyFamily::Offload;
         }
-        let mut families = candidate.pools.iter().map(|pool| Family::of_plan(&pool.plan));
+        let mut families = candidate.pools.iter().map(|pool| StrategyFamily::of_plan(&pool.plan));
         let first = families.next().unwrap_or_default();
-        if families.all(|family| family == first) { first } else { Family::Mixed }
+        if families.all(|family| family == first) { first } else { StrategyFamily::Mixed }
     }
 
     /// Whether instances so split may be part of it.
     pub fn admits(self, plan: &ParallelPlan) -> bool {
         match self {
-            Family::Any | Family::Split | Family::Offload | Family::Mixed => true,
-            one => Family::of_plan(plan) == one,
+            StrategyFamily::Any | StrategyFamily::Split | StrategyFamily::Offload | StrategyFamily::Mixed => {
+                true
+            }
+            one => StrategyFamily::of_plan(plan) == one,
         }
     }
 }
@@ -112,16 +114,16 @@ mod tests {
     fn every_plan_is_of_one_family() {
         let one = ParallelPlan::SINGLE;
         for (plan, family) in [
-            (one, Family::Single),
-            (ParallelPlan { tp: 4, moe_tp: 4, ..one }, Family::Tensor),
-            (ParallelPlan { tp: 4, ep: 4, ..one }, Family::Expert),
-            (ParallelPlan { dp: 2, moe_tp: 2, ..one }, Family::Data),
-            (ParallelPlan { pp: 3, ..one }, Family::Pipeline),
-            (ParallelPlan { cp: 2, moe_tp: 2, ..one }, Family::Context),
-            (ParallelPlan { tp: 2, dp: 4, ep: 8, ..one }, Family::Hybrid),
+            (one, StrategyFamily::Single),
+            (ParallelPlan { tp: 4, moe_tp: 4, ..one }, StrategyFamily::Tensor),
+            (ParallelPlan { tp: 4, ep: 4, ..one }, StrategyFamily::Expert),
+            (ParallelPlan { dp: 2, moe_tp: 2, ..one }, StrategyFamily::Data),
+            (ParallelPlan { pp: 3, ..one }, StrategyFamily::Pipeline),
+            (ParallelPlan { cp: 2, moe_tp: 2, ..one }, StrategyFamily::Context),
+            (ParallelPlan { tp: 2, dp: 4, ep: 8, ..one }, StrategyFamily::Hybrid),
         ] {
-            let admitting: Vec<Family> =
-                Family::EACH[..7].iter().copied().filter(|family| family.admits(&plan)).collect();
+            let admitting: Vec<StrategyFamily> =
+                StrategyFamily::EACH[..7].iter().copied().filter(|family| family.admits(&plan)).collect();
             assert_eq!(admitting, [family], "{plan:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! Which sizes of instances fill a system together, so that numbers of devices alone say what has room.
 
-use super::room::{Part, Room};
+use super::capacity::{DeviceCapacity, SystemPart};
 
 /// Sizes that may stand in so many devices, and how often such a part of the system is there.
 pub struct Fill {
@@ -13,8 +13,8 @@ pub struct Fill {
 }
 
 /// The ways to fill a system with unlike instances.
-pub fn fills(room: &Room, sizes: &[u64]) -> Vec<Fill> {
-    let inside = |part: Part| {
+pub fn fills(room: &DeviceCapacity, sizes: &[u64]) -> Vec<Fill> {
+    let inside = |part: SystemPart| {
         let sizes: Vec<u64> = sizes.iter().copied().filter(|size| *size <= part.devices).collect();
         let chains = chains(&sizes, part.unit, part.devices.div_ceil(part.unit));
         chains.into_iter().map(move |sizes| Fill { sizes, devices: part.devices, times: part.times })

@@ -8,9 +8,9 @@ pub mod rates;
 
 use std::collections::BTreeMap;
 
-use super::programme::reasons::{Reasons, reasons};
-use super::programme::solve::{Effort, Solved, solve};
-use super::programme::{Domain, Programme, SHARE, Sense};
+use super::mip::reasons::{InfeasibleReasons, reasons};
+use super::mip::solve::{CertifiedSolution, SolveBudget, solve};
+use super::mip::{MipModel, SHARE, Sense, VariableDomain};
 use crate::search::outcome::Status;
 
 /// Requests of like length.
@@ -28,7 +28,7 @@ pub struct Bucket {
 
 /// What may be had, at one price.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Supply {
+pub struct SystemSupply {
     /// What it is called.
     pub name: String,
     /// How many there are; any number where none.
@@ -37,7 +37,7 @@ pub struct Supply {
 
 /// A system of a supply, running one model in one shape.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kind {
+pub struct SystemKind {
     /// What it is called.
     pub name: String,
     /// Which supply it is of.
@@ -52,7 +52,7 @@ pub struct Kind {
     pub rates: Vec<Option<f64>>,
 }
 
-impl Kind {
+impl SystemKind {
     /// Systems of this kind that `rate` requests per second of a bucket keep busy.
     pub fn busy(&self, bucket: usize, rate: f64) -> f64 {
         self.rates[bucket].map_or(f64::INFINITY, |most| rate / most)
@@ -79,7 +79,7 @@ impl Kind {
     clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Aim {
+pub enum FleetObjective {
     /// Least dollars an hour for all traffic.
     #[default]
     Cost,
@@ -91,7 +91,7 @@ pub enum Aim {
 
 /// What must be kept besides the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Bounds {
+pub struct FleetBounds {
     /// Most dollars an hour.
     pub usd_per_hour: Option<f64>,
     /// Most devices.
@@ -106,14 +106,14 @@ pub struct Fleet {
     /// Traffic.
     pub buckets: Vec<Bucket>,
     /// What may be had.
-    pub supplies: Vec<Supply>,
+    pub supplies: Vec<SystemSupply>,
     /// What it may run.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<SystemKind>,
 }
 
 /// A share of a bucket on a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part {
+pub struct BucketShare {
     /// The bucket.
     pub bucket: usize,
     /// The kind.
@@ -124,17 +124,17 @@ pub struct Part {
 
 /// The answer.
 #[derive(Clone, Debug)]
-pub struct Mix {
+pub struct FleetMix {
     /// Systems of each kind, in order.
     pub counts: Vec<u64>,
     /// Where the traffic goes.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BucketShare>,
     /// What is certified.
-    pub solved: Solved,
+    pub solved: CertifiedSolution,
     /// What was solved: its rows are what the answer keeps.
-    pub programme: Programme,
+    pub programme: MipModel,
     /// Why there is none, where there is none.
-    pub reasons: Option<Reasons>,
+    pub reasons: Option<InfeasibleReasons>,
 }
 
 impl Bucket {
@@ -144,7 +144,7 @@ impl Bucket {
     }
 }
 
-impl Mix {
+impl FleetMix {
     /// Output tokens a second that it serves of `fleet`'s traffic.
     pub fn served(&self, fleet: &Fleet) -> f64 {
         self.parts.iter().map(|part| part.share * fleet.buckets[part.bucket].tokens()).sum()
@@ -172,7 +172,7 @@ struct Columns {
 const LARGE: u64 = 4_000_000;
 
 /// The mix of `fleet` that is best for `aim` within `bounds`.
-pub fn mix(fleet: &Fleet, aim: Aim, bounds: &Bounds, effort: &Effort) -> Mix {
+pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
     let (programme, columns) = state(fleet, aim, bounds);
     let solved = if entries(&programme) > LARGE {
         large::solved(fleet, aim, bounds, (&programme, &columns), effort)
@@ -184,7 +184,7 @@ pub fn mix(fleet: &Fleet, aim: Aim, bounds: &Bounds, effort: &Effort) -> Mix {
     let why = (solved.status == Status::Infeasible).then(|| {
         // Reasons are found by solving again and again.
         if entries(&programme) > LARGE {
-            Reasons { conflict: programme.groups(), ..Reasons::default() }
+            InfeasibleReasons { conflict: programme.groups(), ..InfeasibleReasons::default() }
         } else {
             reasons(&programme, effort)
         }
@@ -193,19 +193,19 @@ pub fn mix(fleet: &Fleet, aim: Aim, bounds: &Bounds, effort: &Effort) -> Mix {
 }
 
 /// A mix without a solver's tree for all of it, whatever the size: a bound by prices, and a mix of like buckets.
-pub fn mixed(fleet: &Fleet, aim: Aim, bounds: &Bounds, effort: &Effort) -> Mix {
+pub fn mixed(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
     let (programme, columns) = state(fleet, aim, bounds);
     let solved = large::solved(fleet, aim, bounds, (&programme, &columns), effort);
     told(programme, &columns, solved, None)
 }
 
 /// Entries of a solver's tableau.
-fn entries(programme: &Programme) -> u64 {
+fn entries(programme: &MipModel) -> u64 {
     (programme.rows.len() as u64).saturating_mul(programme.columns.len() as u64)
 }
 
 /// What a solver found, and where that is not proved the better of it and `another`.
-fn better(solved: Solved, another: impl FnOnce() -> Solved) -> Solved {
+fn better(solved: CertifiedSolution, another: impl FnOnce() -> CertifiedSolution) -> CertifiedSolution {
     if matches!(solved.status, Status::Optimal | Status::Infeasible) {
         return solved;
     }
@@ -214,39 +214,50 @@ fn better(solved: Solved, another: impl FnOnce() -> Solved) -> Solved {
         return other;
     }
     let bound = [solved.bound, other.bound].into_iter().flatten().reduce(f64::max);
-    let worth = |solved: &Solved| solved.objective.unwrap_or(f64::INFINITY);
+    let worth = |solved: &CertifiedSolution| solved.objective.unwrap_or(f64::INFINITY);
     let prover = if other.bound.is_some() && other.bound == bound { other.prover } else { solved.prover };
     let doubts = solved.doubts.clone();
     let best = if worth(&other) < worth(&solved) { other } else { solved };
     let bound = bound.map(|bound| best.objective.map_or(bound, |objective| bound.min(objective)));
     let proved = best.objective.zip(bound).is_some_and(|(objective, bound)| objective <= bound);
     let status = if proved { Status::Optimal } else { best.status };
-    Solved { bound, prover, status, doubts, ..best }
+    CertifiedSolution { bound, prover, status, doubts, ..best }
 }
 
 /// The best shares of stated numbers of systems, one for each kind: whether they carry the traffic at all.
-pub fn pinned(fleet: &Fleet, aim: Aim, bounds: &Bounds, counts: &[u64], effort: &Effort) -> Mix {
-    let used = |(kind, count): (&Kind, &u64)| (*count > 0).then(|| (kind.clone(), *count));
-    let (kinds, held): (Vec<Kind>, Vec<u64>) = fleet.kinds.iter().zip(counts).filter_map(used).unzip();
+pub fn pinned(
+    fleet: &Fleet,
+    aim: FleetObjective,
+    bounds: &FleetBounds,
+    counts: &[u64],
+    effort: &SolveBudget,
+) -> FleetMix {
+    let used = |(kind, count): (&SystemKind, &u64)| (*count > 0).then(|| (kind.clone(), *count));
+    let (kinds, held): (Vec<SystemKind>, Vec<u64>) = fleet.kinds.iter().zip(counts).filter_map(used).unzip();
     let some = Fleet { kinds, ..fleet.clone() };
     let (mut programme, columns) = state(&some, aim, bounds);
     for (at, count) in columns.counts.iter().zip(&held) {
         let count = *count as i64;
-        programme.columns[*at].domain = Domain::Whole { least: count, most: count };
+        programme.columns[*at].domain = VariableDomain::Whole { least: count, most: count };
     }
     let solved = solve(&programme, effort);
     told(programme, &columns, solved, None)
 }
 
 /// A solved programme as a mix.
-fn told(programme: Programme, columns: &Columns, solved: Solved, reasons: Option<Reasons>) -> Mix {
+fn told(
+    programme: MipModel,
+    columns: &Columns,
+    solved: CertifiedSolution,
+    reasons: Option<InfeasibleReasons>,
+) -> FleetMix {
     let values = solved.values.clone();
     let counts = columns.counts.iter().map(|at| values.as_ref().map_or(0, |values| values[*at] as u64));
     let parts = columns.shares.iter().filter_map(|&(bucket, kind, at)| {
         let share = values.as_ref()?[at] as f64 / SHARE as f64;
-        (share > 0.0).then_some(Part { bucket, kind, share })
+        (share > 0.0).then_some(BucketShare { bucket, kind, share })
     });
-    Mix { counts: counts.collect(), parts: parts.collect(), programme, solved, reasons }
+    FleetMix { counts: counts.collect(), parts: parts.collect(), programme, solved, reasons }
 }
 
 /// Parts of a system that loads are counted in, rounded up: as fine as the largest allows. A fleet is never called too
@@ -262,22 +273,22 @@ fn worth(fleet: &Fleet, bucket: &Bucket) -> i64 {
 }
 
 /// The programme: systems of each kind are whole, shares of each bucket on each kind that serves it are not.
-fn state(fleet: &Fleet, aim: Aim, bounds: &Bounds) -> (Programme, Columns) {
+fn state(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds) -> (MipModel, Columns) {
     state_with(fleet, aim, bounds, &|bucket| fleet.buckets[bucket].tokens())
 }
 
 /// The same, where serving all of a bucket comes to `tokens` a second.
 fn state_with(
     fleet: &Fleet,
-    aim: Aim,
-    bounds: &Bounds,
+    aim: FleetObjective,
+    bounds: &FleetBounds,
     tokens: &dyn Fn(usize) -> f64,
-) -> (Programme, Columns) {
+) -> (MipModel, Columns) {
     let Fleet { buckets, supplies, kinds } = fleet;
-    let mut programme = Programme::default();
+    let mut programme = MipModel::default();
     let mut columns = Columns::default();
-    let mills = |kind: &Kind| (kind.usd_per_hour * MILLS).ceil() as i64;
-    let load = |bucket: usize, kind: &Kind| kind.load(&buckets[bucket], bucket);
+    let mills = |kind: &SystemKind| (kind.usd_per_hour * MILLS).ceil() as i64;
+    let load = |bucket: usize, kind: &SystemKind| kind.load(&buckets[bucket], bucket);
     let largest = (0..buckets.len()).map(tokens).fold(0.0, f64::max);
     let mut terms_of: Vec<Vec<(usize, i64)>> = vec![vec![]; buckets.len()];
     for (index, kind) in kinds.iter().enumerate() {
@@ -287,9 +298,9 @@ fn state_with(
         let spare = i64::from(bounds.spare);
         let most = (all.ceil() as i64 + spare).clamp(0, MOST);
         let cost = match aim {
-            Aim::Cost => mills(kind),
-            Aim::Devices => kind.devices as i64,
-            Aim::Throughput => 0,
+            FleetObjective::Cost => mills(kind),
+            FleetObjective::Devices => kind.devices as i64,
+            FleetObjective::Throughput => 0,
         };
         let count = programme.whole(kind.name.clone(), (0, most), cost);
         columns.counts.push(count);
@@ -297,8 +308,8 @@ fn state_with(
         let mut row = vec![(count, -(fine as i64))];
         for (bucket, load) in loads {
             let worth = match aim {
-                Aim::Throughput => -((tokens(bucket) / largest * FINEST).round() as i64),
-                Aim::Cost | Aim::Devices => 0,
+                FleetObjective::Throughput => -((tokens(bucket) / largest * FINEST).round() as i64),
+                FleetObjective::Cost | FleetObjective::Devices => 0,
             };
             let share = programme.share(format!("{} on {}", buckets[bucket].name, kind.name), worth);
             row.push((share, (load * fine).ceil() as i64));
@@ -318,7 +329,7 @@ fn state_with(
         }
         programme.row((format!("load of {}", kind.name), ""), row, Sense::AtMost, 0);
     }
-    let sense = if aim == Aim::Throughput { Sense::AtMost } else { Sense::Equal };
+    let sense = if aim == FleetObjective::Throughput { Sense::AtMost } else { Sense::Equal };
     for (bucket, terms) in buckets.iter().zip(terms_of) {
         programme.row((format!("traffic {}", bucket.name), "traffic"), terms, sense, 1);
     }
@@ -329,7 +340,7 @@ fn state_with(
         let name = format!("available {}", supply.name);
         programme.row((name.clone(), name), terms, Sense::AtMost, (there as i64).min(MOST));
     }
-    let all = |factor: &dyn Fn(&Kind) -> i64| -> Vec<(usize, i64)> {
+    let all = |factor: &dyn Fn(&SystemKind) -> i64| -> Vec<(usize, i64)> {
         kinds.iter().zip(&columns.counts).map(|(kind, count)| (*count, factor(kind))).collect()
     };
     if let Some(usd) = bounds.usd_per_hour {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::outcome::Census;
-use super::question::Question;
+use super::question::Problem;
 use super::shape::{cuts, same_plans};
 use crate::plan::enumerate::{Plans, enumerate};
 use crate::plan::parallel::ParallelPlan;
@@ -17,7 +17,7 @@ use crate::serving::instance::Instance;
 /// What `make` says of every instance, by index of its formats, in the order of formats, plans and cuts.
 /// Illegal plans are counted.
 pub fn each<T: Send>(
-    question: &Question,
+    question: &Problem,
     census: &mut Census,
     make: impl Fn(usize, Instance) -> T + Sync,
 ) -> Vec<T> {
@@ -50,7 +50,7 @@ pub fn each<T: Send>(
 }
 
 /// Every legal plan in every pair of formats.
-fn legal(question: &Question, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
+fn legal(question: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
     let mut known: Vec<(usize, Plans)> = Vec::new();
     let mut legal: Vec<(usize, ParallelPlan)> = Vec::new();
     for (index, formats) in question.formats.iter().enumerate() {

@@ -9,28 +9,28 @@
 use std::collections::BTreeMap;
 
 use super::aggregated;
-use super::answers::{Answer, Answers, Gap, List, receipt, reload};
-use super::bench::Bench;
-use super::candidate::{Candidate, Duty, PoolPlan};
+use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::decode_options::{DecodeOption, DecodeOptionList, DecodeOptions, LoadGap, receipt, reload};
 use super::fills::{Fill, fills};
-use super::outcome::Found;
+use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place};
-use super::prompts::{Front, Fronts};
-use super::question::{Question, Traffic};
-use super::ratio::{self, Goal, Mix, Roles, Worker, check, one_each};
-use super::shape::Shape;
+use super::prefill_options::{PrefillOption, PrefillOptions};
+use super::question::{Problem, Traffic};
+use super::ratio::{self, Goal, Roles, Worker, WorkerMix, check, one_each};
+use super::shape::InstanceConfig;
+use super::shape_cache::ShapeCache;
 use crate::serving::economy::Bill;
-use crate::serving::terms::Offload;
+use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
 
 /// What came of mixing.
 #[derive(Clone, Debug)]
-pub struct Ratio {
+pub struct MixResult {
     /// The best with prompts and answers apart in part at least, and instances that do both beside them where that is
     /// better; none where all instances doing both is better than any split.
-    pub best: Option<Found>,
+    pub best: Option<EvaluatedCandidate>,
     /// The best with all prompts and answers apart.
-    pub apart: Option<Found>,
+    pub apart: Option<EvaluatedCandidate>,
     /// Output tokens per second of the best split of one shape each, where that is what counts.
     pub one_shape_each: Option<f64>,
     /// Rows of the integer programme that the answer was checked against, all of them kept.
@@ -38,7 +38,7 @@ pub struct Ratio {
 }
 
 /// What mixing may make larger, if anything, where there may be as many requests as pass.
-pub fn goal(question: &Question) -> Option<Goal> {
+pub fn goal(question: &Problem) -> Option<Goal> {
     if question.traffic != Traffic::Free || !question.split {
         return None;
     }
@@ -53,14 +53,14 @@ pub fn goal(question: &Question) -> Option<Goal> {
 
 /// Workers of some sizes, with what they stand for.
 #[derive(Default)]
-struct Choice<'a, 'q> {
-    fronts: Vec<&'a Front<'q>>,
-    answers: Vec<Answer>,
-    both: Vec<aggregated::Key>,
+struct MixOptions<'a, 'q> {
+    fronts: Vec<&'a PrefillOption<'q>>,
+    answers: Vec<DecodeOption>,
+    both: Vec<aggregated::AggregatedKey>,
     roles: Roles,
 }
 
-impl Choice<'_, '_> {
+impl MixOptions<'_, '_> {
     /// The workers of these sizes alone.
     fn of_sizes(&self, sizes: &[u64]) -> Roles {
         // A worker that is larger than all there is stays, so that numbers keep their places.
@@ -88,14 +88,14 @@ impl Choice<'_, '_> {
 
 /// Finds the best mix, from the shapes that were looked at already.
 pub fn mixed<'q>(
-    bench: &Bench<'q>,
-    (fronts, answers): (&Fronts<'q>, &Answers),
-    together: &aggregated::Survey,
-) -> Option<Ratio> {
+    bench: &ShapeCache<'q>,
+    (fronts, answers): (&PrefillOptions<'q>, &DecodeOptions),
+    together: &aggregated::Incumbents,
+) -> Option<MixResult> {
     let question = bench.question;
     let goal = goal(question)?;
     let all = question.cluster.devices();
-    let mut best: [Option<(Mix, Roles, Candidate)>; 2] = [None, None];
+    let mut best: [Option<(WorkerMix, Roles, Candidate)>; 2] = [None, None];
     let mut one_shape: f64 = 0.0;
     for formats in 0..question.formats.len() {
         for choice in choices(bench, formats, (fronts, answers), together) {
@@ -119,31 +119,32 @@ pub fn mixed<'q>(
     let [best, apart] = best.map(|found| {
         let (mix, roles, candidate) = found.filter(|(mix, ..)| mix.apart > 0.0)?;
         rows_checked += check(&roles, all, &mix).ok()?;
-        Found::within_limits(question, candidate)
+        EvaluatedCandidate::within_limits(question, candidate)
     });
     let osl = question.stated.lengths.osl as f64;
     let one_shape_each = (goal == Goal::Total && one_shape > 0.0).then_some(one_shape * osl);
-    Some(Ratio { best, apart, one_shape_each, rows_checked })
+    Some(MixResult { best, apart, one_shape_each, rows_checked })
 }
 
 /// The workers of one format pair, one choice for each set of prompt shapes that can send in time: a larger cache on a
 /// device arrives later, so that what may answer and what may prefill hang together. Where a whole request is limited,
 /// the slowest prompt shape says how slow answers may be.
 fn choices<'a, 'q>(
-    bench: &Bench<'q>,
+    bench: &ShapeCache<'q>,
     formats: usize,
-    (fronts, answers): (&'a Fronts<'q>, &Answers),
-    together: &aggregated::Survey,
-) -> Vec<Choice<'a, 'q>> {
+    (fronts, answers): (&'a PrefillOptions<'q>, &DecodeOptions),
+    together: &aggregated::Incumbents,
+) -> Vec<MixOptions<'a, 'q>> {
     let question = bench.question;
-    let fronts: Vec<&Front> = fronts.iter().filter(|front| front.laid.shape.formats == formats).collect();
-    let mut lists: Vec<&List> = answers
+    let fronts: Vec<&PrefillOption> =
+        fronts.iter().filter(|front| front.laid.shape.formats == formats).collect();
+    let mut lists: Vec<&DecodeOptionList> = answers
         .lists()
         .filter(|list| list.answers.first().is_some_and(|one| one.formats == formats))
         .collect();
     lists.sort_by(|a, b| f64::from_bits(a.received).total_cmp(&f64::from_bits(b.received)));
     let limit = question.limits.ttft.unwrap_or(f64::INFINITY);
-    let in_time = |list: &List| -> Vec<(usize, f64)> {
+    let in_time = |list: &DecodeOptionList| -> Vec<(usize, f64)> {
         let ttft = |at: usize| bench.at(fronts[at], 1, &list.answers[0], 1)[place(Metric::Ttft)];
         (0..fronts.len()).map(|at| (at, ttft(at))).filter(|(_, ttft)| *ttft <= limit).collect()
     };
@@ -160,12 +161,12 @@ fn choices<'a, 'q>(
             None => cutoffs.push((upto, senders)),
         }
     }
-    let mut choices: Vec<Choice> = Vec::new();
-    let mut known = Richest::default();
+    let mut choices: Vec<MixOptions> = Vec::new();
+    let mut known = RichestLoads::default();
     for (upto, senders) in cutoffs.into_iter().filter(|(_, senders)| !senders.is_empty()) {
         let mut before: Vec<usize> = Vec::new();
         for (slowest, pace) in paces(question, &senders) {
-            let mut sending: BTreeMap<u64, &'a Front<'q>> = BTreeMap::new();
+            let mut sending: BTreeMap<u64, &'a PrefillOption<'q>> = BTreeMap::new();
             for (at, _) in senders.iter().filter(|(_, ttft)| *ttft <= slowest) {
                 let front = fronts[*at];
                 let slot = sending.entry(front.laid.shape.plan.devices()).or_insert(front);
@@ -179,10 +180,10 @@ fn choices<'a, 'q>(
                 continue;
             }
             before = now;
-            let mut answering: BTreeMap<u64, Answer> = BTreeMap::new();
+            let mut answering: BTreeMap<u64, DecodeOption> = BTreeMap::new();
             let mut at_pace = |at: usize| known.at(bench, (at, lists[at]), pace);
             for richest in (0..upto).filter_map(&mut at_pace) {
-                let better = |one: &Answer| {
+                let better = |one: &DecodeOption| {
                     richest.rate > one.rate || (richest.rate == one.rate && richest.tpot < one.tpot)
                 };
                 if answering.get(&richest.devices).is_none_or(better) {
@@ -194,7 +195,7 @@ fn choices<'a, 'q>(
                 answers: answering.values().map(|answer| receiver(bench, answer)).collect(),
                 both: both.iter().map(|(worker, _)| *worker).collect(),
             };
-            choices.push(Choice {
+            choices.push(MixOptions {
                 fronts: sending.into_values().collect(),
                 answers: answering.into_values().collect(),
                 both: both.iter().map(|(.., key)| *key).collect(),
@@ -207,7 +208,7 @@ fn choices<'a, 'q>(
 
 /// How slow prefill may be, and what that leaves for a token: without a limit on a whole request, anything; else one of
 /// each for every time to first token that there is.
-fn paces(question: &Question, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
+fn paces(question: &Problem, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
     let Some(limit) = question.limits.e2e else { return vec![(f64::INFINITY, f64::INFINITY)] };
     let tokens = (question.stated.lengths.osl - 1) as f64;
     let mut times: Vec<f64> = senders.iter().map(|(_, ttft)| *ttft).filter(|ttft| *ttft < limit).collect();
@@ -219,19 +220,23 @@ fn paces(question: &Question, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
 /// Room for rounding.
 const HAIR: f64 = 1e-12;
 
-fn sender(front: &Front) -> Worker {
+fn sender(front: &PrefillOption) -> Worker {
     Worker { devices: front.laid.shape.plan.devices(), works: front.planned, carries: front.links }
 }
 
-fn receiver(bench: &Bench, answer: &Answer) -> Worker {
+fn receiver(bench: &ShapeCache, answer: &DecodeOption) -> Worker {
     let (_, carries) = receipt(bench.question, bench.get(answer.shape));
     Worker { devices: answer.devices, works: answer.rate, carries }
 }
 
 /// Instances that do both, the best of each size.
-fn beside(bench: &Bench, formats: usize, together: &aggregated::Survey) -> Vec<(Worker, aggregated::Key)> {
+fn beside(
+    bench: &ShapeCache,
+    formats: usize,
+    together: &aggregated::Incumbents,
+) -> Vec<(Worker, aggregated::AggregatedKey)> {
     let osl = bench.question.stated.lengths.osl as f64;
-    let held = |key: &aggregated::Key| bench.shapes[key.shape].offload == Offload::Nothing;
+    let held = |key: &aggregated::AggregatedKey| bench.shapes[key.shape].offload == OffloadTarget::Nothing;
     let of_formats = together.best.iter().filter(|((of, _), (_, key))| *of == formats && held(key));
     let worker = |devices, point: &Point| Worker {
         devices,
@@ -243,13 +248,18 @@ fn beside(bench: &Bench, formats: usize, together: &aggregated::Survey) -> Vec<(
 
 /// The richest load of each list, by the slowest pace that it was looked for at.
 #[derive(Default)]
-struct Richest {
-    known: BTreeMap<usize, BTreeMap<u64, Option<Answer>>>,
+struct RichestLoads {
+    known: BTreeMap<usize, BTreeMap<u64, Option<DecodeOption>>>,
 }
 
-impl Richest {
+impl RichestLoads {
     /// [`richest`] of the list at place `at`: that of a slower pace where it is quick enough.
-    fn at(&mut self, bench: &Bench, (at, list): (usize, &List), pace: f64) -> Option<Answer> {
+    fn at(
+        &mut self,
+        bench: &ShapeCache,
+        (at, list): (usize, &DecodeOptionList),
+        pace: f64,
+    ) -> Option<DecodeOption> {
         let known = self.known.entry(at).or_default();
         // Paces are positive, so that their bits sort as they do.
         let slower = known.range(pace.to_bits()..).next().map(|(_, answer)| *answer);
@@ -261,11 +271,11 @@ impl Richest {
 }
 
 /// The load of a list, listed or not, that makes way for the most requests at no more than `pace` seconds a token.
-fn richest(bench: &Bench, list: &List, pace: f64) -> Option<Answer> {
-    let more = |a: Answer, b: Answer| if b.rate > a.rate { b } else { a };
+fn richest(bench: &ShapeCache, list: &DecodeOptionList, pace: f64) -> Option<DecodeOption> {
+    let more = |a: DecodeOption, b: DecodeOption| if b.rate > a.rate { b } else { a };
     let mut best = list.answers.iter().copied().filter(|one| one.tpot <= pace).reduce(more);
-    let at = |answer: &Answer, load| reload(bench.question, bench.get(answer.shape), answer, load);
-    let mut open: Vec<Gap> = list.gaps.clone();
+    let at = |answer: &DecodeOption, load| reload(bench.question, bench.get(answer.shape), answer, load);
+    let mut open: Vec<LoadGap> = list.gaps.clone();
     while let Some(gap) = open.pop() {
         let beaten = best.is_some_and(|best| gap.ideal(0.0).rate <= best.rate);
         if beaten || gap.floor.tpot > pace {
@@ -284,8 +294,8 @@ fn richest(bench: &Bench, list: &List, pace: f64) -> Option<Answer> {
 }
 
 /// A mix in full, its answers loaded no more than the prompts keep up with.
-fn deployed(bench: &Bench, choice: &Choice, mix: &Mix, formats: usize) -> Candidate {
-    let pool = |duty, shape: &Shape, replicas, concurrency| PoolPlan {
+fn deployed(bench: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: usize) -> Candidate {
+    let pool = |duty, shape: &InstanceConfig, replicas, concurrency| PoolPlan {
         duty,
         plan: shape.plan,
         stages: shape.stages.clone(),
@@ -295,9 +305,9 @@ fn deployed(bench: &Bench, choice: &Choice, mix: &Mix, formats: usize) -> Candid
     let mut pools = Vec::new();
     for (front, count) in choice.fronts.iter().zip(&mix.prompts) {
         let shape = front.laid.shape;
-        pools.push(pool(Duty::Prefill, shape, *count, shape.plan.dp));
+        pools.push(pool(PoolRole::Prefill, shape, *count, shape.plan.dp));
     }
-    let answers: Vec<(Answer, u64)> = choice
+    let answers: Vec<(DecodeOption, u64)> = choice
         .answers
         .iter()
         .copied()
@@ -305,17 +315,17 @@ fn deployed(bench: &Bench, choice: &Choice, mix: &Mix, formats: usize) -> Candid
         .filter(|(_, count)| *count > 0)
         .collect();
     for (answer, count) in lighter(bench, answers, mix.apart) {
-        pools.push(pool(Duty::Decode, &bench.shapes[answer.shape], count, answer.concurrency));
+        pools.push(pool(PoolRole::Decode, &bench.shapes[answer.shape], count, answer.concurrency));
     }
     for (key, count) in choice.both.iter().zip(&mix.both) {
-        pools.push(pool(Duty::Both, &bench.shapes[key.shape], *count, key.concurrency));
+        pools.push(pool(PoolRole::Both, &bench.shapes[key.shape], *count, key.concurrency));
     }
     pools.retain(|pool| pool.replicas > 0);
     // Prompts, answers, both; the larger ones first.
-    let order = [Duty::Prefill, Duty::Decode, Duty::Both];
+    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
     let kind = |pool: &PoolPlan| order.iter().position(|duty| *duty == pool.duty);
     pools.sort_by_key(|pool| (kind(pool), std::cmp::Reverse(pool.plan.devices())));
-    Candidate { formats, pools, offload: Offload::Nothing }
+    Candidate { formats, pools, offload: OffloadTarget::Nothing }
 }
 
 /// Halvings of a pace: as fine as it is told.
@@ -323,10 +333,10 @@ const HALVINGS: u32 = 20;
 
 /// The same answering instances, each no more loaded than so many requests per second need: the slowest is as quick
 /// as that allows.
-fn lighter(bench: &Bench, answers: Vec<(Answer, u64)>, rate: f64) -> Vec<(Answer, u64)> {
-    let at = |answer: &Answer, load| reload(bench.question, bench.get(answer.shape), answer, load);
-    let within = |pace: f64| -> Vec<(Answer, u64)> {
-        let lightened = |(answer, count): &(Answer, u64)| {
+fn lighter(bench: &ShapeCache, answers: Vec<(DecodeOption, u64)>, rate: f64) -> Vec<(DecodeOption, u64)> {
+    let at = |answer: &DecodeOption, load| reload(bench.question, bench.get(answer.shape), answer, load);
+    let within = |pace: f64| -> Vec<(DecodeOption, u64)> {
+        let lightened = |(answer, count): &(DecodeOption, u64)| {
             let laid = bench.get(answer.shape);
             let most = answer.concurrency / laid.shape.plan.dp;
             let requests =
@@ -335,7 +345,7 @@ fn lighter(bench: &Bench, answers: Vec<(Answer, u64)>, rate: f64) -> Vec<(Answer
         };
         answers.iter().map(lightened).collect()
     };
-    let enough = |answers: &[(Answer, u64)]| {
+    let enough = |answers: &[(DecodeOption, u64)]| {
         answers.iter().map(|(answer, count)| answer.rate * *count as f64).sum::<f64>() >= rate
     };
     let slowest = answers.iter().map(|(answer, _)| answer.tpot).fold(0.0, f64::max);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::candidate::Candidate;
-use super::mixed::Ratio;
+use super::mixed::MixResult;
 use super::point::{Point, point};
-use super::question::Question;
+use super::question::Problem;
 use crate::plan::infeasible::Infeasible;
 use crate::quantity::read::Plain;
 
@@ -25,19 +25,23 @@ pub enum Status {
 
 /// A candidate with its metrics.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct EvaluatedCandidate {
     /// The candidate.
     pub candidate: Candidate,
     /// Its metrics.
     pub point: Point,
 }
 
-impl Found {
+impl EvaluatedCandidate {
     /// A deployment with its metrics; none where a pool of it misses a limit.
-    pub fn within_limits(question: &Question, candidate: Candidate) -> Option<Found> {
+    pub fn within_limits(question: &Problem, candidate: Candidate) -> Option<EvaluatedCandidate> {
         let evaluation = candidate.evaluate(&Plain, question, &mut ());
         let point = point(&evaluation.metrics);
-        question.missed_in_pools(&evaluation).next().is_none().then_some(Found { candidate, point })
+        question
+            .missed_in_pools(&evaluation)
+            .next()
+            .is_none()
+            .then_some(EvaluatedCandidate { candidate, point })
     }
 }
 
@@ -53,12 +57,12 @@ pub struct Census {
     /// Not evaluated because a bound shows that they cannot matter, by bound.
     pub pruned: BTreeMap<String, u64>,
     /// Refused, by reason, with an example.
-    pub illegal: BTreeMap<String, Refusal>,
+    pub illegal: BTreeMap<String, RejectionCount>,
 }
 
 /// A reason, how often it held, and one case of it.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, schemars::JsonSchema)]
-pub struct Refusal {
+pub struct RejectionCount {
     /// How many.
     pub count: u64,
     /// One of them.
@@ -105,18 +109,18 @@ pub struct Outcome {
     /// How far it is proved.
     pub status: Status,
     /// The optimum.
-    pub best: Option<Found>,
+    pub best: Option<EvaluatedCandidate>,
     /// Nothing is better in the first aim, looked at or not: in base units; none where there is nothing, or nobody can
     /// tell.
     pub bound: Option<f64>,
     /// The best of other strategies and shapes, best first.
-    pub alternatives: Vec<Found>,
+    pub alternatives: Vec<EvaluatedCandidate>,
     /// The Pareto front, in the order of its axes.
-    pub front: Vec<Found>,
+    pub front: Vec<EvaluatedCandidate>,
     /// What became of every candidate.
     pub census: Census,
     /// When infeasible: what came nearest, and what it misses.
-    pub nearest: Option<(Found, Infeasible)>,
+    pub nearest: Option<(EvaluatedCandidate, Infeasible)>,
     /// What came of mixing shapes of prompt and answer pools, where that can help.
-    pub ratio: Option<Ratio>,
+    pub ratio: Option<MixResult>,
 }

@@ -59,7 +59,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::room::Room;
+    use crate::search::capacity::DeviceCapacity;
     use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
     use proptest::prelude::*;
 
@@ -82,9 +82,9 @@ mod tests {
     #[test]
     fn mixed_shapes_fill_what_equal_ones_leave() {
         let items = [Item { devices: 3, value: 10.0 }, Item { devices: 2, value: 6.0 }];
-        assert_eq!(Room::new(8, 1, 0, 1).pack(&items), [2, 1]);
-        assert_eq!(Room::new(8, 1, 0, 2).pack(&items), [4, 2]);
-        assert_eq!(Room::new(8, 1, 0, 5).pack(&[Item { devices: 16, value: 1.0 }]), [2]);
+        assert_eq!(DeviceCapacity::new(8, 1, 0, 1).pack(&items), [2, 1]);
+        assert_eq!(DeviceCapacity::new(8, 1, 0, 2).pack(&items), [4, 2]);
+        assert_eq!(DeviceCapacity::new(8, 1, 0, 5).pack(&[Item { devices: 16, value: 1.0 }]), [2]);
     }
 
     proptest! {
@@ -94,7 +94,7 @@ mod tests {
             raw in prop::collection::vec((1u64..9, 1u32..50), 1..5), capacity in 1u64..17,
         ) {
             let items: Vec<_> = raw.iter().map(|&(devices, value)| Item { devices, value: value.into() }).collect();
-            let counts = Room::new(capacity, 1, 0, 1).pack(&items);
+            let counts = DeviceCapacity::new(capacity, 1, 0, 1).pack(&items);
             let used: u64 = items.iter().zip(&counts).map(|(item, n)| item.devices * n).sum();
             prop_assert!(used <= capacity);
             prop_assert_eq!(value(&items, &counts), programme(&items, capacity));

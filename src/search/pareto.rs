@@ -14,14 +14,14 @@ type Ranks = [f64; super::point::WIDTH];
 #[derive(Clone, Debug)]
 pub struct ParetoFront<K> {
     axes: Vec<Metric>,
-    blocks: Vec<Block>,
+    blocks: Vec<FrontBlock>,
     /// What members belong to, dropped ones too: moving a member about moves its figures alone.
     belongings: Vec<(Point, K)>,
 }
 
 /// Members that came one after another, and are often near one another.
 #[derive(Clone, Debug)]
-struct Block {
+struct FrontBlock {
     least: Ranks,
     greatest: Ranks,
     members: Vec<(Ranks, usize)>,
@@ -30,11 +30,11 @@ struct Block {
 /// Members of a block at most.
 const BLOCK: usize = 32;
 
-impl Block {
+impl FrontBlock {
     fn new() -> Self {
         let (least, greatest) =
             ([f64::INFINITY; super::point::WIDTH], [f64::NEG_INFINITY; super::point::WIDTH]);
-        Block { least, greatest, members: Vec::with_capacity(BLOCK) }
+        FrontBlock { least, greatest, members: Vec::with_capacity(BLOCK) }
     }
 
     fn push(&mut self, member: (Ranks, usize)) {
@@ -104,7 +104,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
         match self.blocks.last_mut() {
             Some(block) if block.members.len() < BLOCK => block.push((ranks, place)),
             _ => {
-                let mut block = Block::new();
+                let mut block = FrontBlock::new();
                 block.push((ranks, place));
                 self.blocks.push(block);
             }

@@ -2,34 +2,34 @@
 //!
 //! Knows layers, members and links as integers; [`price`] alone knows what they stand for.
 
-pub mod apart;
 pub mod baseline;
+pub mod bottleneck;
 pub mod bound;
 pub mod chain;
 pub mod cycle;
-pub mod frugal;
-pub mod groups;
-pub mod hosts;
+pub mod device_classes;
+pub mod disaggregated;
+pub mod evaluate;
+pub mod feasibility;
 pub mod labels;
+pub mod min_latency;
 pub mod path;
-pub mod peak;
 pub mod price;
 pub mod reasons;
 pub mod relax;
 pub mod replicas;
 pub mod sample;
+pub mod shared_hosts;
 pub mod solve;
-pub mod sum;
 pub mod unordered;
-pub mod weigh;
 pub mod wide;
 
-use baseline::Rule;
+use baseline::BaselineRule;
+use bottleneck::MinMaxStage;
 use chain::{Chain, Stage};
-use groups::Groups;
-use hosts::{Look, Shared, share};
-use peak::Peak;
-use sum::Sum;
+use device_classes::DeviceClasses;
+use min_latency::MinLatencySearch;
+use shared_hosts::{BoundedSolution, HostSplit, share};
 
 use super::run::{Control, UNWATCHED};
 
@@ -58,7 +58,7 @@ pub struct Placement {
 
 /// Why there is no placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum PlacementInfeasible {
     /// A layer fits on no member, even alone.
     LayerTooLarge {
         /// The layer.
@@ -93,15 +93,15 @@ pub enum Refusal {
 }
 
 /// The kinds of `chain`, and its states where they can be listed.
-pub fn groups(chain: &Chain) -> Groups {
-    Groups::counted(chain, MOST_ROWS)
+pub fn device_classes(chain: &Chain) -> DeviceClasses {
+    DeviceClasses::counted(chain, MOST_ROWS)
 }
 
 /// The least sum of stage times.
 ///
 /// # Errors
 /// Nothing fits, and why.
-pub fn least_sum(chain: &Chain) -> Result<Placement, Refusal> {
+pub fn least_sum(chain: &Chain) -> Result<Placement, PlacementInfeasible> {
     least_sum_watched(chain, &UNWATCHED)
 }
 
@@ -109,7 +109,7 @@ pub fn least_sum(chain: &Chain) -> Result<Placement, Refusal> {
 ///
 /// # Errors
 /// Nothing fits, and why; or nothing was found so far.
-pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, Refusal> {
+pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
     if chain.hosts.is_empty() {
         return least_sum_apart(chain, control);
     }
@@ -118,26 +118,26 @@ pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, 
         let found = least_sum_apart(&chain.apart(parts), control)?;
         states += found.states;
         let (worth, bound) = (found.ticks as f64, found.bound as f64);
-        Ok(Look { worth, bound, stages: found.stages.clone(), answer: found })
+        Ok(BoundedSolution { worth, bound, stages: found.stages.clone(), answer: found })
     });
-    let Shared { best, parts, bound } = found.map_err(|why| match why {
-        Refusal::Stopped { .. } => why,
-        _ => refusal(chain, &groups(chain)),
+    let HostSplit { best, parts, bound } = found.map_err(|why| match why {
+        PlacementInfeasible::Stopped { .. } => why,
+        _ => refusal(chain, &device_classes(chain)),
     })?;
     let bound = bound.max(0.0) as u64;
     Ok(Placement { bound, states, parts: Some(parts), ..best.answer })
 }
 
 /// The same of members that share nothing.
-fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Refusal> {
-    let groups = groups(chain);
+fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
+    let groups = device_classes(chain);
     if !groups.listed() {
         return wide::least_sum(chain, &groups, control);
     }
     let known = known(chain).into_iter().filter_map(|stages| Some((chain.sum(&stages).ok()?, stages)));
     let known = known.min_by_key(|(ticks, _)| *ticks);
     let bound = known.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
-    let programme = Sum::watched(chain, &groups, bound, control);
+    let programme = MinLatencySearch::watched(chain, &groups, bound, control);
     let found = programme.least().map(|(ticks, state)| (ticks, programme.stages(state)));
     // What the programme found counts first: of equals it has the fewest members.
     let best = found.into_iter().chain(known.filter(|_| !programme.complete)).min_by_key(|(ticks, _)| *ticks);
@@ -145,7 +145,7 @@ fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Refusa
     let (ticks, stages) = match best {
         Some(best) => best,
         None if programme.complete => return Err(refusal(chain, &groups)),
-        None => return Err(Refusal::Stopped { bound: cheap_bound }),
+        None => return Err(PlacementInfeasible::Stopped { bound: cheap_bound }),
     };
     Ok(Placement {
         stages,
@@ -160,8 +160,8 @@ fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Refusa
 
 /// The fastest slowest stage of exactly `stages` stages; `None` where none is below `below`, or none was found.
 pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Option<Placement> {
-    let groups = groups(chain);
-    let mut programme = Peak::new(chain, &groups);
+    let groups = device_classes(chain);
+    let mut programme = MinMaxStage::new(chain, &groups);
     let least = programme.least(stages, below, &|| false);
     let states = programme.looked;
     least.found.map(|(ticks, stages)| Placement {
@@ -178,19 +178,19 @@ pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Option<Placeme
 /// Placements that need no search: a bound to begin with.
 pub fn known(chain: &Chain) -> Vec<Vec<Stage>> {
     let alone = (0..chain.members.len()).map(|member| vec![Stage { member, from: 0, to: chain.layers }]);
-    let rules = [Rule::Fewest, Rule::BackToFront];
+    let rules = [BaselineRule::Fewest, BaselineRule::BackToFront];
     let split = rules.into_iter().flat_map(|rule| baseline::placements(chain, rule));
     alone.chain(split).chain(baseline::fastest_first(chain)).collect()
 }
 
 /// Why nothing fits.
-pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
-    if let Some((layer, member, short)) = frugal::too_large(chain) {
-        return Refusal::LayerTooLarge { layer, member, short };
+pub fn refusal(chain: &Chain, groups: &DeviceClasses) -> PlacementInfeasible {
+    if let Some((layer, member, short)) = feasibility::too_large(chain) {
+        return PlacementInfeasible::LayerTooLarge { layer, member, short };
     }
-    let (needed, available) = frugal::needed(chain);
+    let (needed, available) = feasibility::needed(chain);
     if needed > available {
-        return Refusal::Memory { needed, available };
+        return PlacementInfeasible::Memory { needed, available };
     }
     let joined = chain
         .links
@@ -204,8 +204,8 @@ pub fn refusal(chain: &Chain, groups: &Groups) -> Refusal {
         .enumerate()
         .any(|(from, row)| row.iter().enumerate().any(|(to, link)| to != from && link.is_none()));
     if parted {
-        return Refusal::Disconnected { parts: alone.max(2) };
+        return PlacementInfeasible::Disconnected { parts: alone.max(2) };
     }
-    let countable = groups.listed() && chain.layers <= peak::MOST_LAYERS;
-    Refusal::WholeLayers { held: countable.then(|| Peak::new(chain, groups).held()) }
+    let countable = groups.listed() && chain.layers <= bottleneck::MOST_LAYERS;
+    PlacementInfeasible::WholeLayers { held: countable.then(|| MinMaxStage::new(chain, groups).held()) }
 }

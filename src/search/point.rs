@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::quantity::num::Qty;
 use crate::serving::metrics::Metrics;
-use crate::spec::objective::{Aim, Direction, METRICS, Metric};
+use crate::spec::objective::{Direction, METRICS, Metric, ObjectiveTerm};
 
 /// Number of metrics.
 pub const WIDTH: usize = 11;
@@ -58,13 +58,13 @@ fn eleven_digits(value: f64) -> f64 {
 
 /// Whether `a` is before `b` under `aims`, the first that differs deciding.
 #[inline(always)]
-pub fn before(a: &Point, b: &Point, aims: &[Aim]) -> bool {
+pub fn before(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
     compare(a, b, aims).is_lt()
 }
 
 /// The better of two points is less, the first of `aims` that differs deciding.
 #[inline(always)]
-pub fn compare(a: &Point, b: &Point, aims: &[Aim]) -> Ordering {
+pub fn compare(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> Ordering {
     for aim in aims {
         let (x, y) = (cost(a, aim.metric, aim.direction), cost(b, aim.metric, aim.direction));
         if x != y {

@@ -2,30 +2,30 @@
 
 use std::cmp::Ordering;
 
-use super::family::Family;
+use super::capacity::DeviceCapacity;
+use super::family::StrategyFamily;
 use super::front_sampling::FrontSampling;
 use super::point::{Idle, Point, compare, place};
-use super::room::Room;
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
 use crate::graph::tensor::Role;
 use crate::plan::group::{TierShape, tiers};
 use crate::plan::infeasible::Infeasible;
-use crate::plan::legal::Limits as LegalLimits;
+use crate::plan::legal::LegalLimits;
 use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
-use crate::quantity::read::{Plain, Read};
+use crate::quantity::read::{Plain, Reading};
 use crate::serving::economy::Bill;
 use crate::serving::evaluate::Evaluation;
-use crate::serving::terms::{Demand, Lengths, Offload, Stated, Terms};
+use crate::serving::terms::{Demand, Lengths, OffloadTarget, WorkloadInputs, WorkloadTerms};
 use crate::spec::cluster::Cluster;
-use crate::spec::format::Format;
-use crate::spec::nearness::{Interval, Sure};
-use crate::spec::objective::{Aim, Limits, Metric};
-use crate::spec::percentile::{Percentile, Risk};
-use crate::spec::runtime::{HeldBeside, Runtime};
+use crate::spec::format::NumberFormat;
+use crate::spec::nearness::{Interval, PredictionIntervals};
+use crate::spec::objective::{LatencyLimits, Metric, ObjectiveTerm};
+use crate::spec::percentile::{Confidence, Percentile};
+use crate::spec::runtime::{MemoryQuantiles, Runtime};
 
 /// Weights and cache in certain formats, on the machine that computes them.
 #[derive(Clone, Debug)]
@@ -39,9 +39,9 @@ pub struct Formats {
     /// Its figures, with their sources.
     pub machine: Machine<Datum>,
     /// How far off predictions may be.
-    pub sure: Option<Sure>,
+    pub sure: Option<PredictionIntervals>,
     /// How far off what is held beside the cache may be, where that was measured.
-    pub beside: Option<HeldBeside>,
+    pub beside: Option<MemoryQuantiles>,
     plain: Machine<Qty<f64>>,
 }
 
@@ -54,7 +54,7 @@ impl Formats {
     }
 
     /// The machine in both readings.
-    pub fn new(weights: &Format, kv: &Format, machine: Machine<Datum>) -> Formats {
+    pub fn new(weights: &NumberFormat, kv: &NumberFormat, machine: Machine<Datum>) -> Formats {
         let plain = machine.read(&Plain);
         Formats {
             weights: weights.id.clone(),
@@ -108,7 +108,7 @@ pub enum Traffic {
 
 impl Traffic {
     /// The traffic in a reading.
-    pub fn demand<R: Read>(&self, read: &R) -> Demand<Qty<R::N>> {
+    pub fn demand<R: Reading>(&self, read: &R) -> Demand<Qty<R::N>> {
         use crate::quantity::count::{Count, Origin};
         use crate::quantity::unit::{COUNT, SECOND};
         match *self {
@@ -130,7 +130,7 @@ impl Traffic {
 
 /// Everything that is asked.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct Problem {
     /// The model.
     pub graph: ModelGraph,
     /// The devices.
@@ -140,21 +140,21 @@ pub struct Question {
     /// Formats to choose among.
     pub formats: Vec<Formats>,
     /// Lengths, power, prices.
-    pub stated: Stated,
+    pub stated: WorkloadInputs,
     /// The least and the most that a device may cost, by the bounds of the price that it is billed by.
     pub bill_bounds: Option<[Bill<Datum>; 2]>,
     /// How much traffic.
     pub traffic: Traffic,
     /// How sure latencies must be; the machines allow for it.
-    pub risk: Risk,
+    pub risk: Confidence,
     /// Latency limits.
-    pub limits: Limits,
+    pub limits: LatencyLimits,
     /// What to optimise, most important first.
-    pub aims: Vec<Aim>,
+    pub aims: Vec<ObjectiveTerm>,
     /// Axes of the front: those that were named, and what is optimised.
     pub axes: Vec<Metric>,
     /// Of equals in every aim the better on these comes first, so that nothing on the front dominates the answer.
-    ties: Vec<Aim>,
+    ties: Vec<ObjectiveTerm>,
     /// Every number of replicas is shown on the front: output in all was named as an axis.
     pub counts: bool,
     /// When host memory may be used.
@@ -164,15 +164,15 @@ pub struct Question {
     /// Whether prefill and decode may be split over pools.
     pub split: bool,
     /// The strategies that are looked at.
-    pub family: Family,
+    pub family: StrategyFamily,
     /// Which disaggregated deployments the front lists.
     pub front_sampling: FrontSampling,
     shapes: Vec<TierShape>,
-    room: Room,
-    terms: Terms<Qty<f64>>,
+    room: DeviceCapacity,
+    terms: WorkloadTerms<Qty<f64>>,
 }
 
-impl Question {
+impl Problem {
     /// Puts the question together.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
@@ -180,11 +180,11 @@ impl Question {
         cluster: Cluster,
         runtime: &Runtime,
         formats: Vec<Formats>,
-        stated: Stated,
+        stated: WorkloadInputs,
         traffic: Traffic,
-        limits: Limits,
-        (aims, axes): (Vec<Aim>, Vec<Metric>),
-    ) -> Question {
+        limits: LatencyLimits,
+        (aims, axes): (Vec<ObjectiveTerm>, Vec<Metric>),
+    ) -> Problem {
         let terms = stated.read(&Plain);
         let split = runtime.parallelism.iter().any(|p| p == "disagg")
             && stated.lengths.osl > 1
@@ -204,8 +204,8 @@ impl Question {
                 }
             });
         }
-        let ties = axes.iter().map(|&metric| Aim { metric, direction: metric.entry().direction });
-        Question {
+        let ties = axes.iter().map(|&metric| ObjectiveTerm { metric, direction: metric.entry().direction });
+        Problem {
             ties: ties.collect(),
             counts,
             axes,
@@ -215,7 +215,7 @@ impl Question {
                 .and_then(|host| host.memory.as_ref())
                 .map(|memory| memory.value),
             shapes: tiers(&cluster),
-            room: Room::of(&cluster),
+            room: DeviceCapacity::of(&cluster),
             runtime: (runtime.id.clone(), runtime.parallelism.clone()),
             offload: OffloadPolicy::Auto,
             graph,
@@ -227,36 +227,36 @@ impl Question {
             limits,
             aims,
             split,
-            family: Family::Any,
+            family: StrategyFamily::Any,
             front_sampling: FrontSampling::default(),
-            risk: Risk::default(),
+            risk: Confidence::default(),
             terms,
         }
     }
 
     /// The same question of requests with other lengths.
-    pub fn with_lengths(&self, lengths: Lengths) -> Question {
-        let stated = Stated { lengths, ..self.stated.clone() };
-        Question { terms: stated.read(&Plain), stated, ..self.clone() }
+    pub fn with_lengths(&self, lengths: Lengths) -> Problem {
+        let stated = WorkloadInputs { lengths, ..self.stated.clone() };
+        Problem { terms: stated.read(&Plain), stated, ..self.clone() }
     }
 
     /// The same question of another part of the requests.
-    pub fn with_tail(&self, percentile: Percentile) -> Question {
-        let stated = Stated { tail: Some(percentile), ..self.stated.clone() };
-        Question { terms: stated.read(&Plain), stated, ..self.clone() }
+    pub fn with_tail(&self, percentile: Percentile) -> Problem {
+        let stated = WorkloadInputs { tail: Some(percentile), ..self.stated.clone() };
+        Problem { terms: stated.read(&Plain), stated, ..self.clone() }
     }
 
     /// The same question paid for otherwise.
-    pub fn billed(&self, bill: Bill<Datum>) -> Question {
-        let stated = Stated { bill: Some(bill), ..self.stated.clone() };
-        Question { terms: stated.read(&Plain), stated, ..self.clone() }
+    pub fn billed(&self, bill: Bill<Datum>) -> Problem {
+        let stated = WorkloadInputs { bill: Some(bill), ..self.stated.clone() };
+        Problem { terms: stated.read(&Plain), stated, ..self.clone() }
     }
 
     /// The same question on other devices of the same kind.
-    pub fn on(&self, cluster: Cluster) -> Question {
+    pub fn on(&self, cluster: Cluster) -> Problem {
         let shapes = tiers(&cluster);
-        let room = Room::of(&cluster);
-        let mut question = Question { cluster, room, shapes: shapes.clone(), ..self.clone() };
+        let room = DeviceCapacity::of(&cluster);
+        let mut question = Problem { cluster, room, shapes: shapes.clone(), ..self.clone() };
         question.formats.iter_mut().for_each(|pair| {
             pair.machine.shapes.clone_from(&shapes);
             pair.reread();
@@ -266,7 +266,7 @@ impl Question {
 
     /// The terms as the search reads them.
     #[inline(always)]
-    pub fn terms(&self) -> &Terms<Qty<f64>> {
+    pub fn terms(&self) -> &WorkloadTerms<Qty<f64>> {
         &self.terms
     }
 
@@ -278,7 +278,7 @@ impl Question {
 
     /// How many instances there is room for.
     #[inline(always)]
-    pub fn room(&self) -> &Room {
+    pub fn room(&self) -> &DeviceCapacity {
         &self.room
     }
 
@@ -377,7 +377,7 @@ impl Question {
     }
 
     /// What host memory may take, tried when the devices are too small.
-    pub fn offloads(&self) -> &'static [Offload] {
-        &[Offload::Layers, Offload::Experts, Offload::Kv]
+    pub fn offloads(&self) -> &'static [OffloadTarget] {
+        &[OffloadTarget::Layers, OffloadTarget::Experts, OffloadTarget::Kv]
     }
 }

@@ -5,8 +5,8 @@
 //! knapsack, and the answer a split of the devices between three of them. For latencies a mix cannot help: of unlike
 //! workers side by side the slowest counts, so that the best one alone is as good.
 
+use super::mip::{MipModel, MipValues, Sense};
 use super::packing::{Item, Table};
-use super::programme::{Programme, Sense, Values};
 
 /// A worker that prefills, decodes, or does both.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +52,7 @@ pub enum Goal {
 
 /// How many of each worker.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Mix {
+pub struct WorkerMix {
     /// Of each that prefills.
     pub prompts: Vec<u64>,
     /// Of each that decodes.
@@ -70,7 +70,7 @@ pub struct Mix {
 /// Sums of the same rates in another order differ by less.
 const HAIR: f64 = 1e-12;
 
-impl Mix {
+impl WorkerMix {
     /// What is to be large, of this mix.
     pub fn worth(&self, goal: Goal) -> f64 {
         match goal {
@@ -80,15 +80,20 @@ impl Mix {
     }
 
     /// The same mix so many times over.
-    pub fn times(mut self, times: u64) -> Mix {
+    pub fn times(mut self, times: u64) -> WorkerMix {
         let counts = self.prompts.iter_mut().chain(&mut self.answers).chain(&mut self.both);
         counts.for_each(|count| *count *= times);
         let factor = times as f64;
-        Mix { apart: self.apart * factor, rate: self.rate * factor, devices: self.devices * times, ..self }
+        WorkerMix {
+            apart: self.apart * factor,
+            rate: self.rate * factor,
+            devices: self.devices * times,
+            ..self
+        }
     }
 
     /// Whether it comes before another: by more than rounding, or with fewer devices.
-    pub fn before(&self, other: &Mix, goal: Goal) -> bool {
+    pub fn before(&self, other: &WorkerMix, goal: Goal) -> bool {
         let (own, known) = (self.worth(goal), other.worth(goal));
         let close = (own - known).abs() <= HAIR * own.abs().max(known.abs());
         if close { self.devices < other.devices } else { own > known }
@@ -118,7 +123,7 @@ impl Tables {
         self.prompts.value(prompts).min(self.answers.value(devices - prompts))
     }
 
-    fn mix(&self, roles: &Roles, (devices, both): (u64, u64)) -> Mix {
+    fn mix(&self, roles: &Roles, (devices, both): (u64, u64)) -> WorkerMix {
         let prompts = self.cut(devices);
         let apart = self.apart(devices, prompts);
         // Fewer of the pool that waits for the other, and none that nothing comes of.
@@ -135,12 +140,12 @@ impl Tables {
         let taken = taken.flat_map(|(workers, counts)| workers.iter().zip(counts));
         let devices = taken.map(|(worker, count)| worker.devices * count).sum();
         let [prompts, answers, beside] = counts;
-        Mix { prompts, answers, both: beside, apart, rate: apart + self.both.value(both), devices }
+        WorkerMix { prompts, answers, both: beside, apart, rate: apart + self.both.value(both), devices }
     }
 }
 
 /// The best mix on at most `devices`; none where nothing goes through.
-pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<Mix> {
+pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
     let table = |workers: &[Worker]| {
         let items: Vec<Item> = workers.iter().map(Worker::item).collect();
         Table::new(&items, devices)
@@ -184,10 +189,10 @@ pub const PARTS: f64 = 1e9;
 
 /// The same choice as an integer programme, a request per second being so many `parts`, and `mix` as a point of it.
 /// Each kind of worker has a flow, that its work and its links bound in a row each.
-pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &Mix) -> (Programme, Values) {
+pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (MipModel, MipValues) {
     let whole = |rate: f64| (rate * parts).min(i64::MAX as f64 / 2.0) as i64;
-    let mut programme = Programme::default();
-    let mut point = Values::new();
+    let mut programme = MipModel::default();
+    let mut point = MipValues::new();
     let mut used = Vec::new();
     let most = |worker: &Worker| (devices / worker.devices) as i64;
     let mut ends = Vec::new();
@@ -210,7 +215,7 @@ pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &Mix) -> (Program
         }
         ends.push((kind, flows));
     }
-    let sum = |point: &Values, flows: &[usize]| flows.iter().map(|at| point[*at]).sum::<i64>();
+    let sum = |point: &MipValues, flows: &[usize]| flows.iter().map(|at| point[*at]).sum::<i64>();
     let through = ends.iter().map(|(_, flows)| sum(&point, flows)).min().unwrap_or(0);
     let bound = ends.iter().map(|(_, flows)| flows.iter().map(|at| programme.bounds(*at).1).sum::<i64>());
     let flow = programme.whole("flow", (0, bound.min().unwrap_or(0)), -1);
@@ -234,10 +239,10 @@ pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &Mix) -> (Program
 ///
 /// # Errors
 /// Names what is broken: a row, or the rate that was claimed.
-pub fn check(roles: &Roles, devices: u64, mix: &Mix) -> Result<u64, String> {
+pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String> {
     let (programme, point) = programme(roles, devices, PARTS, mix);
     let rows = programme.check(&point)?;
-    let found = -programme.objective(&point) as f64 / super::programme::SHARE as f64;
+    let found = -programme.objective(&point) as f64 / super::mip::SHARE as f64;
     // Each worker's rate was cut to whole parts.
     let cut = (mix.prompts.iter().chain(&mix.answers).chain(&mix.both).sum::<u64>() + 1) as f64;
     if (found - mix.rate * PARTS).abs() > cut + HAIR * found {

@@ -3,9 +3,9 @@
 //!
 //! Knows numbers and rates, not what they stand for.
 
-use super::answers::{Answer, Gap};
-use super::question::Question;
-use super::room::Room;
+use super::capacity::DeviceCapacity;
+use super::decode_options::{DecodeOption, LoadGap};
+use super::question::Problem;
 
 /// Loads of answering instances.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +13,7 @@ pub enum Loads {
     /// Places in the list, from and to.
     Listed(usize, usize),
     /// Loads that are not listed.
-    Between(Gap),
+    Between(LoadGap),
 }
 
 /// Ranges, both ends included.
@@ -31,24 +31,24 @@ pub struct Region {
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// In every respect at least as good as each of them.
-    pub best: Answer,
+    pub best: DecodeOption,
     /// No load makes way for fewer requests per second.
     pub least_rate: f64,
 }
 
 impl Span {
     /// Of a list from quick to slow; `by_pace`: the later the more requests, and nothing else counts.
-    pub fn listed(answers: &[Answer], by_pace: bool) -> Span {
+    pub fn listed(answers: &[DecodeOption], by_pace: bool) -> Span {
         let (first, last) = (answers[0], answers[answers.len() - 1]);
         if by_pace {
-            return Span { best: Answer { rate: last.rate, ..first }, least_rate: first.rate };
+            return Span { best: DecodeOption { rate: last.rate, ..first }, least_rate: first.rate };
         }
         let spans = answers.iter().map(|answer| Span { best: *answer, least_rate: answer.rate });
         spans.reduce(Span::together).expect("a list of answers has one")
     }
 
     /// Of loads that are not listed.
-    pub fn between(gap: &Gap, question: &Question) -> Span {
+    pub fn between(gap: &LoadGap, question: &Problem) -> Span {
         Span { best: gap.ideal(question.idle(gap.floor.devices).watts), least_rate: 0.0 }
     }
 
@@ -56,7 +56,7 @@ impl Span {
     pub fn together(self, other: Span) -> Span {
         let (a, b) = (self.best, other.best);
         Span {
-            best: Answer {
+            best: DecodeOption {
                 tpot: a.tpot.min(b.tpot),
                 rate: a.rate.max(b.rate),
                 watts: a.watts.min(b.watts),
@@ -71,14 +71,14 @@ impl Span {
 impl Region {
     /// Without the ends that there is no room for, instances of the pools taking `front` and `back` devices; `None`
     /// where nothing is left.
-    pub fn within(mut self, room: &Room, (front, back): (u64, u64)) -> Option<Region> {
+    pub fn within(mut self, room: &DeviceCapacity, (front, back): (u64, u64)) -> Option<Region> {
         self.fronts.1 = self.fronts.1.min(room.beside(back, self.backs.0, front)?);
         self.backs.1 = self.backs.1.min(room.beside(front, self.fronts.0, back)?);
         (self.fronts.0 <= self.fronts.1 && self.backs.0 <= self.backs.1).then_some(self)
     }
 
     /// Deployments in it that have room.
-    pub fn count(&self, room: &Room, sizes: (u64, u64)) -> u64 {
+    pub fn count(&self, room: &DeviceCapacity, sizes: (u64, u64)) -> u64 {
         let loads = match self.loads {
             Loads::Listed(from, to) => (to - from) as u64 + 1,
             Loads::Between(gap) => gap.count(),
@@ -87,7 +87,7 @@ impl Region {
     }
 
     /// Pairs of numbers of instances in it that have room.
-    pub fn pools(&self, room: &Room, (front, back): (u64, u64)) -> u64 {
+    pub fn pools(&self, room: &DeviceCapacity, (front, back): (u64, u64)) -> u64 {
         if room.is_plain(front, back) {
             return self.pairs(room.devices(), (front, back));
         }
@@ -123,7 +123,7 @@ impl Region {
 
     /// Two halves, cut where its members differ most; `spread` is how far apart its loads are, and
     /// `reload` says what the shape of a gap is at another load.
-    pub fn halves(self, spread: f64, reload: impl Fn(&Answer, u64) -> Answer) -> [Region; 2] {
+    pub fn halves(self, spread: f64, reload: impl Fn(&DecodeOption, u64) -> DecodeOption) -> [Region; 2] {
         let ratio = |(from, to): (u64, u64)| to as f64 / from as f64;
         let (fronts, backs) = (ratio(self.fronts), ratio(self.backs));
         let one_load = match self.loads {
@@ -182,11 +182,11 @@ mod tests {
             let region = Region { fronts: (f0, f0 + f1), backs: (b0, b0 + b1), loads: Loads::Listed(3, 3) };
             let pairs = (f0..=f0 + f1).flat_map(|f| (b0..=b0 + b1).map(move |b| (f, b)));
             let fits = pairs.filter(|(f, b)| f * front + b * back <= all).count();
-            prop_assert_eq!(region.count(&Room::new(all, 1, 0, 1), (front, back)), fits as u64);
+            prop_assert_eq!(region.count(&DeviceCapacity::new(all, 1, 0, 1), (front, back)), fits as u64);
         }
     }
 
-    const NONE: Answer = Answer {
+    const NONE: DecodeOption = DecodeOption {
         shape: 0,
         formats: 0,
         devices: 1,
@@ -199,7 +199,7 @@ mod tests {
     };
 
     /// Every deployment of a region, by halving it until nothing is left to halve.
-    fn members(region: Region, all: &Room, sizes: (u64, u64)) -> Vec<(u64, u64, u64)> {
+    fn members(region: Region, all: &DeviceCapacity, sizes: (u64, u64)) -> Vec<(u64, u64, u64)> {
         let Some(region) = region.within(all, sizes) else { return vec![] };
         if region.is_single() {
             let load = match region.loads {
@@ -208,19 +208,19 @@ mod tests {
             };
             return vec![(region.fronts.0, region.backs.0, load)];
         }
-        let reload = |answer: &Answer, concurrency| Answer { concurrency, ..*answer };
+        let reload = |answer: &DecodeOption, concurrency| DecodeOption { concurrency, ..*answer };
         let halves = region.halves(2.0, reload);
         halves.into_iter().flat_map(|half| members(half, all, sizes)).collect()
     }
 
     #[test]
     fn halves_cover_a_region_once() {
-        let gap = Gap { floor: NONE, loads: (34, 42), step: 2 };
+        let gap = LoadGap { floor: NONE, loads: (34, 42), step: 2 };
         for (loads, expected) in
             [(Loads::Listed(2, 6), vec![2, 3, 4, 5, 6]), (Loads::Between(gap), vec![34, 36, 38, 40, 42])]
         {
             let region = Region { fronts: (1, 9), backs: (2, 7), loads };
-            let room = Room::new(24, 1, 0, 1);
+            let room = DeviceCapacity::new(24, 1, 0, 1);
             let mut found = members(region, &room, (2, 3));
             found.sort_unstable();
             let all = (1..=9).flat_map(|f| (2..=7).map(move |b| (f, b))).filter(|(f, b)| 2 * f + 3 * b <= 24);

@@ -3,11 +3,11 @@
 
 use super::change::Change;
 use super::conflict::minimal;
-use super::outcome::{Found, Status};
+use super::outcome::{EvaluatedCandidate, Status};
 use super::point::place;
-use super::question::{Question, Traffic};
+use super::question::{Problem, Traffic};
 use super::run::{Control, run};
-use crate::spec::objective::{Aim, Direction, Metric};
+use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
 
 /// A condition that a user states.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub struct Conflicts {
 }
 
 /// The best, if any; only that is looked for.
-fn best(question: &Question, control: &Control) -> Result<Option<Found>, Stopped> {
+fn best(question: &Problem, control: &Control) -> Result<Option<EvaluatedCandidate>, Stopped> {
     let mut bare = question.clone();
     bare.axes.clear();
     let outcome = run(&bare, control);
@@ -48,12 +48,12 @@ fn best(question: &Question, control: &Control) -> Result<Option<Found>, Stopped
 ///
 /// # Errors
 /// The search was stopped before it found one.
-pub fn answered(question: &Question, control: &Control) -> Result<bool, Stopped> {
+pub fn answered(question: &Problem, control: &Control) -> Result<bool, Stopped> {
     Ok(best(question, control)?.is_some())
 }
 
 /// The conditions of a question.
-pub fn conditions(question: &Question) -> Vec<Condition> {
+pub fn conditions(question: &Problem) -> Vec<Condition> {
     let limits = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     let limits =
         limits.into_iter().filter_map(|metric| Some(Condition::Limit(metric, question.limit(metric)?)));
@@ -66,7 +66,7 @@ pub fn conditions(question: &Question) -> Vec<Condition> {
 }
 
 /// The question with a condition put in place of what it says of the same.
-pub fn with(question: &Question, condition: Condition) -> Question {
+pub fn with(question: &Problem, condition: Condition) -> Problem {
     let mut other = question.clone();
     match condition {
         Condition::Limit(metric, limit) => set(&mut other, metric, Some(limit)),
@@ -77,7 +77,7 @@ pub fn with(question: &Question, condition: Condition) -> Question {
 }
 
 /// The question without some of its conditions.
-pub fn without(question: &Question, lifted: &[Condition]) -> Question {
+pub fn without(question: &Problem, lifted: &[Condition]) -> Problem {
     let mut other = question.clone();
     for condition in lifted {
         match *condition {
@@ -88,7 +88,7 @@ pub fn without(question: &Question, lifted: &[Condition]) -> Question {
     other
 }
 
-fn set(question: &mut Question, metric: Metric, limit: Option<f64>) {
+fn set(question: &mut Problem, metric: Metric, limit: Option<f64>) {
     match metric {
         Metric::Ttft => question.limits.ttft = limit,
         Metric::Tpot => question.limits.tpot = limit,
@@ -100,7 +100,7 @@ fn set(question: &mut Question, metric: Metric, limit: Option<f64>) {
 ///
 /// # Errors
 /// The search was stopped.
-pub fn conflicts(question: &Question, control: &Control) -> Result<Conflicts, Stopped> {
+pub fn conflicts(question: &Problem, control: &Control) -> Result<Conflicts, Stopped> {
     let all = conditions(question);
     let clash = |kept: &[usize]| {
         let lifted: Vec<Condition> =
@@ -121,10 +121,10 @@ pub fn conflicts(question: &Question, control: &Control) -> Result<Conflicts, St
 ///
 /// # Errors
 /// The search was stopped: what it found may not be the least.
-pub fn least(question: &Question, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
+pub fn least(question: &Problem, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
     let mut free = without(question, &[Condition::Limit(metric, f64::INFINITY)]);
     free.axes.clear();
-    free.aims = vec![Aim { metric, direction: Direction::Minimize }];
+    free.aims = vec![ObjectiveTerm { metric, direction: Direction::Minimize }];
     let outcome = run(&free, control);
     match outcome.status {
         Status::Feasible | Status::Unknown => Err(Stopped),
@@ -138,7 +138,7 @@ pub fn least(question: &Question, metric: Metric, control: &Control) -> Result<O
 /// # Errors
 /// The search was stopped.
 pub fn factor(
-    question: &Question,
+    question: &Problem,
     limits: &[(Metric, f64)],
     control: &Control,
 ) -> Result<Option<f64>, Stopped> {
@@ -186,7 +186,7 @@ const MOST_TIMES: u64 = 4;
 ///
 /// # Errors
 /// The search was stopped.
-pub fn more_memory(question: &Question, control: &Control) -> Result<Option<u64>, Stopped> {
+pub fn more_memory(question: &Problem, control: &Control) -> Result<Option<u64>, Stopped> {
     const GB: f64 = 1e9;
     let Some(formats) = question.formats.first() else { return Ok(None) };
     let most = (formats.machine.chip.capacity.value / GB) as u64 * (MOST_TIMES - 1);

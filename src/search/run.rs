@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use super::aggregated::{self, finish, without_beaten};
-use super::answers::{Answers, Depth};
-use super::bench::Bench;
-use super::family::Family;
+use super::best_mix::unlike;
+use super::decode_options::{DecodeOptions, Depth};
+use super::family::StrategyFamily;
 use super::layouts;
-use super::mixed::{Ratio, goal, mixed};
-use super::outcome::{Census, Found, Outcome, Status};
-use super::promise::Promise;
-use super::prompts::Fronts;
-use super::question::{OffloadPolicy, Question, Traffic};
-use super::shape::{Laid, Refused, Shape, refuse, shape};
+use super::mixed::{MixResult, goal, mixed};
+use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
+use super::prefill_options::PrefillOptions;
+use super::question::{OffloadPolicy, Problem, Traffic};
+use super::remaining_bound::RemainingBound;
+use super::shape::{InstanceConfig, PreparedShape, Refused, refuse, shape};
+use super::shape_cache::ShapeCache;
 use super::split;
-use super::unlike::unlike;
-use crate::serving::terms::Offload;
+use crate::serving::terms::OffloadTarget;
 
 /// How the outside looks on and may interrupt.
 pub struct Control<'a> {
@@ -39,7 +39,7 @@ const PARTS: usize = 4;
 const ALTERNATIVES: usize = 8;
 
 /// Answers a question.
-pub fn run(question: &Question, control: &Control) -> Outcome {
+pub fn run(question: &Problem, control: &Control) -> Outcome {
     let mut census = Census::default();
     if let Err(reason) = question.context_fits() {
         census.refuse(reason.kind(), 1, &reason.to_string());
@@ -54,8 +54,8 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
             ratio: None,
         };
     }
-    let none: &[Offload] = &[Offload::Nothing];
-    let held = question.family != Family::Offload;
+    let none: &[OffloadTarget] = &[OffloadTarget::Nothing];
+    let held = question.family != StrategyFamily::Offload;
     let mut shapes = if held { prepare(question, none, &mut census) } else { vec![] };
     let nothing_fits = !shapes.iter().any(|shape| shape.fits > 0);
     if question.offload == OffloadPolicy::Always || (question.offload == OffloadPolicy::Auto && nothing_fits)
@@ -63,12 +63,12 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
         shapes.extend(prepare(question, question.offloads(), &mut census));
     }
     census.shapes = shapes.len() as u64;
-    let watch = Watch { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
-    let Seen { mut together, mut answers, mut fronts, left } = look(question, &shapes, &watch);
-    let mut promise = Promise::default();
+    let watch = Progress { control, done: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
+    let ShapeResults { mut together, mut answers, mut fronts, left } = look(question, &shapes, &watch);
+    let mut promise = RemainingBound::default();
     for index in left {
-        let laid = Laid::new(question, &shapes[index]);
-        if question.family != Family::Split {
+        let laid = PreparedShape::new(question, &shapes[index]);
+        if question.family != StrategyFamily::Split {
             promise.shape(question, &laid);
         }
         if question.split {
@@ -76,11 +76,11 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
             fronts.survey(question, laid, index);
         }
     }
-    let (mut apart, mut ratio) = (split::Survey::new(question), None);
+    let (mut apart, mut ratio) = (split::SplitIncumbents::new(question), None);
     if question.split {
         answers.settle(question);
         census.add(std::mem::take(&mut answers.census));
-        let bench = Bench::new(question, &shapes);
+        let bench = ShapeCache::new(question, &shapes);
         let (found, left) = pair_up(&bench, (&fronts, &answers), &together, &watch);
         apart = found;
         promise = promise.with(question, left);
@@ -88,14 +88,15 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
             ratio = mixed(&bench, (&fronts, &answers), &together);
         } else if goal(question).is_some() {
             // Workers of any shapes yield no more than the best of them would on all devices.
-            shapes.iter().for_each(|shape| promise.shape(question, &Laid::new(question, shape)));
+            shapes.iter().for_each(|shape| promise.shape(question, &PreparedShape::new(question, shape)));
         }
     }
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
     let interrupted = watch.stopped.into_inner();
     let stated = question.traffic != Traffic::Free;
-    let mixes = stated && !interrupted && !matches!(question.family, Family::Split | Family::Offload);
+    let mixes =
+        stated && !interrupted && !matches!(question.family, StrategyFamily::Split | StrategyFamily::Offload);
     let found = !together.best.is_empty() || apart.best.is_some();
     let mix = if mixes { unlike(question, &shapes, found) } else { None };
     let parts = (together, apart, &ratio, mix);
@@ -104,13 +105,13 @@ pub fn run(question: &Question, control: &Control) -> Outcome {
 }
 
 /// Progress, and whether somebody said stop.
-struct Watch<'a> {
+struct Progress<'a> {
     control: &'a Control<'a>,
     done: AtomicUsize,
     stopped: AtomicBool,
 }
 
-impl Watch<'_> {
+impl Progress<'_> {
     /// One more of `total` is done. Whether to go on.
     fn tick(&self, total: usize) -> bool {
         (self.control.progress)(self.done.fetch_add(1, Relaxed) + 1, total);
@@ -121,20 +122,20 @@ impl Watch<'_> {
 }
 
 /// What looking at every shape by itself brings.
-struct Seen<'q> {
-    together: aggregated::Survey,
-    answers: Answers,
-    fronts: Fronts<'q>,
+struct ShapeResults<'q> {
+    together: aggregated::Incumbents,
+    answers: DecodeOptions,
+    fronts: PrefillOptions<'q>,
     /// Shapes that were not looked at.
     left: Vec<usize>,
 }
 
 /// Looks at every shape by itself: serving alone, answering for others, prefilling for others.
-fn look<'q>(question: &'q Question, shapes: &'q [Shape], watch: &Watch) -> Seen<'q> {
-    let none = || Seen {
-        together: aggregated::Survey::new(question),
-        answers: Answers::new(question),
-        fronts: Fronts::default(),
+fn look<'q>(question: &'q Problem, shapes: &'q [InstanceConfig], watch: &Progress) -> ShapeResults<'q> {
+    let none = || ShapeResults {
+        together: aggregated::Incumbents::new(question),
+        answers: DecodeOptions::new(question),
+        fronts: PrefillOptions::default(),
         left: vec![],
     };
     let parts = (0..PARTS).into_par_iter().map(|part| {
@@ -144,8 +145,8 @@ fn look<'q>(question: &'q Question, shapes: &'q [Shape], watch: &Watch) -> Seen<
                 seen.left.push(index);
                 continue;
             }
-            let laid = Laid::new(question, &shapes[index]);
-            if question.family != Family::Split {
+            let laid = PreparedShape::new(question, &shapes[index]);
+            if question.family != StrategyFamily::Split {
                 aggregated::survey(question, &laid, index, &mut seen.together);
             }
             if question.split {
@@ -155,22 +156,22 @@ fn look<'q>(question: &'q Question, shapes: &'q [Shape], watch: &Watch) -> Seen<
         }
         seen
     });
-    let parts: Vec<Seen> = parts.collect();
+    let parts: Vec<ShapeResults> = parts.collect();
     parts.into_iter().fold(none(), |mut all, part| {
         all.answers.merge(part.answers);
         all.fronts.merge(part.fronts);
         all.left.extend(part.left);
-        Seen { together: all.together.merged(question, part.together), ..all }
+        ShapeResults { together: all.together.merged(question, part.together), ..all }
     })
 }
 
 /// Pairs prompt shapes with answers; with what those that were not looked at promise.
 fn pair_up<'q>(
-    bench: &Bench<'q>,
-    (fronts, answers): (&Fronts<'q>, &Answers),
-    together: &aggregated::Survey,
-    watch: &Watch,
-) -> (split::Survey, Promise) {
+    bench: &ShapeCache<'q>,
+    (fronts, answers): (&PrefillOptions<'q>, &DecodeOptions),
+    together: &aggregated::Incumbents,
+    watch: &Progress,
+) -> (split::SplitIncumbents, RemainingBound) {
     let (question, shapes) = (bench.question, bench.shapes);
     let alone = finish(question, shapes, together);
     let points = alone.iter().map(|found| &found.point);
@@ -179,13 +180,13 @@ fn pair_up<'q>(
     let fronts: Vec<_> = fronts.iter().collect();
     let open = fronts.par_iter().map(|front| {
         let mut first_tokens: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-        let mut survey = split::Survey::new(question);
+        let mut survey = split::SplitIncumbents::new(question);
         let mut open = Vec::new();
         for list in answers.lists().filter(|list| front.suits(&list.answers)) {
             // It takes the prompt instance and the way of the cache, whatever answers at the end of it.
             let first = || bench.first_token(front, &list.answers[0]);
             let ttft = *first_tokens.entry(list.received).or_insert_with(first);
-            let pair = split::Pair { question, front, list, ttft, bench, by_pace, rivals, leader };
+            let pair = split::PoolPair { question, front, list, ttft, bench, by_pace, rivals, leader };
             if pair.may_matter(&mut survey) {
                 open.push((front.promise(list), pair));
             }
@@ -197,7 +198,7 @@ fn pair_up<'q>(
     let mut pairs: Vec<_> = pairs.into_iter().flatten().collect();
     pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
     let parts = (0..PARTS).into_par_iter().map(|part| {
-        let (mut survey, mut left) = (split::Survey::new(question), Promise::default());
+        let (mut survey, mut left) = (split::SplitIncumbents::new(question), RemainingBound::default());
         for (_, pair) in pairs.iter().skip(part).step_by(PARTS) {
             if watch.tick(shapes.len() + pairs.len()) {
                 pair.survey(&mut survey);
@@ -207,18 +208,18 @@ fn pair_up<'q>(
         }
         (survey, left)
     });
-    let both = |a: (split::Survey, Promise), b: (split::Survey, Promise)| {
+    let both = |a: (split::SplitIncumbents, RemainingBound), b: (split::SplitIncumbents, RemainingBound)| {
         (a.0.merged(question, b.0), a.1.with(question, b.1))
     };
-    let none = || (split::Survey::new(question), Promise::default());
+    let none = || (split::SplitIncumbents::new(question), RemainingBound::default());
     let (mut found, left) = parts.reduce_with(both).unwrap_or_else(none);
     censuses.into_iter().for_each(|census| found.census.add(census));
     (found, left)
 }
 
 /// Every shape that is legal and holds the model.
-fn prepare(question: &Question, offloads: &[Offload], census: &mut Census) -> Vec<Shape> {
-    let made: Vec<(Vec<Shape>, Refused)> = layouts::each(question, census, |formats, instance| {
+fn prepare(question: &Problem, offloads: &[OffloadTarget], census: &mut Census) -> Vec<InstanceConfig> {
+    let made: Vec<(Vec<InstanceConfig>, Refused)> = layouts::each(question, census, |formats, instance| {
         let (mut shapes, mut refused) = (Vec::new(), Refused::new());
         for &offload in offloads {
             match shape(question, formats, &instance, offload) {
@@ -237,16 +238,21 @@ fn prepare(question: &Question, offloads: &[Offload], census: &mut Census) -> Ve
 }
 
 fn answer(
-    question: &Question,
-    shapes: &[Shape],
-    (together, apart, ratio, mix): (aggregated::Survey, split::Survey, &Option<Ratio>, Option<Found>),
+    question: &Problem,
+    shapes: &[InstanceConfig],
+    (together, apart, ratio, mix): (
+        aggregated::Incumbents,
+        split::SplitIncumbents,
+        &Option<MixResult>,
+        Option<EvaluatedCandidate>,
+    ),
     census: Census,
-    left: Option<Promise>,
+    left: Option<RemainingBound>,
 ) -> Outcome {
     let mut deployments = finish(question, shapes, &together);
     let whole = |candidate: super::candidate::Candidate| {
         let point = aggregated::measure(question, &candidate);
-        Found { candidate, point }
+        EvaluatedCandidate { candidate, point }
     };
     deployments.extend(apart.best.map(|(_, key)| whole(key.candidate(shapes))));
     deployments.extend(mix);
@@ -256,11 +262,11 @@ fn answer(
     deployments.extend(together.strategies.values().map(|(_, key)| whole(key.candidate(shapes))));
     deployments.sort_by(|a, b| order(question, a, b));
     deployments.dedup_by(|a, b| a.candidate == b.candidate);
-    let mut alternatives: Vec<Found> = Vec::new();
+    let mut alternatives: Vec<EvaluatedCandidate> = Vec::new();
     let mut deployments = deployments.into_iter();
     let best = deployments.next();
     for found in deployments {
-        let alike = |other: &Found| strategy(other) == strategy(&found);
+        let alike = |other: &EvaluatedCandidate| strategy(other) == strategy(&found);
         if alternatives.len() < ALTERNATIVES && !alternatives.iter().chain(&best).any(alike) {
             alternatives.push(found);
         }
@@ -278,13 +284,12 @@ fn answer(
             FrontKey::Apart(key) => key.candidate(shapes),
             FrontKey::Best => best.as_ref().expect("it was inserted").candidate.clone(),
         };
-        Found { candidate, point }
+        EvaluatedCandidate { candidate, point }
     });
-    let front: Vec<Found> = front.collect();
-    let nearest = together
-        .nearest
-        .filter(|_| best.is_none())
-        .map(|(_, point, key, reason)| (Found { candidate: key.candidate(shapes), point }, reason));
+    let front: Vec<EvaluatedCandidate> = front.collect();
+    let nearest = together.nearest.filter(|_| best.is_none()).map(|(_, point, key, reason)| {
+        (EvaluatedCandidate { candidate: key.candidate(shapes), point }, reason)
+    });
     let status = match (best.is_some(), left.is_some()) {
         (true, false) => Status::Optimal,
         (true, true) => Status::Feasible,
@@ -297,21 +302,21 @@ fn answer(
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum FrontKey {
-    Together(aggregated::Key),
-    Apart(split::Key),
+    Together(aggregated::AggregatedKey),
+    Apart(split::SplitKey),
     /// The optimum, be it of several shapes.
     Best,
 }
 
 /// By the aims; equals by their plans, so that the order is always the same.
-fn order(question: &Question, a: &Found, b: &Found) -> std::cmp::Ordering {
+fn order(question: &Problem, a: &EvaluatedCandidate, b: &EvaluatedCandidate) -> std::cmp::Ordering {
     let ((x, one), (y, other)) =
         ((a.candidate.formats, &a.candidate.pools), (b.candidate.formats, &b.candidate.pools));
     question.compare(&a.point, &b.point).then_with(|| (x, one).cmp(&(y, other)))
 }
 
 /// What makes one deployment different in kind from another.
-fn strategy(found: &Found) -> (usize, Vec<(super::candidate::Duty, String)>) {
+fn strategy(found: &EvaluatedCandidate) -> (usize, Vec<(super::candidate::PoolRole, String)>) {
     let pools = found.candidate.pools.iter().map(|pool| (pool.duty, pool.plan.label()));
     (found.candidate.formats, pools.collect())
 }

@@ -9,29 +9,29 @@
 mod draw;
 mod fit;
 
-use super::candidate::{Candidate, Duty};
-use super::outcome::Found;
+use super::candidate::{Candidate, PoolRole};
+use super::outcome::EvaluatedCandidate;
 use super::point::{Point, place, point};
-use super::question::{Question, Traffic};
+use super::question::{Problem, Traffic};
 use crate::quantity::read::Plain;
-use crate::spec::objective::{Aim, Direction};
+use crate::spec::objective::{Direction, ObjectiveTerm};
 use draw::Draw;
 
 /// What came of a sample.
 #[derive(Clone, Debug, Default)]
-pub struct Sample {
+pub struct SampleResult {
     /// Deployments that were drawn, may run, and were evaluated.
     pub drawn: u64,
     /// Of them, within the limits.
     pub kept: u64,
     /// Of those, better than what is called the best.
-    pub better: Vec<Found>,
+    pub better: Vec<EvaluatedCandidate>,
 }
 
 /// Draws `count` deployments by `seed`, half of them near `best`, and compares them with it; with nothing where it is
 /// none.
-pub fn sample(question: &Question, best: Option<&Found>, count: u64, seed: u64) -> Sample {
-    let mut sample = Sample::default();
+pub fn sample(question: &Problem, best: Option<&EvaluatedCandidate>, count: u64, seed: u64) -> SampleResult {
+    let mut sample = SampleResult::default();
     // A request that the model was not made for is served by nothing.
     if question.context_fits().is_err() {
         return sample;
@@ -51,7 +51,7 @@ pub fn sample(question: &Question, best: Option<&Found>, count: u64, seed: u64) 
         if question.missed_in_pools(&evaluation).next().is_some() || !carries(question, &candidate) {
             continue;
         }
-        let found = Found { point: point(&evaluation.metrics), candidate };
+        let found = EvaluatedCandidate { point: point(&evaluation.metrics), candidate };
         sample.kept += 1;
         if best.is_none_or(|best| ahead(&found.point, &best.point, &question.aims)) {
             sample.better.push(found);
@@ -64,7 +64,7 @@ pub fn sample(question: &Question, best: Option<&Found>, count: u64, seed: u64) 
 const HAIR: f64 = 1e-9;
 
 /// Whether `a` is better than `b` in the first aim in which they differ by more than rounding.
-fn ahead(a: &Point, b: &Point, aims: &[Aim]) -> bool {
+fn ahead(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
     for aim in aims {
         let (x, y) = (a[place(aim.metric)], b[place(aim.metric)]);
         let apart = (x - y).abs() > HAIR * x.abs().max(y.abs());
@@ -81,7 +81,7 @@ fn ahead(a: &Point, b: &Point, aims: &[Aim]) -> bool {
 
 /// Whether it carries what the question says is there: with every slot filled again at once it has that rate, or that
 /// many requests in flight. Pools that only decode need no slot for what waits for its prompt.
-fn carries(question: &Question, candidate: &Candidate) -> bool {
+fn carries(question: &Problem, candidate: &Candidate) -> bool {
     let enough = |there: f64, least: f64| there >= least * (1.0 - HAIR);
     let filled = || {
         let mut free = question.clone();
@@ -94,7 +94,7 @@ fn carries(question: &Question, candidate: &Candidate) -> bool {
             enough(filled().output_tok_s.value() / question.stated.lengths.osl as f64, rate)
         }
         Traffic::InFlight(requests) => {
-            let both = candidate.pools.iter().any(|pool| pool.duty == Duty::Both);
+            let both = candidate.pools.iter().any(|pool| pool.duty == PoolRole::Both);
             !both || enough(filled().in_flight.value(), requests as f64)
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::point::{Point, place, point};
-use super::question::{Formats, Question, Traffic};
+use super::question::{Formats, Problem, Traffic};
 use crate::cost::memory::Footprint;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::parallel::{ParallelPlan, Phase};
@@ -13,14 +13,14 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::serving::evaluate::{Pool, aggregated, residency};
 use crate::serving::instance::Instance;
-use crate::serving::round::prefill;
+use crate::serving::iteration::prefill;
 use crate::serving::step::StepTime;
-use crate::serving::terms::{Load, Offload};
+use crate::serving::terms::{InstanceLoad, OffloadTarget};
 use crate::spec::objective::Metric;
 
 /// One instance in one pair of formats. Small: what it is laid out as is made again when needed.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct InstanceConfig {
     /// Index of its formats.
     pub formats: usize,
     /// Its degrees.
@@ -28,7 +28,7 @@ pub struct Shape {
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
     /// What is kept in host memory.
-    pub offload: Offload,
+    pub offload: OffloadTarget,
     /// Largest number of requests of an attention rank that its memory holds.
     pub fits: u64,
     /// A prompt fits, so that it can prefill for others.
@@ -39,35 +39,39 @@ pub struct Shape {
 pub const MOST_REQUESTS_PER_RANK: u64 = 65_536;
 
 /// A shape laid out, ready to be evaluated at any load.
-pub struct Laid<'q> {
-    question: &'q Question,
+pub struct PreparedShape<'q> {
+    question: &'q Problem,
     /// The shape.
-    pub shape: &'q Shape,
+    pub shape: &'q InstanceConfig,
     /// Laid out.
     pub instance: Arc<Instance>,
     /// A prompt on it.
     pub prompt: StepTime<Qty<f64>>,
 }
 
-impl<'q> Laid<'q> {
+impl<'q> PreparedShape<'q> {
     /// Lays a shape out.
-    pub fn new(question: &'q Question, shape: &'q Shape) -> Laid<'q> {
+    pub fn new(question: &'q Problem, shape: &'q InstanceConfig) -> PreparedShape<'q> {
         let stages = shape.stages.clone();
         let instance = Instance::new(&question.graph, shape.plan, stages, question.tiers());
-        Laid::of(question, shape, Arc::new(instance))
+        PreparedShape::of(question, shape, Arc::new(instance))
     }
 
     /// A shape whose instance is laid out already.
-    pub fn of(question: &'q Question, shape: &'q Shape, instance: Arc<Instance>) -> Laid<'q> {
+    pub fn of(
+        question: &'q Problem,
+        shape: &'q InstanceConfig,
+        instance: Arc<Instance>,
+    ) -> PreparedShape<'q> {
         let machine = question.formats[shape.formats].plain();
         let prompt = prefill(&Plain, &instance, machine, question.terms(), &mut ());
-        Laid { question, shape, instance, prompt }
+        PreparedShape { question, shape, instance, prompt }
     }
 
     /// As a pool of `replicas` with `concurrency` requests each.
     #[inline(always)]
     pub fn pool(&self, replicas: u64, concurrency: u64) -> Pool<'_, Qty<f64>> {
-        let load = Load { concurrency, offload: self.shape.offload };
+        let load = InstanceLoad { concurrency, offload: self.shape.offload };
         Pool { instance: &self.instance, replicas, prompt: self.prompt, load }
     }
 
@@ -181,7 +185,7 @@ pub fn refuse(refused: &mut Refused, reason: &Infeasible) {
 
 /// The cuts of a pipeline that are searched: even in what stages hold, in what decoding reads, and in
 /// what prompts compute.
-pub fn cuts(question: &Question, plan: ParallelPlan) -> Vec<Vec<u32>> {
+pub fn cuts(question: &Problem, plan: ParallelPlan) -> Vec<Vec<u32>> {
     let graph = &question.graph;
     let layers = graph.layer_block.len();
     if plan.pp == 1 {
@@ -238,14 +242,19 @@ pub fn short(held: &Footprint<Qty<f64>>) -> Infeasible {
 }
 
 /// Whether host memory can take what the devices of a node cannot hold, and there is enough to take.
-fn spills(question: &Question, held: &Footprint<Qty<f64>>, offload: Offload, plan: &ParallelPlan) -> bool {
+fn spills(
+    question: &Problem,
+    held: &Footprint<Qty<f64>>,
+    offload: OffloadTarget,
+    plan: &ParallelPlan,
+) -> bool {
     let over = held.total.value() - held.usable.value();
     let movable = match offload {
-        Offload::Nothing => return false,
-        Offload::Layers => held.weights.value(),
-        Offload::Experts if crate::plan::legal::has_experts(&question.graph) => held.weights.value(),
-        Offload::Experts => return false,
-        Offload::Kv => held.kv.value(),
+        OffloadTarget::Nothing => return false,
+        OffloadTarget::Layers => held.weights.value(),
+        OffloadTarget::Experts if crate::plan::legal::has_experts(&question.graph) => held.weights.value(),
+        OffloadTarget::Experts => return false,
+        OffloadTarget::Kv => held.kv.value(),
     };
     let sharing = plan.devices().min(question.cluster.devices_per_node) as f64;
     let room = question.host_memory.unwrap_or(0.0);
@@ -257,17 +266,17 @@ fn spills(question: &Question, held: &Footprint<Qty<f64>>, offload: Offload, pla
 /// # Errors
 /// Not even one request fits.
 pub fn shape(
-    question: &Question,
+    question: &Problem,
     formats: usize,
     instance: &Instance,
-    offload: Offload,
-) -> Result<Shape, Infeasible> {
+    offload: OffloadTarget,
+) -> Result<InstanceConfig, Infeasible> {
     let plan = instance.plan;
     let machine = question.formats[formats].plain();
     let held = |phase, requests: u64| {
         residency(&Plain, instance, phase, machine, question.terms(), requests * plan.dp)
     };
-    let fits = if offload == Offload::Nothing {
+    let fits = if offload == OffloadTarget::Nothing {
         filled_up(MOST_REQUESTS_PER_RANK, |requests| {
             let held = held(Phase::Decode, requests);
             let (total, usable) = (held.total.value(), held.usable.value());
@@ -279,11 +288,11 @@ pub fn shape(
             holds(&held) || spills(question, &held, offload, &plan)
         })
     };
-    let prefills = offload == Offload::Nothing && holds(&held(Phase::Prefill, 1));
+    let prefills = offload == OffloadTarget::Nothing && holds(&held(Phase::Prefill, 1));
     if fits == 0 && !prefills {
         return Err(short(&held(Phase::Decode, 1)));
     }
-    Ok(Shape { formats, plan, stages: instance.stages.clone(), offload, fits, prefills })
+    Ok(InstanceConfig { formats, plan, stages: instance.stages.clone(), offload, fits, prefills })
 }
 
 /// Formats that may be served by the same plans: those whose scales have the same blocks.

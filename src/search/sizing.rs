@@ -4,11 +4,11 @@
 //! miss a limit, the search says whether anything else takes fewer. Knows one system at a time; which of several to
 //! take is for [`super::offers`].
 
-pub mod bench;
+pub mod candidates;
 
-use super::outcome::{Census, Found};
+use super::outcome::{Census, EvaluatedCandidate};
 use super::point::place;
-use super::question::{Question, Traffic};
+use super::question::{Problem, Traffic};
 use super::run::{UNWATCHED, run};
 use super::shape::largest;
 use crate::plan::infeasible::Infeasible;
@@ -21,8 +21,8 @@ use crate::serving::evaluate::residency;
 use crate::serving::instance::Instance;
 use crate::serving::metrics::closed_loop;
 use crate::serving::terms::Lengths;
-use crate::spec::objective::{Aim, Direction, Metric};
-use bench::{Bench, Most, Nearest, layouts, shapes};
+use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
+use candidates::{MaxServed, NearestCandidate, SizingCandidates, layouts, shapes};
 
 /// Users who each keep one request in flight, served by copies of one system.
 #[derive(Clone, Debug)]
@@ -32,9 +32,9 @@ pub struct Sized {
     /// Requests in flight of the copy that has most.
     pub share: u64,
     /// What one copy runs at that share: the quickest deployment.
-    pub at_share: Found,
+    pub at_share: EvaluatedCandidate,
     /// What one copy runs when it carries all it can: the most output within the limits.
-    pub full: Found,
+    pub full: EvaluatedCandidate,
     /// Most requests in flight that one copy is known to carry within the limits: of like instances no more, of
     /// others at least as many.
     pub full_users: u64,
@@ -50,14 +50,14 @@ pub struct Unfit {
     /// The reason, with its numbers.
     pub reason: String,
     /// What came nearest, where limits are what it misses.
-    pub nearest: Option<Found>,
+    pub nearest: Option<EvaluatedCandidate>,
     /// What became of every candidate.
     pub census: Census,
 }
 
 /// What all copies together yield and draw.
 #[derive(Clone, Copy, Debug)]
-pub struct Whole {
+pub struct Totals {
     /// Output tokens a second.
     pub output_tok_s: f64,
     /// Power of the devices, idle ones included; none where no power is known.
@@ -67,7 +67,7 @@ pub struct Whole {
 }
 
 /// Bytes of the model in the question's formats of that index, and what one device may hold.
-pub fn weights(question: &Question, formats: usize) -> (f64, f64) {
+pub fn weights(question: &Problem, formats: usize) -> (f64, f64) {
     let layers = vec![question.graph.layer_block.len() as u32];
     let whole = Instance::new(&question.graph, ParallelPlan::SINGLE, layers, question.tiers());
     let machine = question.formats[formats].plain();
@@ -76,7 +76,7 @@ pub fn weights(question: &Question, formats: usize) -> (f64, f64) {
 }
 
 /// The least weights of the question's formats, where even they do not fit on all of its devices.
-fn too_large(question: &Question) -> Option<Infeasible> {
+fn too_large(question: &Problem) -> Option<Infeasible> {
     let devices = question.cluster.devices() as f64;
     let mut least: Option<(f64, f64)> = None;
     for formats in 0..question.formats.len() {
@@ -93,7 +93,7 @@ fn too_large(question: &Question) -> Option<Infeasible> {
 }
 
 /// A missed limit, else what most shapes were refused for.
-fn unfit(nearest: Option<Nearest>, census: Census) -> Unfit {
+fn unfit(nearest: Option<NearestCandidate>, census: Census) -> Unfit {
     if let Some((_, found, missed)) = nearest {
         let (kind, reason) = (missed.kind().to_string(), missed.to_string());
         return Unfit { kind, reason, nearest: Some(found), census };
@@ -107,14 +107,19 @@ fn unfit(nearest: Option<Nearest>, census: Census) -> Unfit {
 }
 
 /// The question with this traffic.
-fn asked(question: &Question, traffic: Traffic) -> Question {
+fn asked(question: &Problem, traffic: Traffic) -> Problem {
     let mut asked = question.clone();
     asked.traffic = traffic;
     asked
 }
 
 /// The best of everything that the search knows, under `aim`: split pools and unlike instances too.
-fn searched(question: &Question, traffic: Traffic, aim: Aim, census: &mut Census) -> Option<Found> {
+fn searched(
+    question: &Problem,
+    traffic: Traffic,
+    aim: ObjectiveTerm,
+    census: &mut Census,
+) -> Option<EvaluatedCandidate> {
     let mut asked = asked(question, traffic);
     asked.axes.clear();
     asked.aims = vec![aim];
@@ -124,9 +129,14 @@ fn searched(question: &Question, traffic: Traffic, aim: Aim, census: &mut Census
 }
 
 /// Fewer copies than `most` that serve `users`, if any do, and what one of them runs.
-fn fewer(question: &Question, users: u64, most: u64, census: &mut Census) -> Option<(u64, Found)> {
-    let quickest = Aim { metric: Metric::E2e, direction: Direction::Minimize };
-    let mut found: Option<(u64, Found)> = None;
+fn fewer(
+    question: &Problem,
+    users: u64,
+    most: u64,
+    census: &mut Census,
+) -> Option<(u64, EvaluatedCandidate)> {
+    let quickest = ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize };
+    let mut found: Option<(u64, EvaluatedCandidate)> = None;
     largest(most - 1, |saved| {
         let copies = most - saved;
         let share = Traffic::InFlight(users.div_ceil(copies));
@@ -147,7 +157,7 @@ fn fewer(question: &Question, users: u64, most: u64, census: &mut Census) -> Opt
 ///
 /// # Errors
 /// One user alone is too much for it.
-pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
+pub fn size(question: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     let refused = |reason: Infeasible| {
         let (kind, reason) = (reason.kind().to_string(), reason.to_string());
         Box::new(Unfit { kind, reason, nearest: None, census: Census::default() })
@@ -160,7 +170,7 @@ pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
     let mut census = Census::default();
     let layouts = layouts(free, &mut census);
     let shapes = shapes(free, &layouts, &mut census);
-    let bench = Bench::new(free, &shapes);
+    let bench = SizingCandidates::new(free, &shapes);
     let alike = bench.most(&mut census);
     // A copy for each user, or so many as like instances take.
     let most = alike.map_or(users.saturating_add(1), |alike| users.div_ceil(alike.users));
@@ -168,12 +178,12 @@ pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
     let found = if more { fewer(question, users, most, &mut census) } else { None };
     if let Some((copies, at_share)) = found {
         let share = users.div_ceil(copies);
-        let output = Aim { metric: Metric::OutputTokS, direction: Direction::Maximize };
+        let output = ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize };
         let full = searched(question, Traffic::Free, output, &mut census).unwrap_or_else(|| at_share.clone());
         let full_users = alike.map_or(share, |alike| alike.users.max(share));
         return Ok(Sized { copies, share, at_share, full, full_users, census });
     }
-    let Some(Most { users: full_users, output: (_, full) }) = alike else {
+    let Some(MaxServed { users: full_users, output: (_, full) }) = alike else {
         return Err(Box::new(unfit(bench.nearest(), census)));
     };
     let copies = users.div_ceil(full_users);
@@ -185,7 +195,7 @@ pub fn size(question: &Question, users: u64) -> Result<Sized, Box<Unfit>> {
 
 /// The longest context, in powers of two or what the model states, at which `users` are still served within
 /// the limits; what is beyond the question's own new prompt tokens is cached. 0 where there is none.
-pub fn longest_context(question: &Question, users: u64) -> u64 {
+pub fn longest_context(question: &Problem, users: u64) -> u64 {
     let lengths = question.stated.lengths;
     let fresh = lengths.isl - lengths.prefix;
     let layouts = layouts(question, &mut Census::default());
@@ -197,7 +207,7 @@ pub fn longest_context(question: &Question, users: u64) -> u64 {
             return false;
         }
         let shapes = shapes(&question, &layouts, &mut Census::default());
-        Bench::new(&question, &shapes).serves(users)
+        SizingCandidates::new(&question, &shapes).serves(users)
     };
     let most = question.graph.max_context.unwrap_or(LONGEST);
     let doublings = u64::from(most.ilog2());
@@ -214,7 +224,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// What `copies` of the question's system yield and draw with `users` in flight over them, each running
 /// `found`.
-pub fn whole(question: &Question, found: &Found, copies: u64, users: u64) -> Whole {
+pub fn whole(question: &Problem, found: &EvaluatedCandidate, copies: u64, users: u64) -> Totals {
     let terms = question.terms();
     let count = |number: u64| Qty(number as f64);
     let e2e = Qty(found.point[place(Metric::E2e)]);
@@ -224,14 +234,14 @@ pub fn whole(question: &Question, found: &Found, copies: u64, users: u64) -> Who
         let idle = watts(spare, Qty(0.0), Qty(0.0), draw).value();
         (found.point[place(Metric::Watts)] + idle) * copies as f64
     });
-    Whole {
+    Totals {
         output_tok_s: closed_loop(count(users), terms.osl, e2e).value(),
         watts: drawn,
         devices: each * copies,
     }
 }
 
-impl Whole {
+impl Totals {
     /// Dollars a second of all devices, used or not.
     pub fn usd_per_second(&self, bill: &Bill<Datum>) -> f64 {
         usd_per_second(Qty(self.devices as f64), self.watts.map(Qty), &bill.read(&Plain)).value()

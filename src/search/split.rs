@@ -8,21 +8,21 @@
 
 mod bound;
 
-use super::answers::{Answer, List, reload};
-use super::bench::Bench;
-use super::candidate::{Candidate, Duty, PoolPlan};
+use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::decode_options::{DecodeOption, DecodeOptionList, reload};
 use super::outcome::Census;
 use super::pareto::ParetoFront;
 use super::point::Point;
-use super::prompts::Front;
-use super::question::{Question, Traffic};
+use super::prefill_options::PrefillOption;
+use super::question::{Problem, Traffic};
 use super::region::{Loads, Region};
-use super::shape::Shape;
-use crate::serving::terms::Offload;
+use super::shape::InstanceConfig;
+use super::shape_cache::ShapeCache;
+use crate::serving::terms::OffloadTarget;
 
 /// A split deployment, in short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct SplitKey {
     /// Index of the prompt pool's shape, and how many.
     pub front: (usize, u64),
     /// Index of the answer pool's shape, and how many.
@@ -31,9 +31,9 @@ pub struct Key {
     pub concurrency: u64,
 }
 
-impl Key {
+impl SplitKey {
     /// The candidate in full.
-    pub fn candidate(&self, shapes: &[Shape]) -> Candidate {
+    pub fn candidate(&self, shapes: &[InstanceConfig]) -> Candidate {
         let pool = |duty, (shape, replicas): (usize, u64), concurrency| PoolPlan {
             duty,
             plan: shapes[shape].plan,
@@ -42,30 +42,36 @@ impl Key {
             concurrency,
         };
         let dp = shapes[self.front.0].plan.dp;
-        let pools =
-            vec![pool(Duty::Prefill, self.front, dp), pool(Duty::Decode, self.back, self.concurrency)];
-        Candidate { formats: shapes[self.back.0].formats, pools, offload: Offload::Nothing }
+        let pools = vec![
+            pool(PoolRole::Prefill, self.front, dp),
+            pool(PoolRole::Decode, self.back, self.concurrency),
+        ];
+        Candidate { formats: shapes[self.back.0].formats, pools, offload: OffloadTarget::Nothing }
     }
 }
 
 /// What is known of split deployments after some pairs.
-pub struct Survey {
+pub struct SplitIncumbents {
     /// The front so far.
-    pub front: ParetoFront<Key>,
+    pub front: ParetoFront<SplitKey>,
     /// The best so far.
-    pub best: Option<(Point, Key)>,
+    pub best: Option<(Point, SplitKey)>,
     /// What became of the candidates.
     pub census: Census,
 }
 
-impl Survey {
+impl SplitIncumbents {
     /// Nothing known yet.
-    pub fn new(question: &Question) -> Survey {
-        Survey { front: ParetoFront::new(&question.distinct_axes()), best: None, census: Census::default() }
+    pub fn new(question: &Problem) -> SplitIncumbents {
+        SplitIncumbents {
+            front: ParetoFront::new(&question.distinct_axes()),
+            best: None,
+            census: Census::default(),
+        }
     }
 
     /// Both surveys in one; which is taken into which does not matter.
-    pub fn merged(mut self, question: &Question, mut other: Survey) -> Survey {
+    pub fn merged(mut self, question: &Problem, mut other: SplitIncumbents) -> SplitIncumbents {
         if other.front.len() > self.front.len() {
             std::mem::swap(&mut self, &mut other);
         }
@@ -77,7 +83,7 @@ impl Survey {
         self
     }
 
-    fn offer(&mut self, question: &Question, found: (Point, Key)) {
+    fn offer(&mut self, question: &Problem, found: (Point, SplitKey)) {
         let ahead = self.best.as_ref().is_none_or(|known| {
             question.compare(&found.0, &known.0).then_with(|| found.1.cmp(&known.1)).is_lt()
         });
@@ -88,33 +94,33 @@ impl Survey {
 }
 
 /// A prompt shape, and answers of one size: each later one slower.
-pub struct Pair<'a, 'q> {
+pub struct PoolPair<'a, 'q> {
     /// What is asked.
-    pub question: &'q Question,
+    pub question: &'q Problem,
     /// The prompt shape.
-    pub front: &'a Front<'q>,
+    pub front: &'a PrefillOption<'q>,
     /// The answers.
-    pub list: &'a List,
+    pub list: &'a DecodeOptionList,
     /// Time to first token of any of the deployments: at least, as nobody waits, and with the queue that is planned for.
     pub ttft: (f64, f64),
     /// All shapes, laid out as far as they were needed.
-    pub bench: &'a Bench<'q>,
+    pub bench: &'a ShapeCache<'q>,
     /// Whether nothing but pace counts.
     pub by_pace: bool,
     /// The front of what the rest of the search found.
-    pub rivals: &'a ParetoFront<super::aggregated::Key>,
+    pub rivals: &'a ParetoFront<super::aggregated::AggregatedKey>,
     /// The best that the rest of the search found.
     pub leader: Option<&'a Point>,
 }
 
 /// A region that may matter, as far as was known when so many deployments had been evaluated.
-struct Open {
+struct OpenRegion {
     bound: Point,
     region: Region,
     evaluated: u64,
 }
 
-impl Pair<'_, '_> {
+impl PoolPair<'_, '_> {
     /// Every deployment of the pair that there is room for, at the listed loads; or why there is none.
     fn whole(&self) -> Result<Region, (&'static str, &'static str)> {
         let (front, back) = self.sizes();
@@ -142,7 +148,7 @@ impl Pair<'_, '_> {
 
     /// Whether anything in the pair may matter beside what the rest of the search found. Most is
     /// beaten as a whole.
-    pub fn may_matter(&self, survey: &mut Survey) -> bool {
+    pub fn may_matter(&self, survey: &mut SplitIncumbents) -> bool {
         let whole = match self.whole() {
             Ok(whole) => whole,
             Err((kind, reason)) => {
@@ -167,7 +173,7 @@ impl Pair<'_, '_> {
     }
 
     /// Looks at all deployments of the pair.
-    pub fn survey(&self, survey: &mut Survey) {
+    pub fn survey(&self, survey: &mut SplitIncumbents) {
         let Ok(Region { fronts, backs, loads }) = self.whole() else { return };
         let deployments = |loads, backs| Region { fronts, backs, loads };
         let shown = self.question.front_sampling.decode_workers;
@@ -183,11 +189,11 @@ impl Pair<'_, '_> {
     }
 
     /// Halves a region until nothing in it could matter.
-    fn explore(&self, survey: &mut Survey, region: Region) {
+    fn explore(&self, survey: &mut SplitIncumbents, region: Region) {
         let room = self.question.room();
-        let mut open: Vec<Open> = Vec::new();
+        let mut open: Vec<OpenRegion> = Vec::new();
         self.consider(survey, region, &mut open);
-        while let Some(Open { bound, region, evaluated }) = open.pop() {
+        while let Some(OpenRegion { bound, region, evaluated }) = open.pop() {
             // What was found since may beat it.
             let news = survey.census.evaluated > evaluated;
             let beaten = if news { self.beaten(survey, &bound, &region) } else { None };
@@ -199,8 +205,9 @@ impl Pair<'_, '_> {
                 self.see(survey, &region);
                 continue;
             }
-            let at =
-                |answer: &Answer, load| reload(self.question, self.bench.get(answer.shape), answer, load);
+            let at = |answer: &DecodeOption, load| {
+                reload(self.question, self.bench.get(answer.shape), answer, load)
+            };
             let from = open.len();
             for half in region.halves(self.spread(&region), at) {
                 self.consider(survey, half, &mut open);
@@ -213,7 +220,7 @@ impl Pair<'_, '_> {
     }
 
     /// Opens a region that may matter.
-    fn consider(&self, survey: &mut Survey, region: Region, open: &mut Vec<Open>) {
+    fn consider(&self, survey: &mut SplitIncumbents, region: Region, open: &mut Vec<OpenRegion>) {
         let room = self.question.room();
         let Some(region) = region.within(room, self.sizes()) else { return };
         let span = self.span(&region);
@@ -225,12 +232,12 @@ impl Pair<'_, '_> {
         };
         match reason {
             Some(reason) => survey.census.discard(reason, region.count(room, self.sizes())),
-            None => open.push(Open { bound, region, evaluated: survey.census.evaluated }),
+            None => open.push(OpenRegion { bound, region, evaluated: survey.census.evaluated }),
         }
     }
 
     /// Why nothing in a region matters, if so: even its ideal misses a limit, or neither wins nor shows.
-    fn beaten(&self, survey: &Survey, ideal: &Point, region: &Region) -> Option<&'static str> {
+    fn beaten(&self, survey: &SplitIncumbents, ideal: &Point, region: &Region) -> Option<&'static str> {
         if self.question.missed(ideal).is_some() {
             return Some("latency_limit");
         }
@@ -253,11 +260,11 @@ impl Pair<'_, '_> {
     }
 
     /// Evaluates the one deployment of a region.
-    fn see(&self, survey: &mut Survey, region: &Region) {
+    fn see(&self, survey: &mut SplitIncumbents, region: &Region) {
         let (fronts, backs) = (region.fronts.0, region.backs.0);
         let answer = match region.loads {
             Loads::Listed(place, _) => self.list.answers[place],
-            Loads::Between(gap) => Answer { concurrency: gap.loads.0, ..gap.floor },
+            Loads::Between(gap) => DecodeOption { concurrency: gap.loads.0, ..gap.floor },
         };
         survey.census.candidates += 1;
         survey.census.evaluated += 1;
@@ -267,7 +274,7 @@ impl Pair<'_, '_> {
             return;
         }
         let concurrency = answer.concurrency;
-        let key = Key { front: (self.front.index, fronts), back: (answer.shape, backs), concurrency };
+        let key = SplitKey { front: (self.front.index, fronts), back: (answer.shape, backs), concurrency };
         if self.shows(region) && !self.rivals.covers(&point) {
             survey.front.insert(point, key);
         }

@@ -4,34 +4,34 @@
 use rayon::prelude::*;
 
 use super::change::Change;
-use super::family::Family;
-use super::outcome::{Found, Outcome};
+use super::family::StrategyFamily;
+use super::outcome::{EvaluatedCandidate, Outcome};
 use super::point::{before, place};
-use super::question::{OffloadPolicy, Question, Traffic};
+use super::question::{OffloadPolicy, Problem, Traffic};
 use super::run::{UNWATCHED, run};
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
 /// What a family comes to.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct FamilyResult {
     /// The family.
-    pub family: Family,
+    pub family: StrategyFamily,
     /// Its best.
-    pub best: Option<Found>,
+    pub best: Option<EvaluatedCandidate>,
     /// Why it has none, where it has none.
     pub none: Option<String>,
 }
 
 /// What a change comes to.
 #[derive(Clone, Debug)]
-pub struct Worth {
+pub struct ChangeResult {
     /// The change.
     pub change: Change,
     /// The best with it.
-    pub best: Option<Found>,
+    pub best: Option<EvaluatedCandidate>,
     /// The question with it.
-    pub question: Question,
+    pub question: Problem,
 }
 
 /// Along which figure two families change places.
@@ -54,9 +54,9 @@ pub struct Crossover {
     /// The first at which it does.
     pub at: u64,
     /// Who leads up to there.
-    pub from: Family,
+    pub from: StrategyFamily,
     /// Who leads from there.
-    pub to: Family,
+    pub to: StrategyFamily,
 }
 
 /// Two families along a figure.
@@ -69,44 +69,46 @@ pub struct Duel {
     /// Every change of places between neighbouring powers of two.
     pub crossovers: Vec<Crossover>,
     /// Who leads at the least value; none where neither serves anything tried.
-    pub leader: Option<Family>,
+    pub leader: Option<StrategyFamily>,
 }
 
 /// The question held to a family, without a front.
-pub fn held_to(question: &Question, family: Family) -> Question {
+pub fn held_to(question: &Problem, family: StrategyFamily) -> Problem {
     let mut held = question.clone();
     held.axes.clear();
     held.family = family;
-    held.split &= matches!(family, Family::Any | Family::Split);
+    held.split &= matches!(family, StrategyFamily::Any | StrategyFamily::Split);
     match family {
-        Family::Offload => held.offload = OffloadPolicy::Always,
-        Family::Any => {}
+        StrategyFamily::Offload => held.offload = OffloadPolicy::Always,
+        StrategyFamily::Any => {}
         _ => held.offload = OffloadPolicy::Never,
     }
     held
 }
 
 /// What every family comes to.
-pub fn families(question: &Question) -> Vec<Tried> {
-    let each = Family::EACH.into_iter().filter(|family| *family != Family::Split || question.split);
+pub fn families(question: &Problem) -> Vec<FamilyResult> {
+    let each =
+        StrategyFamily::EACH.into_iter().filter(|family| *family != StrategyFamily::Split || question.split);
     each.collect::<Vec<_>>()
         .into_par_iter()
         .map(|family| {
             let outcome = run(&held_to(question, family), &UNWATCHED);
             // Where all fits into device memory nothing is kept elsewhere.
-            let spills = |found: &Found| family != Family::Offload || spilled(question, found);
+            let spills =
+                |found: &EvaluatedCandidate| family != StrategyFamily::Offload || spilled(question, found);
             let best = outcome.best.clone().filter(spills);
             let none = best.is_none().then(|| reason(&outcome, family));
-            Tried { family, best, none }
+            FamilyResult { family, best, none }
         })
         .collect()
 }
 
-fn spilled(question: &Question, found: &Found) -> bool {
+fn spilled(question: &Problem, found: &EvaluatedCandidate) -> bool {
     found.candidate.evaluate(&crate::quantity::read::Plain, question, &mut ()).spilled.is_some()
 }
 
-fn reason(outcome: &Outcome, family: Family) -> String {
+fn reason(outcome: &Outcome, family: StrategyFamily) -> String {
     if outcome.best.is_some() {
         return "all fits without it".into();
     }
@@ -120,14 +122,14 @@ fn reason(outcome: &Outcome, family: Family) -> String {
         return refusal.example.clone();
     }
     match family {
-        Family::Offload => "no host memory or host link is known, or it is too small".into(),
+        StrategyFamily::Offload => "no host memory or host link is known, or it is too small".into(),
         _ if census.shapes == 0 => "no such plan is legal here".into(),
         _ => "no load keeps the limits".into(),
     }
 }
 
 /// Whether `a` is better, of two bests under the same question.
-fn leads(question: &Question, a: &Option<Found>, b: &Option<Found>) -> Option<bool> {
+fn leads(question: &Problem, a: &Option<EvaluatedCandidate>, b: &Option<EvaluatedCandidate>) -> Option<bool> {
     match (a, b) {
         (None, None) => None,
         (Some(_), None) => Some(true),
@@ -140,15 +142,20 @@ fn leads(question: &Question, a: &Option<Found>, b: &Option<Found>) -> Option<bo
 const REACH: u32 = 4;
 
 /// Where `other` takes over from `winner` or the other way round, along a figure that stands at `now`.
-pub fn duel(question: &Question, along: Along, now: u64, (winner, other): (Family, Family)) -> Option<Duel> {
-    let at = |value: u64| -> Option<Question> {
+pub fn duel(
+    question: &Problem,
+    along: Along,
+    now: u64,
+    (winner, other): (StrategyFamily, StrategyFamily),
+) -> Option<Duel> {
+    let at = |value: u64| -> Option<Problem> {
         question.changed(match along {
             Along::Concurrency => Change::InFlight(value),
             Along::Prompt => Change::Prompt(value),
             Along::Purchase => Change::Purchase(value as f64 / now as f64),
         })
     };
-    let leader = |value: u64| -> Option<Family> {
+    let leader = |value: u64| -> Option<StrategyFamily> {
         let question = at(value)?;
         let best = |family| run(&held_to(&question, family), &UNWATCHED).best;
         let (a, b) = rayon::join(|| best(winner), || best(other));
@@ -158,9 +165,9 @@ pub fn duel(question: &Question, along: Along, now: u64, (winner, other): (Famil
     let mut values: Vec<u64> = powers.filter(|value| *value > 0 && at(*value).is_some()).collect();
     values.dedup();
     let (first, last) = (*values.first()?, *values.last()?);
-    let known: Vec<(u64, Option<Family>)> =
+    let known: Vec<(u64, Option<StrategyFamily>)> =
         values.into_par_iter().map(|value| (value, leader(value))).collect();
-    let serving: Vec<(u64, Family)> =
+    let serving: Vec<(u64, StrategyFamily)> =
         known.iter().filter_map(|(value, leader)| Some((*value, (*leader)?))).collect();
     let mut crossovers = Vec::new();
     for pair in serving.windows(2) {
@@ -180,7 +187,7 @@ pub fn duel(question: &Question, along: Along, now: u64, (winner, other): (Famil
 }
 
 /// Changes whose worth is told: a little more of everything.
-fn changes(question: &Question) -> Vec<Change> {
+fn changes(question: &Problem) -> Vec<Change> {
     const GB: f64 = 1e9;
     const TENTH: f64 = 1.1;
     const TEN_MS: f64 = 0.01;
@@ -201,7 +208,7 @@ fn changes(question: &Question) -> Vec<Change> {
 }
 
 /// What a little more of everything would be worth, each by a search of its own.
-pub fn worths(question: &Question) -> Vec<Worth> {
+pub fn worths(question: &Problem) -> Vec<ChangeResult> {
     let changed = changes(question).into_iter().filter_map(|change| {
         let mut question = question.changed(change)?;
         question.axes.clear();
@@ -212,13 +219,13 @@ pub fn worths(question: &Question) -> Vec<Worth> {
         .into_par_iter()
         .map(|(change, question)| {
             let best = run(&question, &UNWATCHED).best;
-            Worth { change, best, question }
+            ChangeResult { change, best, question }
         })
         .collect()
 }
 
 /// The figures along which two families may change places, and where the question stands on each.
-pub fn stands(question: &Question, best: &Found) -> Vec<(Along, u64)> {
+pub fn stands(question: &Problem, best: &EvaluatedCandidate) -> Vec<(Along, u64)> {
     let mut stands = Vec::new();
     if !matches!(question.traffic, Traffic::Rate(_)) {
         stands.push((Along::Concurrency, best.candidate.concurrency(&question.traffic)));
@@ -235,7 +242,7 @@ pub fn stands(question: &Question, best: &Found) -> Vec<(Along, u64)> {
 }
 
 /// The objective's first figure of a deployment.
-pub fn aimed(question: &Question, found: &Found) -> Option<f64> {
+pub fn aimed(question: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
     let value = found.point[place(question.aims.first()?.metric)];
     value.is_finite().then_some(value)
 }

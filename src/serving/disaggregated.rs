@@ -4,49 +4,49 @@
 
 use super::economy::{PowerDraw, busy, watts};
 use super::evaluate::{
-    Evaluation, Pool, Share, Slowest, aggregated, carried, judge, portion, residency, shares,
+    Evaluation, Pool, PoolMetrics, Slowest, aggregated, carried, judge, portion, residency, shares,
 };
 use super::instance::Instance;
+use super::iteration::{DecodeStep, decode};
 use super::metrics::{e2e, open_flow};
 use super::residency::{cache_per_sequence, max_context};
-use super::round::{Decode, decode};
-use super::step::{StepTime, Watch};
+use super::step::{CostObserver, StepTime};
 use super::streamed::transfer;
 use super::tail::{queue, wait};
-use super::terms::{Demand, Load, Terms};
-use crate::cost::machine::{Link, Machine};
+use super::terms::{Demand, InstanceLoad, WorkloadTerms};
+use crate::cost::machine::{Machine, PricedLink};
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND};
 use crate::spec::percentile::Percentile;
 
 /// Instances that answer prompts prefilled elsewhere, under a load.
-pub struct Answering<T> {
+pub struct DecodePerformance<T> {
     /// Time per output token.
     pub tpot: T,
     /// Requests per second that one instance makes way for.
     pub rate: T,
     /// Mean time per output token, whatever part of the requests is told of.
     pace: T,
-    round: Decode<T>,
+    round: DecodeStep<T>,
 }
 
 /// What a decode instance does under `load`.
-pub fn answering<R: Read>(
+pub fn answering<R: Reading>(
     read: &R,
     instance: &Instance,
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
-    load: &Load,
-    watch: &mut impl Watch<R::N>,
-) -> Answering<Qty<R::N>> {
+    terms: &WorkloadTerms<Qty<R::N>>,
+    load: &InstanceLoad,
+    watch: &mut impl CostObserver<R::N>,
+) -> DecodePerformance<Qty<R::N>> {
     let round = decode(read, instance, machine, terms, load, None, watch);
     let pace = machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE), true);
     let tpot = match &terms.tail {
         Some(tail) if tail.percentile != Percentile::P50 => {
-            let crowd = Load { concurrency: tail.percentile.in_flight(load.concurrency), ..*load };
+            let crowd = InstanceLoad { concurrency: tail.percentile.in_flight(load.concurrency), ..*load };
             let round = decode(read, instance, machine, terms, &crowd, None, &mut ());
             machine.tpot_at_risk(round.per_token(round.cycle).is(&TPOT_ALONE), true)
         }
@@ -54,12 +54,12 @@ pub fn answering<R: Read>(
     };
     let each = read.count(Count::plan("concurrency_per_replica", load.concurrency));
     let tpot = tpot.at(format_args!("tpot"));
-    Answering { tpot, rate: decode_rate(each, terms.osl, pace), pace, round }
+    DecodePerformance { tpot, rate: decode_rate(each, terms.osl, pace), pace, round }
 }
 
-impl<N: Num> Answering<Qty<N>> {
+impl<N: Num> DecodePerformance<Qty<N>> {
     /// Power of `devices` of such instances.
-    pub fn drawn<R: Read<N = N>>(
+    pub fn drawn<R: Reading<N = N>>(
         &self,
         read: &R,
         instance: &Instance,
@@ -73,12 +73,12 @@ impl<N: Num> Answering<Qty<N>> {
 }
 
 /// Longest prompt plus answer that fits a decode instance under `load`.
-pub fn context<R: Read>(
+pub fn context<R: Reading>(
     read: &R,
     instance: &Instance,
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
-    load: &Load,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    load: &InstanceLoad,
 ) -> Qty<R::N> {
     let memory = residency(read, instance, Phase::Decode, machine, terms, load.concurrency);
     max_context(read, &memory, terms.isl + terms.osl, instance.max_context)
@@ -90,7 +90,7 @@ fn decode_rate<N: Num>(in_flight: Qty<N>, osl: Qty<N>, tpot: Qty<N>) -> Qty<N> {
 }
 
 /// Prompts per second of one prefill instance, with the rest that it is planned to have.
-pub fn prefill_rate<R: Read>(
+pub fn prefill_rate<R: Reading>(
     read: &R,
     instance: &Instance,
     machine: &Machine<Qty<R::N>>,
@@ -107,7 +107,7 @@ fn crowded<N: Num>(requests: Qty<N>, rate: Qty<N>, osl: Qty<N>, tpot: Qty<N>, tt
 }
 
 /// Power of `devices` of prefill instances that carry this share of what they are planned to.
-pub fn prefill_drawn<R: Read>(
+pub fn prefill_drawn<R: Reading>(
     read: &R,
     (instance, machine, prompt): (&Instance, &Machine<Qty<R::N>>, &StepTime<Qty<R::N>>),
     utilised: Qty<R::N>,
@@ -121,7 +121,7 @@ pub fn prefill_drawn<R: Read>(
 }
 
 /// Requests per second whose caches an instance's links carry: `bytes` from or to each device of an attention rank.
-pub fn link_rate<R: Read>(
+pub fn link_rate<R: Reading>(
     read: &R,
     instance: &Instance,
     machine: &Machine<Qty<R::N>>,
@@ -132,19 +132,19 @@ pub fn link_rate<R: Read>(
 }
 
 /// The link that pools are joined by.
-fn between<T>(machine: &Machine<T>) -> &Link<T> {
+fn between<T>(machine: &Machine<T>) -> &PricedLink<T> {
     machine.links.last().expect("two pools are joined by a link")
 }
 
 /// Pools that prefill, pools that decode, and pools that do both: any prefill pool may send to any decode pool.
 /// Memory and step times are the first pool's of each kind.
-pub fn split<R: Read>(
+pub fn split<R: Reading>(
     read: &R,
     (fronts, backs, both): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
+    watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
     let pools = (fronts, backs);
     if both.is_empty() {
@@ -166,7 +166,7 @@ pub fn split<R: Read>(
 }
 
 /// What the prefill pools can do together.
-struct Prompts<T> {
+struct PrefillCapacity<T> {
     /// Prompts per second, as planned and as far as their caches get away.
     able: T,
     /// What the links hold back: prompts per second that get away, of those that are planned.
@@ -177,14 +177,14 @@ struct Prompts<T> {
     slowest: T,
 }
 
-fn prompts<R: Read>(
+fn prompts<R: Reading>(
     read: &R,
     fronts: &[Pool<Qty<R::N>>],
     received: Qty<R::N>,
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
-) -> Prompts<Qty<R::N>> {
+) -> PrefillCapacity<Qty<R::N>> {
     let mut away = Vec::with_capacity(fronts.len());
     let mut known: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
     for front in fronts {
@@ -221,17 +221,17 @@ fn prompts<R: Read>(
         });
     }
     let (able, ttft, slowest) = known.expect("a pool that prefills");
-    Prompts { able, away, ttft, slowest }
+    PrefillCapacity { able, away, ttft, slowest }
 }
 
-fn apart<R: Read>(
+fn apart<R: Reading>(
     read: &R,
     (fronts, backs): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
-) -> (Share<Qty<R::N>>, Evaluation<Qty<R::N>>) {
+    watch: &mut impl CostObserver<R::N>,
+) -> (PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>) {
     let (front, back) = (&fronts[0], &backs[0]);
     let memory = residency(read, back.instance, Phase::Decode, machine, terms, back.load.concurrency);
     let mut context = max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context);
@@ -262,7 +262,7 @@ fn apart<R: Read>(
     }
     let pool = "a pool that decodes";
     let (received, (made, tpot, slowest_tpot)) = (widest.expect(pool), decoding.expect(pool));
-    let Prompts { able, away, ttft: prompt, slowest: slowest_ttft } =
+    let PrefillCapacity { able, away, ttft: prompt, slowest: slowest_ttft } =
         prompts(read, fronts, received, machine, terms, demand);
     let rate = match demand {
         Demand::Rate(rate) => *rate,
@@ -303,7 +303,7 @@ fn apart<R: Read>(
     let whole = e2e(ttft, tpot, terms.osl);
     let last = e2e(slowest_ttft, slowest_tpot, terms.osl);
     let slowest = Slowest { ttft: slowest_ttft, tpot: slowest_tpot, e2e: last };
-    let share = Share { ttft, tpot, e2e: whole, output, devices, drawn, context, slowest };
+    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, drawn, context, slowest };
     let metrics = judge(terms, &share);
     (share, Evaluation { metrics, memory, decode: step, prefill: front.prompt, spilled: None, slowest })
 }

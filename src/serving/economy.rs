@@ -3,7 +3,7 @@
 use crate::figures;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, JOULE, SECOND, TOKEN, USD, WATT};
 
 figures! {
@@ -47,7 +47,7 @@ pub enum Bill<T> {
 
 impl Bill<Datum> {
     /// The same bill in another reading.
-    pub fn read<R: Read>(&self, read: &R) -> Bill<Qty<R::N>> {
+    pub fn read<R: Reading>(&self, read: &R) -> Bill<Qty<R::N>> {
         match self {
             Bill::Rented(price) => Bill::Rented(read.datum(price)),
             Bill::Owned(owned) => Bill::Owned(owned.map(|datum| read.datum(datum))),

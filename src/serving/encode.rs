@@ -2,26 +2,26 @@
 //!
 //! Knows nothing of how pixels come in: decoding and resizing pictures is the host's work and is not told.
 
-use super::step::{Layer, Watch, layer};
+use super::step::{CostObserver, LayerTime, layer};
 use crate::cost::batch::Batch;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::ShardedEncoder;
 use crate::quantity::num::Qty;
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::SECOND;
 
 /// All images of one prompt on one device.
-pub(super) fn encode<R: Read>(
+pub(super) fn encode<R: Reading>(
     read: &R,
     encoder: &ShardedEncoder,
     machine: &Machine<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
-) -> Layer<Qty<R::N>> {
+    watch: &mut impl CostObserver<R::N>,
+) -> LayerTime<Qty<R::N>> {
     let one = Qty::from(1.0);
     let pieces = read.count(encoder.images) * read.count(encoder.crops);
     let nothing = Qty::literal(0.0 * SECOND);
-    let mut sum = Layer { time: nothing, computing: nothing, moving: nothing };
+    let mut sum = LayerTime { time: nothing, computing: nothing, moving: nothing };
     for (block, positions) in &encoder.parts {
         let batch = Batch::new((pieces, read.count(*positions), Qty::from(0.0)), (one, one, one));
         let layers = read.count(block.layers);
@@ -32,7 +32,7 @@ pub(super) fn encode<R: Read>(
         sum.computing = sum.computing + layers * each.computing;
         sum.moving = sum.moving + layers * each.moving;
     }
-    Layer { time: sum.time.is(&ENCODE).at(format_args!("prefill/images")), ..sum }
+    LayerTime { time: sum.time.is(&ENCODE).at(format_args!("prefill/images")), ..sum }
 }
 
 crate::formulas! {

@@ -5,18 +5,18 @@
 
 use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
 use super::instance::Instance;
+use super::iteration::{DecodeStep, decode, offloaded, spill};
 use super::metrics::{Metrics, closed_loop, e2e, in_flight, open_flow, per_device, per_user};
-use super::residency::{Held, fullest, max_context, occupied};
-use super::round::{Decode, decode, offloaded, spill};
-use super::step::{StepTime, Watch};
+use super::residency::{CachedSequences, fullest, max_context, occupied};
+use super::step::{CostObserver, StepTime};
 use super::tail::wait;
-use super::terms::{Demand, Load, Offload, Terms};
+use super::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
 use crate::plan::parallel::Phase;
 use crate::quantity::count::{Count, Origin};
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND, TOKEN};
 use crate::spec::percentile::Percentile;
 
@@ -65,10 +65,10 @@ pub struct Pool<'a, T> {
     pub instance: &'a Instance,
     /// How many.
     pub replicas: u64,
-    /// What [`super::round::prefill`] says of a prompt on one of them.
+    /// What [`super::iteration::prefill`] says of a prompt on one of them.
     pub prompt: StepTime<T>,
     /// What one of them is loaded with.
-    pub load: Load,
+    pub load: InstanceLoad,
 }
 
 impl<T> Pool<'_, T> {
@@ -80,7 +80,7 @@ impl<T> Pool<'_, T> {
 
 /// What a pool contributes to a deployment.
 #[derive(Clone, Copy, Debug)]
-pub struct Share<T> {
+pub struct PoolMetrics<T> {
     /// Time to first token.
     pub ttft: T,
     /// Time per output token.
@@ -99,12 +99,12 @@ pub struct Share<T> {
     pub slowest: Slowest<T>,
 }
 
-impl<N: Num> Share<Qty<N>> {
+impl<N: Num> PoolMetrics<Qty<N>> {
     /// Both as one deployment: latencies are means over all requests, so that Little's law holds for the whole.
-    pub fn beside(&self, one: &Share<Qty<N>>) -> Share<Qty<N>> {
+    pub fn beside(&self, one: &PoolMetrics<Qty<N>>) -> PoolMetrics<Qty<N>> {
         let output = self.output + one.output;
         let mean = |a: Qty<N>, b: Qty<N>| (a * self.output + b * one.output) / output;
-        Share {
+        PoolMetrics {
             ttft: mean(self.ttft, one.ttft).is(&MEAN_TTFT),
             tpot: mean(self.tpot, one.tpot).is(&MEAN_TPOT),
             e2e: mean(self.e2e, one.e2e).is(&MEAN_E2E),
@@ -117,8 +117,8 @@ impl<N: Num> Share<Qty<N>> {
     }
 
     /// The sum of several, as it is told.
-    pub fn mixed(self) -> Share<Qty<N>> {
-        Share {
+    pub fn mixed(self) -> PoolMetrics<Qty<N>> {
+        PoolMetrics {
             output: self.output.is(&MIXED).at(format_args!("output_tok_s")),
             ttft: self.ttft.at(format_args!("ttft")),
             tpot: self.tpot.at(format_args!("tpot")),
@@ -128,21 +128,21 @@ impl<N: Num> Share<Qty<N>> {
 }
 
 /// What one pool of instances that do both contributes, and its evaluation.
-pub fn share<R: Read>(
+pub fn share<R: Reading>(
     read: &R,
     pool: &Pool<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
-) -> (Share<Qty<R::N>>, Evaluation<Qty<R::N>>) {
+    watch: &mut impl CostObserver<R::N>,
+) -> (PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>) {
     let Pool { instance, replicas, load, .. } = *pool;
     let memory = residency(read, instance, Phase::Decode, machine, terms, load.concurrency);
     let spilled = spill(&memory, load.offload);
     let prompt =
-        offloaded(read, instance, pool.prompt, terms, spilled.filter(|_| load.offload != Offload::Kv));
+        offloaded(read, instance, pool.prompt, terms, spilled.filter(|_| load.offload != OffloadTarget::Kv));
     let round = decode(read, instance, machine, terms, &load, spilled, watch);
-    let pace = |round: &Decode<Qty<R::N>>| {
+    let pace = |round: &DecodeStep<Qty<R::N>>| {
         let turns = (machine.chip.prefill_interference * (round.slots - 1.0) / terms.osl).is(&TURNS);
         machine.tpot_at_risk((round.per_token(round.cycle) + turns * prompt.slowest).is(&TPOT), false)
     };
@@ -159,7 +159,7 @@ pub fn share<R: Read>(
             let tpot = match tail.percentile {
                 Percentile::P50 => pace(&round),
                 percentile => {
-                    let crowd = Load { concurrency: percentile.in_flight(load.concurrency), ..load };
+                    let crowd = InstanceLoad { concurrency: percentile.in_flight(load.concurrency), ..load };
                     pace(&decode(read, instance, machine, terms, &crowd, spilled, &mut ()))
                 }
             };
@@ -192,7 +192,7 @@ pub fn share<R: Read>(
     let drawn = terms.draw.as_ref().map(|draw| watts(devices, computing, moving, draw));
     let context = max_context(read, &memory, terms.isl + terms.osl, instance.max_context);
     let slowest = Slowest { ttft, tpot, e2e: whole };
-    let share = Share { ttft, tpot, e2e: whole, output, devices, drawn, context, slowest };
+    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, drawn, context, slowest };
     let metrics = judge(terms, &share);
     (share, Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled, slowest })
 }
@@ -214,19 +214,22 @@ pub(super) fn portion<N: Num>(
 }
 
 /// Output tokens per second and requests in flight of a share, as [`portion`] weighs them.
-pub(super) fn carried<N: Num>(terms: &Terms<Qty<N>>, share: &Share<Qty<N>>) -> (Qty<N>, Qty<N>) {
+pub(super) fn carried<N: Num>(
+    terms: &WorkloadTerms<Qty<N>>,
+    share: &PoolMetrics<Qty<N>>,
+) -> (Qty<N>, Qty<N>) {
     (share.output, in_flight(share.output, share.e2e, terms.osl))
 }
 
 /// Shares of pools that prefill and decode, each under its part of the demand.
-pub(super) fn shares<R: Read>(
+pub(super) fn shares<R: Reading>(
     read: &R,
     pools: &[Pool<Qty<R::N>>],
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
-) -> Vec<(Share<Qty<R::N>>, Evaluation<Qty<R::N>>)> {
+    watch: &mut impl CostObserver<R::N>,
+) -> Vec<(PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>)> {
     if matches!(demand, Demand::Free) {
         return pools.iter().map(|pool| share(read, pool, machine, terms, demand, watch)).collect();
     }
@@ -243,13 +246,13 @@ pub(super) fn shares<R: Read>(
 /// Pools of instances that both prefill and decode.
 ///
 /// Latencies are means over the requests of all pools, memory and step times the first pool's.
-pub fn aggregated<R: Read>(
+pub fn aggregated<R: Reading>(
     read: &R,
     pools: &[Pool<Qty<R::N>>],
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
+    watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
     if let [only] = pools {
         return share(read, only, machine, terms, demand, watch).1;
@@ -261,12 +264,12 @@ pub fn aggregated<R: Read>(
 }
 
 /// What the fullest device holds when `concurrency` requests are in flight, as the runtime admits them.
-pub fn residency<R: Read>(
+pub fn residency<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
     concurrency: u64,
 ) -> Footprint<Qty<R::N>> {
     let rank = concurrency.div_ceil(instance.plan.dp).max(1);
@@ -276,8 +279,8 @@ pub fn residency<R: Read>(
         origin: Origin::Plan("concurrency / dp"),
     });
     let held = match phase {
-        Phase::Prefill => Held::whole(rank, terms.isl),
-        Phase::Decode => Held {
+        Phase::Prefill => CachedSequences::whole(rank, terms.isl),
+        Phase::Decode => CachedSequences {
             sequences: rank,
             least: terms.isl,
             most: terms.isl + terms.osl,
@@ -288,8 +291,8 @@ pub fn residency<R: Read>(
 }
 
 /// What a deployment is judged by.
-pub fn judge<N: Num>(terms: &Terms<Qty<N>>, share: &Share<Qty<N>>) -> Metrics<Qty<N>> {
-    let Share { ttft, tpot, e2e, output, devices, drawn, context, .. } = *share;
+pub fn judge<N: Num>(terms: &WorkloadTerms<Qty<N>>, share: &PoolMetrics<Qty<N>>) -> Metrics<Qty<N>> {
+    let PoolMetrics { ttft, tpot, e2e, output, devices, drawn, context, .. } = *share;
     let bill = terms.bill.as_ref().map(|bill| usd_per_second(devices, drawn, bill));
     let usd = bill.map(|bill| usd_per_token(bill, output).at(format_args!("usd_per_mtok")));
     Metrics {

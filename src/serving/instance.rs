@@ -39,12 +39,12 @@ pub struct Instance {
     /// Longest context the model states.
     pub max_context: Option<u64>,
     /// What guesses tokens ahead, on the devices of the last stage.
-    pub draft: Option<Arc<Ahead>>,
+    pub draft: Option<Arc<DraftInstance>>,
 }
 
 /// What guesses tokens ahead, laid out.
 #[derive(Clone, Debug)]
-pub struct Ahead {
+pub struct DraftInstance {
     /// On one stage.
     pub instance: Instance,
     /// Tokens guessed before each step.
@@ -65,7 +65,7 @@ impl Instance {
             draft: graph.draft.as_ref().map(|draft| {
                 let (graph, layers) = (&draft.graph, vec![draft.graph.layers.value as u32]);
                 let instance = Instance::new(graph, beside(graph, plan), layers, tiers);
-                Arc::new(Ahead { instance, tokens: draft.tokens })
+                Arc::new(DraftInstance { instance, tokens: draft.tokens })
             }),
         }
     }

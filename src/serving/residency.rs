@@ -10,7 +10,7 @@ use crate::plan::parallel::Phase;
 use crate::plan::shard::{Elements, ROLES, ShardedEncoder, ShardedModel};
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, TOKEN};
 
 /// Weights on one stage: elements in the weight format and in the model dtype.
@@ -46,7 +46,7 @@ fn tied_head(model: &ShardedModel) -> Elements {
 }
 
 /// What one layer after another caches of a sequence of `tokens` on a device of the fullest stage.
-pub fn cache_per_sequence<R: Read>(
+pub fn cache_per_sequence<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
@@ -64,7 +64,7 @@ fn draft<'i>(instance: &'i Instance, stage: &StageKind) -> Option<(&'i Instance,
     Some((&ahead.instance, ahead.instance.kinds.first()?))
 }
 
-fn stage_cache<R: Read>(
+fn stage_cache<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
@@ -80,7 +80,7 @@ fn stage_cache<R: Read>(
 }
 
 /// The caches of a stage that `of` picks.
-fn stage_caches<R: Read>(
+fn stage_caches<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
@@ -107,7 +107,7 @@ fn stage_caches<R: Read>(
 }
 
 /// What a stage keeps of a sequence however long it is, where anything.
-fn stage_state<R: Read>(
+fn stage_state<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
@@ -131,12 +131,12 @@ fn grows(cache: &Cache) -> bool {
 }
 
 /// What one stage holds with `sequences` of `tokens` per attention rank.
-pub fn stage_footprint<R: Read>(
+pub fn stage_footprint<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
     stage: &StageKind,
-    held: Held<Qty<R::N>>,
+    held: CachedSequences<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
     let sequences = held.sequences;
@@ -167,7 +167,7 @@ pub fn stage_footprint<R: Read>(
 }
 
 /// Activations of a request's images in their encoder, at the part where they take most.
-fn images<R: Read>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
+fn images<R: Reading>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
     let pieces = read.count(encoder.images) * read.count(encoder.crops);
     let parts = encoder.parts.iter().map(|(_, positions)| read.count(*positions));
     let most = parts.reduce(|a, b| a.max(b)).expect("an encoder has parts");
@@ -177,11 +177,11 @@ fn images<R: Read>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<R::
 /// What the fullest device holds.
 ///
 /// Which stage that is, is decided on values: the stages' own figures are formulas all the same.
-pub fn fullest<R: Read>(
+pub fn fullest<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
-    load: Held<Qty<R::N>>,
+    load: CachedSequences<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
     let all = instance.kinds.iter().map(|stage| stage_footprint(read, instance, phase, stage, load, machine));
@@ -193,7 +193,7 @@ pub fn fullest<R: Read>(
 
 /// Sequences of a rank, and what each of them holds in tokens.
 #[derive(Clone, Copy, Debug)]
-pub struct Held<T> {
+pub struct CachedSequences<T> {
     /// Sequences of an attention rank.
     pub sequences: T,
     /// Tokens that each holds at least.
@@ -204,10 +204,10 @@ pub struct Held<T> {
     pub part: T,
 }
 
-impl<N: Num> Held<Qty<N>> {
+impl<N: Num> CachedSequences<Qty<N>> {
     /// `sequences` of so many tokens each, all of which are held.
-    pub fn whole(sequences: Qty<N>, tokens: Qty<N>) -> Held<Qty<N>> {
-        Held { sequences, least: tokens, most: tokens, part: Qty::from(1.0) }
+    pub fn whole(sequences: Qty<N>, tokens: Qty<N>) -> CachedSequences<Qty<N>> {
+        CachedSequences { sequences, least: tokens, most: tokens, part: Qty::from(1.0) }
     }
 }
 
@@ -221,7 +221,7 @@ pub fn occupied<N: Num>(sequences: Qty<N>, reserved: Qty<N>) -> Qty<N> {
 }
 
 /// Longest prompt plus answer whose cache fits beside everything else, at `sequences` per rank.
-pub fn max_context<R: Read>(
+pub fn max_context<R: Reading>(
     read: &R,
     held: &Footprint<Qty<R::N>>,
     tokens: Qty<R::N>,

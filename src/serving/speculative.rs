@@ -2,19 +2,19 @@
 //!
 //! Knows neither what the draft is nor how often it is right: that is stated.
 
-use super::instance::{Ahead, Instance};
-use super::round::{decode_batch, prompt_batch};
-use super::step::{StepTime, Watch, pass};
-use super::terms::Terms;
+use super::instance::{DraftInstance, Instance};
+use super::iteration::{decode_batch, prompt_batch};
+use super::step::{CostObserver, StepTime, pass};
+use super::terms::WorkloadTerms;
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND};
 
 /// Tokens of a sequence that go through a decode step: the last one, and the guesses after it.
-pub(super) fn checked<R: Read>(read: &R, instance: &Instance) -> Qty<R::N> {
+pub(super) fn checked<R: Reading>(read: &R, instance: &Instance) -> Qty<R::N> {
     match &instance.draft {
         Some(ahead) => read.count(Count::plan("checked_tokens", ahead.tokens + 1)),
         None => Qty::from(1.0),
@@ -30,14 +30,14 @@ pub fn accepted<N: Num>(acceptance: Qty<N>, tokens: u64) -> Qty<N> {
 }
 
 /// A step with the draft's passes before it, one for each token that it guesses.
-pub(super) fn guessing<R: Read>(
+pub(super) fn guessing<R: Reading>(
     read: &R,
     step: StepTime<Qty<R::N>>,
-    ahead: &Ahead,
+    ahead: &DraftInstance,
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
     each: Qty<R::N>,
-    watch: &mut impl Watch<R::N>,
+    watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let load = decode_batch(read, &ahead.instance, terms, each);
     let one = pass(read, &ahead.instance, Phase::Decode, &load, machine, &mut ());
@@ -53,13 +53,13 @@ pub(super) fn guessing<R: Read>(
 }
 
 /// A prompt that the draft reads too.
-pub(super) fn reading<R: Read>(
+pub(super) fn reading<R: Reading>(
     read: &R,
     prompt: StepTime<Qty<R::N>>,
-    ahead: &Ahead,
+    ahead: &DraftInstance,
     machine: &Machine<Qty<R::N>>,
-    terms: &Terms<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let load = prompt_batch(read, &ahead.instance, terms);
     let one = pass(read, &ahead.instance, Phase::Prefill, &load, machine, &mut ());

@@ -9,24 +9,24 @@ use crate::cost::task::price;
 use crate::graph::operator::Operator;
 use crate::plan::collective::Collective;
 use crate::plan::parallel::Phase;
-use crate::plan::shard::{ShardedBlock, Step, Task};
+use crate::plan::shard::{ShardedBlock, Task, TaskStep};
 use crate::quantity::count::Count;
 use crate::quantity::num::Qty;
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::SECOND;
 
 /// Looks on while a step is priced.
-pub trait Watch<N> {
+pub trait CostObserver<N> {
     /// `step` of `block`, which stands for so many layers, costs this much in one of them.
-    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &Step, cost: &Cost<Qty<N>>);
+    fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>);
     /// Nothing is computed for `time`, `times` over, because of `what`.
     fn wait(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<N>);
 }
 
 /// Nobody looks on: the search.
-impl<N> Watch<N> for () {
+impl<N> CostObserver<N> for () {
     #[inline(always)]
-    fn see(&mut self, _: Phase, _: &ShardedBlock, _: &Step, _: &Cost<Qty<N>>) {}
+    fn see(&mut self, _: Phase, _: &ShardedBlock, _: &TaskStep, _: &Cost<Qty<N>>) {}
     #[inline(always)]
     fn wait(&mut self, _: Phase, _: &'static str, _: u64, _: Qty<N>) {}
 }
@@ -46,23 +46,23 @@ pub struct StepTime<T> {
 
 /// Sums over one layer of a block.
 #[derive(Clone, Copy)]
-pub(super) struct Layer<T> {
+pub(super) struct LayerTime<T> {
     pub(super) time: T,
     pub(super) computing: T,
     pub(super) moving: T,
 }
 
-pub(super) fn layer<R: Read>(
+pub(super) fn layer<R: Reading>(
     read: &R,
     block: &ShardedBlock,
     phase: Phase,
     batch: &Batch<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
     launch: bool,
-    watch: &mut impl Watch<R::N>,
-) -> Layer<Qty<R::N>> {
+    watch: &mut impl CostObserver<R::N>,
+) -> LayerTime<Qty<R::N>> {
     let nothing = Qty::literal(0.0 * SECOND);
-    let mut sum = Layer { time: nothing, computing: nothing, moving: nothing };
+    let mut sum = LayerTime { time: nothing, computing: nothing, moving: nothing };
     let mut running = nothing;
     for step in &block.steps {
         let cost = price(read, &step.task, phase, batch, machine, &block.weights);
@@ -87,11 +87,11 @@ pub(super) fn layer<R: Read>(
     } else {
         kernels
     };
-    Layer { time: time.is(&LAYER).at(format_args!("{}/{}", phase.name(), block.name)), ..sum }
+    LayerTime { time: time.is(&LAYER).at(format_args!("{}/{}", phase.name(), block.name)), ..sum }
 }
 
 /// What a layer's kernels wait, all together.
-fn launches<R: Read>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
+fn launches<R: Reading>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
     let computed = || {
         block.steps.iter().filter_map(|step| match &step.task {
             Task::Compute { operator, role, .. } => Some((operator, machine.quantised[*role as usize])),
@@ -115,13 +115,13 @@ fn launches<R: Read>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R::N>
 }
 
 /// Prices one step of `instance` in `phase`, which the host prepares.
-pub fn step<R: Read>(
+pub fn step<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
     batch: &Batch<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
+    watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let pass = pass(read, instance, phase, batch, machine, watch);
     let host = (machine.chip.host_per_step + batch.sequences * machine.chip.host_per_sequence).is(&HOST);
@@ -132,13 +132,13 @@ pub fn step<R: Read>(
 }
 
 /// The same without the host: what its devices take.
-pub fn pass<R: Read>(
+pub fn pass<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,
     batch: &Batch<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
-    watch: &mut impl Watch<R::N>,
+    watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let model = instance.sharded(phase);
     // Every guess is checked, so the head sees them all.
@@ -170,7 +170,7 @@ pub fn pass<R: Read>(
         slowest = Some(slowest.map_or(stage, |most| most.max(stage)));
     }
     let (total, slowest) = (total.expect("a stage at least"), slowest.expect("a stage at least"));
-    let over = |pick: fn(&Layer<Qty<R::N>>) -> Qty<R::N>| {
+    let over = |pick: fn(&LayerTime<Qty<R::N>>) -> Qty<R::N>| {
         let layers =
             model.blocks.iter().zip(&blocks).map(|(sharded, block)| read.count(sharded.layers) * pick(block));
         let all = layers.fold(pick(&embedding) + pick(&head), |a, b| a + b);
@@ -187,7 +187,7 @@ pub fn pass<R: Read>(
 
 /// The load of a step of `sequences` per attention rank.
 #[inline(always)]
-pub fn batch<R: Read>(
+pub fn batch<R: Reading>(
     read: &R,
     instance: &Instance,
     phase: Phase,

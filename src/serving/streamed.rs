@@ -2,12 +2,12 @@
 //!
 //! Knows neither which devices those are nor over which links.
 
-use crate::cost::machine::{Chip, Link};
+use crate::cost::machine::{Chip, PricedLink};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::SECOND;
 
 /// What `bytes` of a cache take over one link.
-pub fn transfer<N: Num>(bytes: Qty<N>, link: &Link<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
+pub fn transfer<N: Num>(bytes: Qty<N>, link: &PricedLink<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
     (link.latency + bytes / (link.bandwidth * chip.collective_bandwidth)).is(&TRANSFER)
 }
 

@@ -5,13 +5,13 @@ use super::tail::Tail;
 use crate::quantity::count::{Count, Origin};
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
-use crate::quantity::read::Read;
+use crate::quantity::read::Reading;
 use crate::quantity::unit::COUNT;
 use crate::spec::percentile::Percentile;
 
 /// What is asked of every request, and what devices cost.
 #[derive(Clone, Debug)]
-pub struct Terms<T> {
+pub struct WorkloadTerms<T> {
     /// Prompt tokens.
     pub isl: T,
     /// Output tokens.
@@ -43,7 +43,7 @@ pub struct Lengths {
 
 /// Terms that do not depend on a reading: lengths and data.
 #[derive(Clone, Debug)]
-pub struct Stated {
+pub struct WorkloadInputs {
     /// The lengths.
     pub lengths: Lengths,
     /// Power of a device.
@@ -60,10 +60,10 @@ pub struct Stated {
     pub tail: Option<Percentile>,
 }
 
-impl Stated {
+impl WorkloadInputs {
     /// Requests of these lengths and nothing else.
-    pub fn of(lengths: Lengths) -> Stated {
-        Stated {
+    pub fn of(lengths: Lengths) -> WorkloadInputs {
+        WorkloadInputs {
             lengths,
             draw: None,
             bill: None,
@@ -75,7 +75,7 @@ impl Stated {
     }
 
     /// Tokens of the prompt: those of the text, and those of the images.
-    fn prompt<R: Read>(&self, read: &R) -> Qty<R::N> {
+    fn prompt<R: Reading>(&self, read: &R) -> Qty<R::N> {
         let text = |value| read.count(Count { value, symbol: "isl", origin: Origin::Workload("isl") });
         let Some((images, each)) = self.images else { return text(self.lengths.isl) };
         let seen = images.value.saturating_mul(each.value);
@@ -84,9 +84,9 @@ impl Stated {
     }
 
     /// The terms in a reading.
-    pub fn read<R: Read>(&self, read: &R) -> Terms<Qty<R::N>> {
+    pub fn read<R: Reading>(&self, read: &R) -> WorkloadTerms<Qty<R::N>> {
         let count = |symbol, value| read.count(Count { value, symbol, origin: Origin::Workload(symbol) });
-        Terms {
+        WorkloadTerms {
             isl: self.prompt(read),
             osl: count("osl", self.lengths.osl),
             prefix: count("prefix", self.lengths.prefix),
@@ -104,7 +104,7 @@ impl Stated {
 
 /// What is kept in host memory where the device is too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Offload {
+pub enum OffloadTarget {
     /// Nothing.
     Nothing,
     /// Whole layers' weights: read over the host link at every step.
@@ -117,11 +117,11 @@ pub enum Offload {
 
 /// The load of one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct InstanceLoad {
     /// Requests in flight of one instance.
     pub concurrency: u64,
     /// What does not fit on the devices, if anything.
-    pub offload: Offload,
+    pub offload: OffloadTarget,
 }
 
 /// How much traffic there is.

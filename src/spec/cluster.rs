@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::device::{Bounds, Device, Price};
+use super::device::{Device, Price, PriceRange};
 use super::error::Error;
 use super::figure::{ByteRate, Bytes, Dimension, Figure, Seconds, Watts};
 use crate::quantity::datum::{Grade, Source};
@@ -265,8 +265,8 @@ impl System {
 }
 
 /// One device's share of both bounds.
-fn parts<D: Dimension + Clone>(both: &Bounds<D>, devices: u64, of: &str) -> Bounds<D> {
-    Bounds { low: share(&both.low, 1, devices, of), high: share(&both.high, 1, devices, of) }
+fn parts<D: Dimension + Clone>(both: &PriceRange<D>, devices: u64, of: &str) -> PriceRange<D> {
+    PriceRange { low: share(&both.low, 1, devices, of), high: share(&both.high, 1, devices, of) }
 }
 
 /// `part` of `whole` of a figure; the source says of what.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cluster::{Cluster, Tier};
-use super::device::{Bounds, Device};
+use super::device::{Device, PriceRange};
 use super::error::Error;
 use super::figure::{Dimension, DollarRate, Dollars, DollarsPerEnergy, Figure, Ratio, Seconds};
 use super::limits::{AMORTIZATION, ELECTRICITY, Limit, PUE, USD_PER_DEVICE_HOUR, UTILIZATION};
@@ -63,9 +63,9 @@ pub struct Economics {
     /// Purchase price of one device, with its share of the host where a system's price is known.
     pub purchase: Option<Figure<Dollars>>,
     /// Between which that rent was found, where it is the catalogue's.
-    pub rent_bounds: Option<Bounds<DollarRate>>,
+    pub rent_bounds: Option<PriceRange<DollarRate>>,
     /// Between which that purchase price was found.
-    pub purchase_bounds: Option<Bounds<Dollars>>,
+    pub purchase_bounds: Option<PriceRange<Dollars>>,
     /// Price of energy.
     pub electricity: Figure<DollarsPerEnergy>,
     /// Power of the facility per power of the machines in it.
@@ -164,7 +164,10 @@ impl Economics {
 }
 
 /// Those bounds, the system's before the device's, that a price lies between.
-fn holding<D: Dimension + Clone>(price: &Figure<D>, bounds: [&Option<Bounds<D>>; 2]) -> Option<Bounds<D>> {
+fn holding<D: Dimension + Clone>(
+    price: &Figure<D>,
+    bounds: [&Option<PriceRange<D>>; 2],
+) -> Option<PriceRange<D>> {
     bounds.into_iter().flatten().find(|bounds| bounds.hold(price)).cloned()
 }
 

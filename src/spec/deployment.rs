@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::limits::{DEGREE, whole};
-use super::notation::{Offloaded, PlanText, PoolText, Work};
+use super::notation::{NotationRole, Offloaded, PlanText, PoolText};
 
 /// Declares the flags of one pool of instances; they differ in their prefix alone.
 macro_rules! degrees {
@@ -192,9 +192,9 @@ impl Deployment {
         let pools = if apart {
             let prefill = positive(self.prefill.clone().into(), "prefill-")?;
             let decode = positive(self.decode.clone().into(), "decode-")?;
-            vec![pool(Work::Prefill, prefill), pool(Work::Decode, decode)]
+            vec![pool(NotationRole::Prefill, prefill), pool(NotationRole::Decode, decode)]
         } else {
-            vec![pool(Work::Both, positive(self.both.clone(), "")?)]
+            vec![pool(NotationRole::Both, positive(self.both.clone(), "")?)]
         };
         Ok(PlanText { pools, offload: self.offload_part, ..PlanText::default() })
     }
@@ -235,11 +235,11 @@ mod tests {
             Deployment { both, prefill, decode, ..Deployment::default() }.text()
         };
         let (b, p, d) = (Degrees::default(), PrefillDegrees::default(), DecodeDegrees::default());
-        let works = |plan: Result<PlanText, Error>| -> Vec<Work> {
+        let works = |plan: Result<PlanText, Error>| -> Vec<NotationRole> {
             plan.unwrap().pools.iter().map(|pool| pool.work).collect()
         };
-        assert_eq!(works(of(&both, &p, &d)), [Work::Both]);
-        assert_eq!(works(of(&b, &prefill, &decode)), [Work::Prefill, Work::Decode]);
+        assert_eq!(works(of(&both, &p, &d)), [NotationRole::Both]);
+        assert_eq!(works(of(&b, &prefill, &decode)), [NotationRole::Prefill, NotationRole::Decode]);
         assert!(of(&both, &prefill, &decode).unwrap_err().found.contains("both"));
         assert!(of(&b, &prefill, &d).unwrap_err().fix.contains("--decode-tp"));
         assert!(of(&b, &p, &decode).unwrap_err().fix.contains("--prefill-tp"));

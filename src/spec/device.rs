@@ -62,7 +62,7 @@ pub struct Device {
     /// `datacenter`, `workstation`, `consumer`, `unified` …
     pub class: String,
     /// Its memory.
-    pub memory: Memory,
+    pub memory: DeviceMemory,
     /// Dense peak per arithmetic that it computes natively; empty where none was published.
     #[serde(default)]
     pub peak: BTreeMap<Arithmetic, Figure<FlopRate>>,
@@ -77,7 +77,7 @@ pub struct Device {
     pub price: Price,
     /// Achieved rates that somebody measured, for reading beside the peaks.
     #[serde(default)]
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MeasuredRate>,
     /// The system whose host it sits in when only a number of devices is stated; absent where its own links
     /// say how several of it are joined.
     pub system: Option<String>,
@@ -88,7 +88,7 @@ pub struct Device {
 /// Memory of a device.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
+pub struct DeviceMemory {
     /// `hbm3`, `gddr6x`, `lpddr5` …
     pub kind: String,
     /// Shared with the host's processor.
@@ -147,23 +147,23 @@ pub struct Price {
     /// To rent.
     pub rent: Option<Figure<DollarRate>>,
     /// The cheapest and the dearest purchase that were found.
-    pub purchase_bounds: Option<Bounds<Dollars>>,
+    pub purchase_bounds: Option<PriceRange<Dollars>>,
     /// The cheapest and the dearest rent that were found.
-    pub rent_bounds: Option<Bounds<DollarRate>>,
+    pub rent_bounds: Option<PriceRange<DollarRate>>,
 }
 
 /// Between which a price was found.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound = "D: Dimension")]
 #[schemars(bound = "D: Dimension")]
-pub struct Bounds<D> {
+pub struct PriceRange<D> {
     /// The lowest.
     pub low: Figure<D>,
     /// The highest.
     pub high: Figure<D>,
 }
 
-impl<D: Dimension> Bounds<D> {
+impl<D: Dimension> PriceRange<D> {
     /// Whether `price` lies between them.
     pub fn hold(&self, price: &Figure<D>) -> bool {
         (self.low.value..=self.high.value).contains(&price.value)
@@ -184,7 +184,7 @@ impl Price {
 fn bounded<D: Dimension>(
     key: &str,
     price: Option<&Figure<D>>,
-    bounds: Option<&Bounds<D>>,
+    bounds: Option<&PriceRange<D>>,
 ) -> Result<(), Error> {
     match (price, bounds) {
         (_, None) => Ok(()),
@@ -201,7 +201,7 @@ fn bounded<D: Dimension>(
 
 /// A rate that somebody measured.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-pub struct Measured {
+pub struct MeasuredRate {
     /// What was measured.
     pub what: String,
     /// The number and its unit.

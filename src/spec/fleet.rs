@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::limits::{ARRIVAL, AVAILABLE, BUCKETS, ISL, Limit, OFFERS, OSL, RATE, REQUESTS, USD_PER_HOUR};
-use super::objective::Limits;
+use super::objective::LatencyLimits;
 
 /// A fleet file. What is left out has a default, which the answer tells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ pub struct FleetFile {
     /// What may be had.
     pub offers: Vec<PricedOffer>,
     /// Latency limits of every request.
-    pub limits: Limits,
+    pub limits: LatencyLimits,
 }
 
 /// Requests of like length.
@@ -47,7 +47,7 @@ fn is_zero(number: &u64) -> bool {
 /// How systems of an offer are paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Terms {
+pub enum PricingTerms {
     /// By the hour.
     OnDemand,
     /// By the hour, for a long time.
@@ -58,14 +58,14 @@ pub enum Terms {
     Owned,
 }
 
-impl Terms {
+impl PricingTerms {
     /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
-            Terms::OnDemand => "on-demand",
-            Terms::Reserved => "reserved",
-            Terms::Spot => "spot",
-            Terms::Owned => "owned",
+            PricingTerms::OnDemand => "on-demand",
+            PricingTerms::Reserved => "reserved",
+            PricingTerms::Spot => "spot",
+            PricingTerms::Owned => "owned",
         }
     }
 }
@@ -78,7 +78,7 @@ pub struct PricedOffer {
     pub hardware: String,
     /// How it is paid for; on demand where a rent is known, else owned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<Terms>,
+    pub terms: Option<PricingTerms>,
     /// US dollars an hour of the whole system; the catalogue's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_per_hour: Option<f64>,

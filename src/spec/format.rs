@@ -9,7 +9,7 @@ use super::figure::{Bytes, Figure};
 /// How weights or cached keys and values are stored.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Format {
+pub struct NumberFormat {
     /// File name without `.json`.
     pub id: String,
     /// Name for people.

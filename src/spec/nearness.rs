@@ -13,7 +13,7 @@ use super::runtime::ServingFit;
 /// How near a question is to what was measured, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Near {
+pub enum Nearness {
     /// Model, device, runtime and weight format were measured together, under loads around this one.
     Measured,
     /// Device and runtime were measured together, and the model elsewhere.
@@ -37,7 +37,7 @@ pub enum Near {
 #[serde(deny_unknown_fields)]
 pub struct Interval {
     /// For questions this near.
-    pub near: Near,
+    pub near: Nearness,
     /// Of the time to first token.
     pub ttft: [f64; 3],
     /// Of the time per output token.
@@ -48,18 +48,18 @@ pub struct Interval {
     pub source: String,
 }
 
-impl Near {
+impl Nearness {
     /// As it is written.
     pub fn name(self) -> &'static str {
         match self {
-            Near::Measured => "measured",
-            Near::HardwareAndRuntime => "hardware_and_runtime",
-            Near::Load => "load",
-            Near::Model => "model",
-            Near::Hardware => "hardware",
-            Near::Vendor => "vendor",
-            Near::Split => "split",
-            Near::Nothing => "nothing",
+            Nearness::Measured => "measured",
+            Nearness::HardwareAndRuntime => "hardware_and_runtime",
+            Nearness::Load => "load",
+            Nearness::Model => "model",
+            Nearness::Hardware => "hardware",
+            Nearness::Vendor => "vendor",
+            Nearness::Split => "split",
+            Nearness::Nothing => "nothing",
         }
     }
 }
@@ -135,7 +135,7 @@ pub struct LeftOut {
 
 /// How far off answers to a question may be.
 #[derive(Clone, Debug)]
-pub struct Sure {
+pub struct PredictionIntervals {
     /// Where the same instances prefill and decode.
     pub together: Interval,
     /// The least and the most requests of a rank that were measured, and the interval of loads beyond.
@@ -144,7 +144,7 @@ pub struct Sure {
     pub split: Interval,
 }
 
-impl Sure {
+impl PredictionIntervals {
     /// The interval for pools apart or not, with so many requests of a rank.
     pub fn of(&self, split: bool, requests: u64) -> &Interval {
         match &self.beyond {
@@ -157,7 +157,7 @@ impl Sure {
 
 /// What is asked of a fit.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct FitQuery<'a> {
     /// The device.
     pub device: &'a Device,
     /// The weight format.
@@ -180,44 +180,44 @@ pub fn around([least, most]: [u64; 2], value: u64) -> bool {
 
 impl ServingFit {
     /// Why a question is far from what was measured, whatever its number of requests; nearest first, at least one.
-    pub fn near(&self, asked: &Asked) -> Vec<Near> {
+    pub fn near(&self, asked: &FitQuery) -> Vec<Nearness> {
         let maker = format!("{}-", asked.device.vendor);
         let of_maker = |id: &String| id.starts_with(&maker) || *id == asked.device.id;
         if !self.measured_on.iter().any(of_maker) {
-            return vec![Near::Nothing];
+            return vec![Nearness::Nothing];
         }
         let here = self.measured_on.contains(&asked.device.id);
         let mut found = Vec::new();
         if !here {
             let anywhere = self.measured_anywhere.contains(&asked.device.id);
-            found.push(if anywhere { Near::Hardware } else { Near::Vendor });
+            found.push(if anywhere { Nearness::Hardware } else { Nearness::Vendor });
         }
         // A profile of an earlier fit does not say which models were measured.
         if self.measured.is_empty() {
             if here {
-                found.push(Near::HardwareAndRuntime);
+                found.push(Nearness::HardwareAndRuntime);
             }
             return found;
         }
         let own = self.like(asked).iter().any(|one| one.is(asked));
         if !own && !self.models.iter().any(|model| model == asked.model) {
-            found.push(Near::Model);
+            found.push(Nearness::Model);
         } else if !own && here {
-            found.push(Near::HardwareAndRuntime);
+            found.push(Nearness::HardwareAndRuntime);
         }
         let (isl, osl) = asked.lengths;
         if !self.like(asked).iter().any(|one| around(one.isl, isl) && around(one.osl, osl)) {
-            found.push(Near::Load);
+            found.push(Nearness::Load);
         }
         if found.is_empty() {
-            found.push(Near::Measured);
+            found.push(Nearness::Measured);
         }
         found.sort();
         found
     }
 
     /// The least and the most requests of a rank that were measured under lengths around those asked for.
-    pub fn requests(&self, asked: &Asked) -> Option<[u64; 2]> {
+    pub fn requests(&self, asked: &FitQuery) -> Option<[u64; 2]> {
         let (isl, osl) = asked.lengths;
         let like = self.like(asked);
         let near = like.iter().filter(|one| around(one.isl, isl) && around(one.osl, osl));
@@ -225,7 +225,7 @@ impl ServingFit {
     }
 
     /// What was measured of the question's model on its device and in its format; else of any on the device; else all.
-    fn like(&self, asked: &Asked) -> Vec<&MeasuredAt> {
+    fn like(&self, asked: &FitQuery) -> Vec<&MeasuredAt> {
         let own: Vec<_> = self.measured.iter().filter(|one| one.is(asked)).collect();
         if !own.is_empty() {
             return own;
@@ -236,8 +236,8 @@ impl ServingFit {
 
     /// How far off predictions may be for questions that are far for these reasons; none where one of them was never
     /// looked at.
-    pub fn interval(&self, why: &[Near]) -> Option<Interval> {
-        let of = |near: &Near| self.intervals.iter().find(|interval| interval.near == *near);
+    pub fn interval(&self, why: &[Nearness]) -> Option<Interval> {
+        let of = |near: &Nearness| self.intervals.iter().find(|interval| interval.near == *near);
         let mut all = Vec::new();
         for near in why {
             all.push(of(near)?.clone());
@@ -247,7 +247,7 @@ impl ServingFit {
 }
 
 impl MeasuredAt {
-    fn is(&self, asked: &Asked) -> bool {
+    fn is(&self, asked: &FitQuery) -> bool {
         self.model == asked.model
             && self.hardware == asked.device.id
             && self.weight_format == asked.weight_format
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn interval(near: Near, [low, middle, high]: [f64; 3]) -> Interval {
+    fn interval(near: Nearness, [low, middle, high]: [f64; 3]) -> Interval {
         let ends = [low, middle, high];
         Interval { near, ttft: ends, tpot: ends, throughput: ends, source: String::new() }
     }
@@ -269,13 +269,13 @@ mod tests {
         fn what_is_far_for_two_reasons_is_no_surer_than_for_one(
             (a, b, c, d) in (0.1..0.9, 1.1..9.0, 0.1..0.9, 1.1..9.0),
         ) {
-            let one = interval(Near::Model, [a, 1.0, b]);
-            let other = interval(Near::Vendor, [c, 1.1, d]);
+            let one = interval(Nearness::Model, [a, 1.0, b]);
+            let other = interval(Nearness::Vendor, [c, 1.1, d]);
             let both = one.widest(&other);
             for each in [&one, &other] {
                 prop_assert!(both.tpot[0] <= each.tpot[0] && both.tpot[2] >= each.tpot[2]);
             }
-            prop_assert_eq!((both.near, both.tpot[1]), (Near::Vendor, 1.1));
+            prop_assert_eq!((both.near, both.tpot[1]), (Nearness::Vendor, 1.1));
         }
     }
 

@@ -12,7 +12,7 @@ use super::limits::{CONCURRENCY, DEGREE, Limit};
 
 /// What the instances of a pool do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Work {
+pub enum NotationRole {
     /// Prompts and answers.
     #[default]
     Both,
@@ -48,7 +48,7 @@ pub enum Offloaded {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolText {
     /// What they do.
-    pub work: Work,
+    pub work: NotationRole,
     /// How one is split, and how many there are.
     pub degrees: Degrees,
     /// Requests in flight of each; worked out from the traffic where it is left open.
@@ -71,7 +71,8 @@ pub struct PlanText {
 /// Longest text that is read, in characters.
 const MOST_TEXT: usize = 1 << 16;
 
-const WORKS: [(&str, Work); 3] = [("prefill", Work::Prefill), ("decode", Work::Decode), ("both", Work::Both)];
+const WORKS: [(&str, NotationRole); 3] =
+    [("prefill", NotationRole::Prefill), ("decode", NotationRole::Decode), ("both", NotationRole::Both)];
 const OFFLOADED: [(&str, Offloaded); 3] =
     [("layers", Offloaded::Layers), ("experts", Offloaded::Experts), ("kv", Offloaded::Kv)];
 
@@ -107,7 +108,7 @@ impl fmt::Display for PoolText {
 
 impl fmt::Display for PlanText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let apart = self.pools.iter().any(|pool| pool.work != Work::Both);
+        let apart = self.pools.iter().any(|pool| pool.work != NotationRole::Both);
         let mut parts = Vec::new();
         for (name, work) in WORKS {
             let of = self.pools.iter().filter(|pool| pool.work == work).map(PoolText::to_string);
@@ -184,7 +185,7 @@ fn degree(word: &str, degrees: &mut Degrees) -> Result<(), Error> {
 }
 
 /// Like instances: `2 x tp4 pp2[20,12] sp @24`.
-fn pool(work: Work, text: &str) -> Result<PoolText, Error> {
+fn pool(work: NotationRole, text: &str) -> Result<PoolText, Error> {
     let mut found = PoolText { work, ..PoolText::default() };
     let (shape, load) = match text.split_once('@') {
         Some((shape, load)) => (shape.trim(), Some(load.trim())),
@@ -247,7 +248,7 @@ impl FromStr for PlanText {
                 }
                 _ => {
                     let work = WORKS.iter().find(|(name, _)| *name == first);
-                    let (work, pools) = work.map_or((Work::Both, part), |(_, work)| (*work, rest));
+                    let (work, pools) = work.map_or((NotationRole::Both, part), |(_, work)| (*work, rest));
                     for one in pools.split('+') {
                         plan.pools.push(pool(work, one)?);
                     }
@@ -298,13 +299,17 @@ mod tests {
         let some = move |work| prop::collection::vec(pool(work), 0..4);
         let id = || prop::option::of("[a-z][a-z0-9_-]{0,12}");
         let offload = prop::option::of(prop::sample::select(&OFFLOADED[..]).prop_map(|(_, part)| part));
-        (some(Work::Prefill), some(Work::Decode), some(Work::Both), (id(), id()), offload).prop_filter_map(
-            "no pool",
-            |(prefill, decode, both, (weights, kv), offload)| {
+        (
+            some(NotationRole::Prefill),
+            some(NotationRole::Decode),
+            some(NotationRole::Both),
+            (id(), id()),
+            offload,
+        )
+            .prop_filter_map("no pool", |(prefill, decode, both, (weights, kv), offload)| {
                 let pools = [prefill, decode, both].concat();
                 (!pools.is_empty()).then_some(PlanText { pools, weights, kv, offload })
-            },
-        )
+            })
     }
 
     proptest! {

@@ -176,7 +176,7 @@ impl Metric {
 /// Upper limits on latency, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct LatencyLimits {
     /// Time to first token.
     #[serde(
         default,
@@ -218,10 +218,14 @@ fn spell<S: serde::Serializer>(limit: &Option<f64>, serializer: S) -> Result<S::
     }
 }
 
-impl Limits {
+impl LatencyLimits {
     /// These limits, and where one is unset, the other's.
-    pub fn or(self, other: Limits) -> Limits {
-        Limits { ttft: self.ttft.or(other.ttft), tpot: self.tpot.or(other.tpot), e2e: self.e2e.or(other.e2e) }
+    pub fn or(self, other: LatencyLimits) -> LatencyLimits {
+        LatencyLimits {
+            ttft: self.ttft.or(other.ttft),
+            tpot: self.tpot.or(other.tpot),
+            e2e: self.e2e.or(other.e2e),
+        }
     }
 
     /// Checks that each is a time.
@@ -271,7 +275,7 @@ pub struct Workload {
     pub percentile: Option<Percentile>,
     /// Latency limits that go with it.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: LatencyLimits,
     /// Where the lengths come from.
     pub source: String,
 }
@@ -314,7 +318,7 @@ impl Workload {
 /// One thing to make as small or as large as can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Aim {
+pub struct ObjectiveTerm {
     /// Judged by this.
     pub metric: Metric,
     /// This way.
@@ -333,12 +337,12 @@ pub struct Objective {
     pub workload: String,
     /// Limits that go with it, tighter than the workload's or in their place.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: LatencyLimits,
     /// Do not take the workload's limits over.
     #[serde(default)]
     pub ignore_workload_limits: bool,
     /// What to optimise; later ones decide between equals.
-    pub optimize: Vec<Aim>,
+    pub optimize: Vec<ObjectiveTerm>,
     /// Axes of the Pareto front.
     pub pareto: Vec<Metric>,
 }

@@ -61,7 +61,7 @@ impl Percentile {
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Risk {
+pub enum Confidence {
     /// As predicted.
     #[default]
     P50,

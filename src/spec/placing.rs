@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::error::Error;
 use super::image::ImageSize;
 use super::limits::{CONCURRENCY, IMAGES, ISL, MEMBERS, OSL, whole};
-use super::rig::Shape;
-use super::scenario::{Offload, Scenario};
+use super::rig::RigTopology;
+use super::scenario::{OffloadMode, Scenario};
 
 /// What is sought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Objective {
+pub enum PlacingGoal {
     /// The least time of a decode step.
     #[default]
     Latency,
@@ -27,15 +27,15 @@ pub enum Objective {
     LargestModel,
 }
 
-impl Objective {
+impl PlacingGoal {
     /// Its name as a flag takes it.
     pub fn name(self) -> &'static str {
         match self {
-            Objective::Latency => "latency",
-            Objective::Request => "request",
-            Objective::Throughput => "throughput",
-            Objective::MaxContext => "max-context",
-            Objective::LargestModel => "largest-model",
+            PlacingGoal::Latency => "latency",
+            PlacingGoal::Request => "request",
+            PlacingGoal::Throughput => "throughput",
+            PlacingGoal::MaxContext => "max-context",
+            PlacingGoal::LargestModel => "largest-model",
         }
     }
 }
@@ -43,7 +43,7 @@ impl Objective {
 /// A placement as it is asked for. What is left out has a default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(deny_unknown_fields, default)]
-pub struct Placing {
+pub struct PlacementScenario {
     /// Model: catalogue name, Hugging Face id, path of a config.json or its folder, hf:ORG/NAME or URL
     #[arg(short, long, value_name = "M", help_heading = QUESTION)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub struct Placing {
         help_heading = QUESTION
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub topology: Option<Shape>,
+    pub topology: Option<RigTopology>,
     /// What is sought
     #[arg(
         long,
@@ -79,7 +79,7 @@ pub struct Placing {
         hide_possible_values = true,
         help_heading = QUESTION
     )]
-    pub objective: Objective,
+    pub objective: PlacingGoal,
     /// Prompt tokens (input sequence length)
     #[arg(long, value_name = "N", value_parser = whole(&ISL), help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ pub struct Placing {
     /// When layers may lie in host memory [default: auto, where nothing fits without]
     #[arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub offload: Option<Offload>,
+    pub offload: Option<OffloadMode>,
 }
 
 const QUESTION: &str = "The question";
@@ -126,7 +126,7 @@ pub const CHOICES: &str = "What may be chosen";
 /// Requests in flight where throughput is sought and nothing is said.
 const BUSY: u64 = 16;
 
-impl Placing {
+impl PlacementScenario {
     /// What it asks of every member.
     pub fn scenario(&self) -> Scenario {
         Scenario {
@@ -156,15 +156,15 @@ impl Placing {
 
     /// Requests in flight.
     pub fn in_flight(&self) -> u64 {
-        let usual = if self.objective == Objective::Throughput { BUSY } else { 1 };
+        let usual = if self.objective == PlacingGoal::Throughput { BUSY } else { 1 };
         self.concurrency.unwrap_or(usual)
     }
 
     /// What a question about any hardware asks of a rig.
-    pub fn of(scenario: Scenario, objective: Objective) -> Placing {
+    pub fn of(scenario: Scenario, objective: PlacingGoal) -> PlacementScenario {
         let Scenario { model, hardware, isl, osl, images, image_size, concurrency, .. } = scenario;
         let Scenario { runtime, weight_format, kv_format, offload, .. } = scenario;
-        Placing {
+        PlacementScenario {
             model,
             hardware,
             objective,
@@ -177,7 +177,7 @@ impl Placing {
             weight_format,
             kv_format,
             offload,
-            ..Placing::default()
+            ..PlacementScenario::default()
         }
     }
 }
@@ -188,24 +188,25 @@ mod tests {
 
     #[test]
     fn what_is_saved_reads_back_the_same() {
-        let placing = Placing {
+        let placing = PlacementScenario {
             device: vec!["2xrtx-3090".into(), "rtx-4090".into()],
             link: vec!["pcie4x16".into()],
-            topology: Some(Shape::Chain),
-            objective: Objective::MaxContext,
-            ..Placing::default()
+            topology: Some(RigTopology::Chain),
+            objective: PlacingGoal::MaxContext,
+            ..PlacementScenario::default()
         };
         let text = serde_json::to_string(&placing).unwrap();
-        assert_eq!(serde_json::from_str::<Placing>(&text).unwrap(), placing);
+        assert_eq!(serde_json::from_str::<PlacementScenario>(&text).unwrap(), placing);
         assert!(!text.contains("null") && text.contains(placing.objective.name()), "{text}");
     }
 
     #[test]
     fn throughput_is_asked_of_many_requests() {
-        let of =
-            |objective, concurrency| Placing { objective, concurrency, ..Placing::default() }.in_flight();
-        assert_eq!(of(Objective::Throughput, None), 16);
-        assert_eq!(of(Objective::Latency, None), 1);
-        assert_eq!(of(Objective::Throughput, Some(3)), 3);
+        let of = |objective, concurrency| {
+            PlacementScenario { objective, concurrency, ..PlacementScenario::default() }.in_flight()
+        };
+        assert_eq!(of(PlacingGoal::Throughput, None), 16);
+        assert_eq!(of(PlacingGoal::Latency, None), 1);
+        assert_eq!(of(PlacingGoal::Throughput, Some(3)), 3);
     }
 }

@@ -4,20 +4,20 @@
 use super::cluster::System;
 use super::device::{Arithmetic, Device};
 use super::figure::{Dimension, Figure};
-use super::format::Format;
+use super::format::NumberFormat;
 use super::link::Link;
 
 /// A figure that others make doubtful.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Doubt {
+pub struct Warning {
     /// Key of the figure.
     pub key: String,
     /// What is odd about it.
     pub why: String,
 }
 
-fn doubt(key: impl Into<String>, why: impl Into<String>) -> Doubt {
-    Doubt { key: key.into(), why: why.into() }
+fn doubt(key: impl Into<String>, why: impl Into<String>) -> Warning {
+    Warning { key: key.into(), why: why.into() }
 }
 
 /// A generation of memory: how fast a pin runs and how many pins a device has, both from least to most.
@@ -69,7 +69,7 @@ fn is_near(found: f64, wanted: f64) -> bool {
 }
 
 /// A device by itself, and beside the links that it names.
-pub fn device(device: &Device, link: impl Fn(&str) -> Option<Link>) -> Vec<Doubt> {
+pub fn device(device: &Device, link: impl Fn(&str) -> Option<Link>) -> Vec<Warning> {
     let mut doubts = peaks(device);
     doubts.extend(memory(device));
     let ends = [
@@ -86,7 +86,7 @@ pub fn device(device: &Device, link: impl Fn(&str) -> Option<Link>) -> Vec<Doubt
     doubts
 }
 
-fn peaks(device: &Device) -> Vec<Doubt> {
+fn peaks(device: &Device) -> Vec<Warning> {
     let mut doubts = Vec::new();
     for (narrow, wide, allowed) in RATIOS {
         let (Some(own), Some(other)) = (device.peak.get(&narrow), device.peak.get(&wide)) else { continue };
@@ -116,7 +116,7 @@ fn peaks(device: &Device) -> Vec<Doubt> {
     doubts
 }
 
-fn memory(device: &Device) -> Vec<Doubt> {
+fn memory(device: &Device) -> Vec<Warning> {
     let mut doubts = Vec::new();
     let memory = &device.memory;
     let known = GENERATIONS.iter().find(|generation| generation.kind == memory.kind);
@@ -148,7 +148,7 @@ fn memory(device: &Device) -> Vec<Doubt> {
 }
 
 /// A rate that somebody states for a link, beside the link's own.
-fn beside<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Option<Doubt> {
+fn beside<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Option<Warning> {
     let most = link.bandwidth.value;
     (rate.value > most * (1.0 + ROUNDING)).then(|| {
         let both = if is_near(rate.value, 2.0 * most) { "; does it count both directions?" } else { "" };
@@ -157,7 +157,7 @@ fn beside<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Option<Doub
 }
 
 /// A link beside what its id says of lanes and generation: `pcie5x16`, `ethernet-100g`, `ib-ndr`, `nvlink4`.
-pub fn link(link: &Link) -> Vec<Doubt> {
+pub fn link(link: &Link) -> Vec<Warning> {
     let Some((rate, made_of)) = named_rate(&link.id) else { return vec![] };
     let whole = link.id.starts_with("nvlink");
     let (rate, fits) = if whole {
@@ -207,7 +207,7 @@ fn named_rate(id: &str) -> Option<(f64, String)> {
 }
 
 /// A system beside the links of its tiers.
-pub fn system(system: &System, link: impl Fn(&str) -> Option<Link>) -> Vec<Doubt> {
+pub fn system(system: &System, link: impl Fn(&str) -> Option<Link>) -> Vec<Warning> {
     let mut doubts = Vec::new();
     let whole = system.nodes.saturating_mul(system.devices_per_node);
     for (at, tier) in system.tiers.iter().enumerate() {
@@ -233,7 +233,7 @@ pub fn system(system: &System, link: impl Fn(&str) -> Option<Link>) -> Vec<Doubt
 }
 
 /// A format beside its own name: a size below the bits that its elements have is a slip.
-pub fn format(format: &Format) -> Vec<Doubt> {
+pub fn format(format: &NumberFormat) -> Vec<Warning> {
     let bits = 8.0 * format.bits_per_element.value;
     let mut doubts = Vec::new();
     if !(1.0..=32.0).contains(&bits) {

@@ -6,7 +6,7 @@
 use super::device::Device;
 use super::error::Error;
 use super::figure::Figure;
-use super::format::Format;
+use super::format::NumberFormat;
 use super::model::ModelConfig;
 use super::model::file::Published;
 use super::runtime::Runtime;
@@ -14,9 +14,9 @@ use crate::quantity::datum::{Grade, Source};
 
 /// A format that comes into question, and why.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct FormatOption {
     /// The format.
-    pub format: Format,
+    pub format: NumberFormat,
     /// Why it comes into question.
     pub why: String,
     /// Hugging Face id of the checkpoint in it, where one is published.
@@ -25,7 +25,7 @@ pub struct Choice {
 
 /// What a checkpoint's weights take in its own formats, as its tensors and its quantization say.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layout {
+pub struct CheckpointLayout {
     /// Formats of its parts, that of the most elements first.
     pub formats: Vec<&'static str>,
     /// Bytes of all roles that have anything quantised, scales included.
@@ -43,7 +43,7 @@ const ALIKE: f64 = 0.01;
 /// What the formats are chosen for.
 pub struct Precision<'a> {
     /// What the checkpoint takes in its own formats, where that is known.
-    pub layout: Option<Layout>,
+    pub layout: Option<CheckpointLayout>,
     /// The model's configuration.
     pub config: &'a ModelConfig,
     /// Checkpoints of it in other formats.
@@ -55,7 +55,7 @@ pub struct Precision<'a> {
     /// The device.
     pub device: &'a Device,
     /// Loads a format by id or alias.
-    pub load: &'a dyn Fn(&str) -> Result<Format, Error>,
+    pub load: &'a dyn Fn(&str) -> Result<NumberFormat, Error>,
 }
 
 /// Bytes of an element from which on quality counts as kept.
@@ -72,7 +72,7 @@ impl Precision<'_> {
     ///
     /// # Errors
     /// The format is not in the catalogue.
-    pub fn native(&self) -> Result<Choice, Error> {
+    pub fn native(&self) -> Result<FormatOption, Error> {
         let dtype = self.config.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch."));
         let (id, why) = match dtype {
             Some("bfloat16") => ("bf16", "dtype bfloat16".to_owned()),
@@ -80,14 +80,14 @@ impl Precision<'_> {
             Some(other) => (USUAL, format!("dtype {other}, served in {USUAL}")),
             None => (USUAL, format!("no dtype stated: {USUAL} assumed")),
         };
-        Ok(Choice { format: (self.load)(id)?, why, checkpoint: None })
+        Ok(FormatOption { format: (self.load)(id)?, why, checkpoint: None })
     }
 
     /// The weight formats that come into question, the checkpoint's own first.
     ///
     /// # Errors
     /// What is asked for, or the checkpoint's own format, does not run here.
-    pub fn weights(&self, asked: Option<&str>) -> Result<Vec<Choice>, Error> {
+    pub fn weights(&self, asked: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let own = self.own()?;
         match asked {
             Some(ANY) => {
@@ -104,10 +104,10 @@ impl Precision<'_> {
                 let kept = self.published.iter().filter(|_| self.named.is_none()).map(|published| {
                     let why = format!("published as {}", published.id);
                     let checkpoint = Some(published.id.clone());
-                    Ok(Choice { format: (self.load)(&published.weight_format)?, why, checkpoint })
+                    Ok(FormatOption { format: (self.load)(&published.weight_format)?, why, checkpoint })
                 });
-                let kept: Vec<Choice> = kept.collect::<Result<_, Error>>()?;
-                let keeps = |choice: &Choice| {
+                let kept: Vec<FormatOption> = kept.collect::<Result<_, Error>>()?;
+                let keeps = |choice: &FormatOption| {
                     choice.format.bits_per_element.value >= KEPT
                         && self.runs(&choice.format)
                         && self.native_arithmetic(&choice.format)
@@ -122,14 +122,14 @@ impl Precision<'_> {
     ///
     /// # Errors
     /// A format that the runtime names is not in the catalogue.
-    pub fn lower(&self, chosen: &[Choice]) -> Result<Vec<Choice>, Error> {
+    pub fn lower(&self, chosen: &[FormatOption]) -> Result<Vec<FormatOption>, Error> {
         let least = chosen.iter().map(|c| c.format.bits_per_element.value).fold(f64::INFINITY, f64::min);
         let mut lower = self.each(&self.runtime.weight_formats, |format| {
             format.weights && format.bits_per_element.value < least
         })?;
         lower.sort_by(|a, b| {
-            let size = |c: &Choice| c.format.bits_per_element.value;
-            let published = |c: &Choice| c.checkpoint.is_none();
+            let size = |c: &FormatOption| c.format.bits_per_element.value;
+            let published = |c: &FormatOption| c.checkpoint.is_none();
             published(a).cmp(&published(b)).then(size(b).total_cmp(&size(a)))
         });
         Ok(lower)
@@ -139,7 +139,7 @@ impl Precision<'_> {
     ///
     /// # Errors
     /// What is asked for does not run here.
-    pub fn kv(&self, asked: Option<&str>) -> Result<Vec<Choice>, Error> {
+    pub fn kv(&self, asked: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let native = self.native()?;
         match asked {
             Some(ANY) => {
@@ -154,7 +154,7 @@ impl Precision<'_> {
                 if !format.kv || !known || !self.computes(&format) {
                     return Err(self.refuse(&format, "kv-format", &self.runtime.kv_formats));
                 }
-                Ok(vec![Choice { format, why: "asked for".into(), checkpoint: None }])
+                Ok(vec![FormatOption { format, why: "asked for".into(), checkpoint: None }])
             }
             None => {
                 let stated = self.config.quantization.as_ref().and_then(|q| q.kv_format);
@@ -164,7 +164,7 @@ impl Precision<'_> {
                             .filter(|format| format.kv && self.native_arithmetic(format)),
                         None => None,
                     };
-                let stated = stated.map(|format| Choice {
+                let stated = stated.map(|format| FormatOption {
                     format,
                     why: "the checkpoint brings scales for it".into(),
                     checkpoint: None,
@@ -188,16 +188,16 @@ impl Precision<'_> {
     }
 
     /// The format that the checkpoint is in; none where its layers are in several.
-    fn own(&self) -> Result<Option<Choice>, Error> {
+    fn own(&self) -> Result<Option<FormatOption>, Error> {
         if let Some(named) = self.named {
             let format = (self.load)(&named.weight_format)?;
             let why = format!("the format of {}", named.id);
-            return Ok(Some(Choice { format, why, checkpoint: Some(named.id.clone()) }));
+            return Ok(Some(FormatOption { format, why, checkpoint: Some(named.id.clone()) }));
         }
         match (self.config.weight_format(), &self.config.quantization) {
             (Some(id), _) => {
                 let format = self.as_stored((self.load)(id)?);
-                Ok(Some(Choice { format, why: OWN.to_owned(), checkpoint: None }))
+                Ok(Some(FormatOption { format, why: OWN.to_owned(), checkpoint: None }))
             }
             (None, Some(_)) => self.several(),
             (None, None) => self.native().map(Some),
@@ -205,7 +205,7 @@ impl Precision<'_> {
     }
 
     /// `format` as the checkpoint has it: with the bits of its groups and the roles that it leaves.
-    fn as_stored(&self, format: Format) -> Format {
+    fn as_stored(&self, format: NumberFormat) -> NumberFormat {
         let Some(layout) = &self.layout else { return format };
         let dense = !layout.roles.iter().any(|(role, _)| role == "expert");
         let leaves = format.dense_leaves.as_ref().filter(|_| dense).unwrap_or(&format.leaves);
@@ -217,10 +217,10 @@ impl Precision<'_> {
         self.laid_out(format, layout)
     }
 
-    fn laid_out(&self, format: Format, layout: &Layout) -> Format {
+    fn laid_out(&self, format: NumberFormat, layout: &CheckpointLayout) -> NumberFormat {
         let left = |(role, quantised): &(String, bool)| (!quantised).then(|| role.clone());
         let why = "elements and scales of the checkpoint's tensors, by its quantization_config";
-        Format {
+        NumberFormat {
             bits_per_element: Figure::new(
                 layout.bytes as f64 / layout.elements as f64,
                 Source { grade: Grade::Stated, text: why.into() },
@@ -234,27 +234,33 @@ impl Precision<'_> {
 
     /// A checkpoint of several formats as one: of their mean size, computed as the widest of them is, by runtimes that
     /// run all of them.
-    fn several(&self) -> Result<Option<Choice>, Error> {
+    fn several(&self) -> Result<Option<FormatOption>, Error> {
         let Some(layout) = &self.layout else { return Ok(None) };
         let formats = layout.formats.iter().map(|id| (self.load)(id)).collect::<Result<Vec<_>, _>>()?;
-        let wide = |a: &&Format, b: &&Format| a.bits_per_element.value.total_cmp(&b.bits_per_element.value);
+        let wide = |a: &&NumberFormat, b: &&NumberFormat| {
+            a.bits_per_element.value.total_cmp(&b.bits_per_element.value)
+        };
         let (Some(most), Some(widest)) = (formats.first(), formats.iter().max_by(wide)) else {
             return Ok(None);
         };
         let run_all = |runtime: &&String| formats.iter().all(|format| format.runtimes.contains(runtime));
         let names: Vec<&str> = formats.iter().map(|format| format.name.as_str()).collect();
-        let format = Format {
+        let format = NumberFormat {
             name: names.join(" and "),
             computes_in: widest.computes_in.clone(),
             runtimes: most.runtimes.iter().filter(run_all).cloned().collect(),
             ..most.clone()
         };
         let why = format!("{OWN}: {} of it, priced by their mean size", names.join(" and "));
-        Ok(Some(Choice { format: self.laid_out(format, layout), why, checkpoint: None }))
+        Ok(Some(FormatOption { format: self.laid_out(format, layout), why, checkpoint: None }))
     }
 
     /// Those of `ids` that the device computes and `wanted` lets through.
-    fn each(&self, ids: &[String], wanted: impl Fn(&Format) -> bool) -> Result<Vec<Choice>, Error> {
+    fn each(
+        &self,
+        ids: &[String],
+        wanted: impl Fn(&NumberFormat) -> bool,
+    ) -> Result<Vec<FormatOption>, Error> {
         let mut found = Vec::new();
         for id in ids {
             let format = (self.load)(id)?;
@@ -266,26 +272,26 @@ impl Precision<'_> {
     }
 
     /// A format that the checkpoint is not in; `why`, unless one is published in it.
-    fn converted(&self, format: Format, why: &str) -> Choice {
+    fn converted(&self, format: NumberFormat, why: &str) -> FormatOption {
         let published = self.published.iter().find(|published| published.weight_format == format.id);
         match published {
-            Some(published) => Choice {
+            Some(published) => FormatOption {
                 why: format!("published as {}", published.id),
                 checkpoint: Some(published.id.clone()),
                 format,
             },
-            None => Choice { format, why: why.to_owned(), checkpoint: None },
+            None => FormatOption { format, why: why.to_owned(), checkpoint: None },
         }
     }
 
-    fn must_run(&self, choice: Choice, flag: &str) -> Result<Choice, Error> {
+    fn must_run(&self, choice: FormatOption, flag: &str) -> Result<FormatOption, Error> {
         if self.runs(&choice.format) {
             return Ok(choice);
         }
         Err(self.refuse(&choice.format, flag, &self.runtime.weight_formats))
     }
 
-    fn refuse(&self, format: &Format, flag: &str, known: &[String]) -> Error {
+    fn refuse(&self, format: &NumberFormat, flag: &str, known: &[String]) -> Error {
         let found = if self.left_out(format) {
             format!("{}, which {} does not run on {}", format.id, self.runtime.name, self.device.family)
         } else if self.computes(format) {
@@ -316,30 +322,30 @@ impl Precision<'_> {
         Error::new(flag, found, format!("one of {}", known.join(", ")), fix)
     }
 
-    fn runs(&self, format: &Format) -> bool {
+    fn runs(&self, format: &NumberFormat) -> bool {
         let listed =
             self.runtime.weight_formats.contains(&format.id) || format.runtimes.contains(&self.runtime.id);
         format.weights && listed && self.computes(format) && !self.left_out(format)
     }
 
     /// Whether the runtime leaves it out on this generation.
-    fn left_out(&self, format: &Format) -> bool {
+    fn left_out(&self, format: &NumberFormat) -> bool {
         self.runtime.excludes(self.device, &format.id)
     }
 
-    fn computes(&self, format: &Format) -> bool {
+    fn computes(&self, format: &NumberFormat) -> bool {
         format.computes_in.iter().any(|arithmetic| self.device.peak.contains_key(arithmetic))
     }
 
     /// Whether the device computes it without widening it first.
-    fn native_arithmetic(&self, format: &Format) -> bool {
+    fn native_arithmetic(&self, format: &NumberFormat) -> bool {
         format.computes_in.first().is_some_and(|arithmetic| self.device.peak.contains_key(arithmetic))
     }
 }
 
 /// Each format once, in order of first appearance.
-fn distinct(choices: impl Iterator<Item = Choice>) -> Vec<Choice> {
-    let mut kept: Vec<Choice> = Vec::new();
+fn distinct(choices: impl Iterator<Item = FormatOption>) -> Vec<FormatOption> {
+    let mut kept: Vec<FormatOption> = Vec::new();
     for choice in choices {
         if !kept.iter().any(|known| known.format.id == choice.format.id) {
             kept.push(choice);

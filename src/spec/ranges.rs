@@ -7,7 +7,7 @@ use super::cluster::{Host, System, Tier};
 use super::defaults::Defaults;
 use super::error::Error;
 use super::figure::{Figure, Ratio};
-use super::format::Format;
+use super::format::NumberFormat;
 use super::limits::{
     BLOCK, BLOCK_TOKENS, DEVICES, EFFICIENCY, FACTOR, FACTORS, Limit, NODES, PUE, TIERS, UTILIZATION,
 };
@@ -35,7 +35,7 @@ pub fn link(link: &Link) -> Result<(), Error> {
 ///
 /// # Errors
 /// It takes none, or a scale holds for none.
-pub fn format(format: &Format) -> Result<(), Error> {
+pub fn format(format: &NumberFormat) -> Result<(), Error> {
     const BITS: Limit = Limit { least: 1.0 / 64.0, most: 64.0, or_zero: false, ..super::limits::BYTES };
     BITS.check("bits_per_element", format.bits_per_element.value)?;
     format.block.map_or(Ok(()), |block| BLOCK.check_whole("block", block))

@@ -16,7 +16,7 @@ use super::ranges;
 /// How members are joined by a list of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Shape {
+pub enum RigTopology {
     /// Every two directly, or through one switch that costs nothing: one kind of link.
     Mesh,
     /// Each to the next, the last to the first: one link, or one for each member.
@@ -30,7 +30,7 @@ pub enum Shape {
 /// A link between two members, both ways.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Wire {
+pub struct RigLink {
     /// Id of the link.
     pub link: String,
     /// The two members it joins, where no topology says so.
@@ -44,7 +44,7 @@ pub struct Wire {
 /// Like devices of a rig.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Post {
+pub struct RigMember {
     /// What they are called here; the device's name where absent.
     pub name: Option<String>,
     /// Id of the device.
@@ -53,7 +53,7 @@ pub struct Post {
     #[serde(default = "one")]
     pub count: u64,
     /// The link between every two of the group: its layers may be shared (tensor parallel) or divided.
-    pub joined: Option<Wire>,
+    pub joined: Option<RigLink>,
     /// Id of the runtime that drives them, where it is not that of all.
     pub runtime: Option<String>,
     /// Which of `hosts` they sit in; those of one host share its memory.
@@ -76,12 +76,12 @@ pub struct Rig {
     #[serde(default)]
     pub aliases: Vec<String>,
     /// The devices.
-    pub members: Vec<Post>,
+    pub members: Vec<RigMember>,
     /// How they are joined; absent where each of `links` says what it is between.
-    pub topology: Option<Shape>,
+    pub topology: Option<RigTopology>,
     /// The links.
     #[serde(default)]
-    pub links: Vec<Wire>,
+    pub links: Vec<RigLink>,
     /// The hosts that devices sit in, where their memory is known.
     #[serde(default)]
     pub hosts: BTreeMap<String, Host>,
@@ -90,7 +90,7 @@ pub struct Rig {
 }
 
 /// A neighbour in a rig.
-pub type Node = usize;
+pub type RigNode = usize;
 
 impl Rig {
     /// Checks what the types cannot.
@@ -119,7 +119,7 @@ impl Rig {
     }
 
     /// What each member is called, those of a count with a number.
-    pub fn names(&self, device: impl Fn(&Post) -> String) -> Vec<String> {
+    pub fn names(&self, device: impl Fn(&RigMember) -> String) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for post in &self.members {
             let name = post.name.clone().unwrap_or_else(|| device(post));
@@ -140,16 +140,16 @@ impl Rig {
     ///
     /// # Errors
     /// The topology needs another number of links, or a link is between nobody known.
-    pub fn edges(&self, names: &[String]) -> Result<Vec<(Node, Node, &Wire)>, Error> {
+    pub fn edges(&self, names: &[String]) -> Result<Vec<(RigNode, RigNode, &RigLink)>, Error> {
         let count = names.len();
-        let pairs: Vec<(Node, Node)> = match self.topology {
+        let pairs: Vec<(RigNode, RigNode)> = match self.topology {
             None => return self.named(names),
             Some(_) if count < 2 => return Ok(vec![]),
-            Some(Shape::Mesh) => (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect(),
-            Some(Shape::Chain) => (1..count).map(|b| (b - 1, b)).collect(),
-            Some(Shape::Ring) if count == 2 => vec![(0, 1)],
-            Some(Shape::Ring) => (0..count).map(|a| (a, (a + 1) % count)).collect(),
-            Some(Shape::Star) => (0..count).map(|a| (a, count)).collect(),
+            Some(RigTopology::Mesh) => (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect(),
+            Some(RigTopology::Chain) => (1..count).map(|b| (b - 1, b)).collect(),
+            Some(RigTopology::Ring) if count == 2 => vec![(0, 1)],
+            Some(RigTopology::Ring) => (0..count).map(|a| (a, (a + 1) % count)).collect(),
+            Some(RigTopology::Star) => (0..count).map(|a| (a, count)).collect(),
         };
         let stated = self.links.len();
         if stated != 1 && stated != pairs.len() {
@@ -161,8 +161,8 @@ impl Rig {
         Ok(pairs.into_iter().zip(wires).map(|((a, b), wire)| (a, b, wire)).collect())
     }
 
-    fn named(&self, names: &[String]) -> Result<Vec<(Node, Node, &Wire)>, Error> {
-        let edge = |at: usize, wire: &Wire| -> Result<(Node, Node), Error> {
+    fn named(&self, names: &[String]) -> Result<Vec<(RigNode, RigNode, &RigLink)>, Error> {
+        let edge = |at: usize, wire: &RigLink| -> Result<(RigNode, RigNode), Error> {
             let between = wire.between.as_ref().ok_or_else(|| {
                 let fix = "state `topology`, or which two members each link is `between`";
                 Error::new(format!("links[{at}].between"), "nothing", "two members", fix)
@@ -201,7 +201,7 @@ mod tests {
         from_json(&text, "a rig").unwrap_or_else(|fault| panic!("{fault}"))
     }
 
-    fn pairs(topology: &str, members: usize, links: usize) -> Result<Vec<(Node, Node)>, Error> {
+    fn pairs(topology: &str, members: usize, links: usize) -> Result<Vec<(RigNode, RigNode)>, Error> {
         let rig = rig(topology, members, links);
         let names = rig.names(|post| post.device.clone());
         rig.edges(&names).map(|edges| edges.into_iter().map(|(a, b, _)| (a, b)).collect())

@@ -72,7 +72,7 @@ pub struct DefaultsOn {
 
 /// What a runtime takes on a device where nobody states otherwise.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken<'a> {
+pub struct EffectiveDefaults<'a> {
     /// Tokens that one step computes at most.
     pub max_batched_tokens: &'a Figure<Ratio>,
     /// Sequences that it sets up for, where it fixes them.
@@ -123,15 +123,15 @@ pub struct ServingFit {
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
     /// Factors on the time that a constant stands for; all that hold are multiplied.
-    pub factors: Vec<Factor>,
+    pub factors: Vec<CalibrationFactor>,
 }
 
 /// A factor on the time that one constant stands for, where its conditions hold.
 #[derive(Clone, Debug, PartialEq, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Factor {
+pub struct CalibrationFactor {
     /// The constant.
-    pub of: Fitted,
+    pub of: CalibratedConstant,
     /// The class of device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
@@ -158,7 +158,7 @@ pub struct Factor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
-pub enum Fitted {
+pub enum CalibratedConstant {
     GemmCompute,
     GemmMemory,
     AttentionCompute,
@@ -195,7 +195,7 @@ pub enum AttentionKind {
 
 /// What of a model and its traffic the factors depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Traits {
+pub struct CalibrationKey {
     /// Its attention.
     pub attention: AttentionKind,
     /// Whether it routes to experts.
@@ -206,26 +206,26 @@ pub struct Traits {
     pub version: Option<String>,
 }
 
-impl Fitted {
+impl CalibratedConstant {
     /// Whether it is a fraction of what the device could do: it falls as its time grows, and cannot pass 1.
     pub fn is_efficiency(self) -> bool {
         matches!(
             self,
-            Fitted::GemmCompute
-                | Fitted::GemmMemory
-                | Fitted::AttentionCompute
-                | Fitted::AttentionMemory
-                | Fitted::MoeCompute
-                | Fitted::MoeMemory
-                | Fitted::CollectiveBandwidth
+            CalibratedConstant::GemmCompute
+                | CalibratedConstant::GemmMemory
+                | CalibratedConstant::AttentionCompute
+                | CalibratedConstant::AttentionMemory
+                | CalibratedConstant::MoeCompute
+                | CalibratedConstant::MoeMemory
+                | CalibratedConstant::CollectiveBandwidth
         )
     }
 }
 
-impl Factor {
+impl CalibrationFactor {
     /// None, whatever the conditions.
-    pub fn of(of: Fitted) -> Factor {
-        Factor {
+    pub fn of(of: CalibratedConstant) -> CalibrationFactor {
+        CalibrationFactor {
             of,
             class: None,
             family: None,
@@ -238,7 +238,7 @@ impl Factor {
     }
 
     /// Whether its conditions hold.
-    pub fn holds(&self, (class, family): (&str, &str), weight_format: &str, traits: &Traits) -> bool {
+    pub fn holds(&self, (class, family): (&str, &str), weight_format: &str, traits: &CalibrationKey) -> bool {
         let is = |stated: &Option<String>, name: &str| stated.as_deref().is_none_or(|s| s == name);
         is(&self.class, class)
             && is(&self.family, family)
@@ -251,9 +251,15 @@ impl Factor {
 
 impl ServingFit {
     /// How many times as long `of` takes than its constant says.
-    pub fn times(&self, of: Fitted, device: &Device, weight_format: &str, traits: &Traits) -> f64 {
+    pub fn times(
+        &self,
+        of: CalibratedConstant,
+        device: &Device,
+        weight_format: &str,
+        traits: &CalibrationKey,
+    ) -> f64 {
         let device = (device.class.as_str(), device.family.as_str());
-        let holds = |f: &&Factor| f.of == of && f.holds(device, weight_format, traits);
+        let holds = |f: &&CalibrationFactor| f.of == of && f.holds(device, weight_format, traits);
         self.factors.iter().filter(holds).map(|factor| factor.times).product()
     }
 }
@@ -277,10 +283,10 @@ impl Runtime {
     }
 
     /// What it takes on `device`.
-    pub fn taken(&self, device: &Device) -> Taken<'_> {
+    pub fn taken(&self, device: &Device) -> EffectiveDefaults<'_> {
         let on = self.defaults_on.iter().find(|one| one.holds(device));
         let sequences = on.and_then(|on| on.max_sequences.as_ref());
-        Taken {
+        EffectiveDefaults {
             max_batched_tokens: on.map_or(&self.max_batched_tokens, |on| &on.max_batched_tokens),
             max_sequences: sequences.or(self.max_sequences.as_ref()),
             utilization: on.and_then(|on| on.utilization.as_ref()).unwrap_or(&self.memory.utilization),
@@ -325,13 +331,13 @@ pub struct Reserve {
     /// preempted, 0 where blocks are handed out as tokens come; absent where nothing is known, which counts as 1.
     pub answer_reserved: Option<Figure<Ratio>>,
     /// How far what was measured lies from what is predicted; absent where nothing was measured.
-    pub measured: Option<HeldBeside>,
+    pub measured: Option<MemoryQuantiles>,
 }
 
 /// Quantiles of measured over predicted of what a device holds beside the cache: p10, p50, p90.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct HeldBeside {
+pub struct MemoryQuantiles {
     /// The quantiles.
     pub quantiles: [f64; 3],
     /// The data and their number.

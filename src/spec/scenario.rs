@@ -10,15 +10,15 @@ use super::limits::{
     ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, IMAGES, ISL, Limit, OSL, PREFIX,
     PUE, RATE, TPOT, TTFT, USD_PER_DEVICE_HOUR, UTILIZATION, number, whole,
 };
-use super::objective::{Limits, Metric};
-use super::percentile::{Percentile, Risk};
+use super::objective::{LatencyLimits, Metric};
+use super::percentile::{Confidence, Percentile};
 
 /// When weights, experts or cache may lie in host memory.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Offload {
+pub enum OffloadMode {
     /// Where nothing fits without.
     #[default]
     Auto,
@@ -71,7 +71,7 @@ pub struct Scenario {
     /// How sure latencies must be: as predicted, or what nine measurements in ten stay below [default: p50]
     #[arg(long, value_enum, value_name = "p50|p90", hide_possible_values = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub risk: Option<Risk>,
+    pub risk: Option<Confidence>,
     /// Prompt tokens that every request shares and that the cache holds already
     #[arg(long, value_name = "N", value_parser = whole(&PREFIX), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub struct Scenario {
     /// When weights, experts or cache may lie in host memory [default: auto, where nothing fits without]
     #[arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub offload: Option<Offload>,
+    pub offload: Option<OffloadMode>,
     /// Axes of the Pareto front, separated by commas [default: the objective's]
     #[arg(long, value_name = "METRICS", value_delimiter = ',', help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,7 +193,7 @@ impl Scenario {
     ///
     /// # Errors
     /// Names the limit that is no time.
-    pub fn limits(&self, others: Limits) -> Result<Limits, Error> {
+    pub fn limits(&self, others: LatencyLimits) -> Result<LatencyLimits, Error> {
         let time = |limit: &Limit, text: &Option<String>, other: Option<f64>| {
             let key = limit.name;
             let refused = |found: String| {
@@ -210,7 +210,7 @@ impl Scenario {
                 },
             }
         };
-        Ok(Limits {
+        Ok(LatencyLimits {
             ttft: time(&TTFT, &self.ttft, others.ttft)?,
             tpot: time(&TPOT, &self.tpot, others.tpot)?,
             e2e: time(&E2E, &self.e2e, others.e2e)?,
@@ -282,11 +282,11 @@ mod tests {
 
     #[test]
     fn limits_are_times_and_none_lifts_them() {
-        let others = Limits { ttft: Some(2.0), tpot: Some(0.05), e2e: None };
+        let others = LatencyLimits { ttft: Some(2.0), tpot: Some(0.05), e2e: None };
         let of = |ttft: &str| Scenario { ttft: Some(ttft.into()), ..Scenario::default() }.limits(others);
-        assert_eq!(of("500ms").unwrap(), Limits { ttft: Some(0.5), ..others });
+        assert_eq!(of("500ms").unwrap(), LatencyLimits { ttft: Some(0.5), ..others });
         assert_eq!(of("1.5 s").unwrap().ttft, Some(1.5));
-        assert_eq!(of("none").unwrap(), Limits { ttft: None, ..others });
+        assert_eq!(of("none").unwrap(), LatencyLimits { ttft: None, ..others });
         for wrong in ["500", "500 GB", "-1 s", "0 s", "NaN s", "soon", ""] {
             let error = of(wrong).unwrap_err();
             assert_eq!(error.key, "ttft", "{wrong}");
@@ -313,7 +313,7 @@ mod tests {
         let scenario = Scenario {
             model: Some("a/b".into()),
             rate: Some(0.1),
-            offload: Some(Offload::Never),
+            offload: Some(OffloadMode::Never),
             pareto: Some(vec!["tpot".into()]),
             ..Scenario::default()
         };

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::file;
-use super::kind::{Entry, KINDS, Kind, shipped_defaults};
+use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
 use crate::spec::ranges;
@@ -34,8 +34,8 @@ struct Parsed(Arc<Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>>)
 impl Parsed {
     fn get<T: Clone + Send + Sync + 'static>(
         &self,
-        file: &Shelved,
-        parse: impl FnOnce(&Shelved) -> Result<T, Error>,
+        file: &CatalogEntry,
+        parse: impl FnOnce(&CatalogEntry) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if file.user {
             return parse(file);
@@ -54,7 +54,7 @@ impl Parsed {
 
 /// A file of a catalogue, not parsed yet.
 #[derive(Clone, Debug)]
-pub struct Shelved {
+pub struct CatalogEntry {
     /// File name without `.json`.
     pub id: String,
     /// What messages call it.
@@ -70,17 +70,17 @@ enum Text {
     At(PathBuf),
 }
 
-impl Shelved {
+impl CatalogEntry {
     /// A file that lies anywhere.
     ///
     /// # Errors
     /// Its path names no file.
-    pub fn at(path: &Path) -> Result<Shelved, Error> {
+    pub fn at(path: &Path) -> Result<CatalogEntry, Error> {
         let file = file::shown(path);
         let id = path.file_stem().and_then(|stem| stem.to_str()).ok_or_else(|| {
             Error::new("", format!("`{file}`"), "the path of a file", "name a .json file").in_file(&file)
         })?;
-        Ok(Shelved { id: id.to_owned(), file, user: true, text: Text::At(path.to_owned()) })
+        Ok(CatalogEntry { id: id.to_owned(), file, user: true, text: Text::At(path.to_owned()) })
     }
 
     /// Its text.
@@ -119,7 +119,7 @@ fn readable(folder: &Path, must: bool) -> Result<(), Error> {
 
 /// What names a file, without the rest of it.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Label {
+pub struct EntryLabel {
     /// Name for people; a model's Hugging Face id.
     #[serde(default)]
     pub name: String,
@@ -146,7 +146,7 @@ pub struct PublishedId {
 
 /// Why a name led to no file.
 #[derive(Clone, Debug)]
-pub enum Miss {
+pub enum LookupError {
     /// Nobody has it.
     Unknown(Error),
     /// Several have it.
@@ -155,10 +155,10 @@ pub enum Miss {
     Broken(Error),
 }
 
-impl From<Miss> for Error {
-    fn from(miss: Miss) -> Error {
+impl From<LookupError> for Error {
+    fn from(miss: LookupError) -> Error {
         match miss {
-            Miss::Unknown(fault) | Miss::Several(fault) | Miss::Broken(fault) => fault,
+            LookupError::Unknown(fault) | LookupError::Several(fault) | LookupError::Broken(fault) => fault,
         }
     }
 }
@@ -186,8 +186,8 @@ impl Catalog {
     }
 
     /// All files of a kind by id, the user's in place of those built in.
-    pub fn shelf(&self, kind: Kind) -> BTreeMap<String, Shelved> {
-        let shipped = kind.shipped().map(|(id, text)| Shelved {
+    pub fn shelf(&self, kind: CatalogKind) -> BTreeMap<String, CatalogEntry> {
+        let shipped = kind.shipped().map(|(id, text)| CatalogEntry {
             id: id.to_owned(),
             file: format!("{}/{id}.json", kind.folder()),
             user: false,
@@ -198,7 +198,7 @@ impl Catalog {
         let own = own.filter_map(|entry| {
             let path = entry.ok()?.path();
             let id = path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned();
-            Some(Shelved { id, file: file::shown(&path), user: true, text: Text::At(path) })
+            Some(CatalogEntry { id, file: file::shown(&path), user: true, text: Text::At(path) })
         });
         shipped.chain(own).map(|file| (file.id.clone(), file)).collect()
     }
@@ -207,7 +207,7 @@ impl Catalog {
     ///
     /// # Errors
     /// None or several do; near names are suggested.
-    pub fn find(&self, kind: Kind, name: &str) -> Result<Shelved, Miss> {
+    pub fn find(&self, kind: CatalogKind, name: &str) -> Result<CatalogEntry, LookupError> {
         self.find_by(kind, name, |label, wanted| {
             let mut names = [&label.name].into_iter().chain(&label.aliases);
             names.any(|known| known.eq_ignore_ascii_case(wanted))
@@ -217,10 +217,10 @@ impl Catalog {
     /// The file whose id is `name`, or whose label matches it.
     pub(super) fn find_by(
         &self,
-        kind: Kind,
+        kind: CatalogKind,
         name: &str,
-        matches: impl Fn(&Label, &str) -> bool,
-    ) -> Result<Shelved, Miss> {
+        matches: impl Fn(&EntryLabel, &str) -> bool,
+    ) -> Result<CatalogEntry, LookupError> {
         let wanted = name.trim();
         let mut shelf = self.shelf(kind);
         let id = shelf.keys().find(|id| id.eq_ignore_ascii_case(wanted)).cloned();
@@ -239,18 +239,18 @@ impl Catalog {
         match (found.len(), broken) {
             (1, _) => Ok(found.swap_remove(0)),
             // What is not found may be what that file would have said.
-            (0, Some(fault)) => Err(Miss::Broken(fault)),
+            (0, Some(fault)) => Err(LookupError::Broken(fault)),
             (0, None) => {
                 let fix = suggest(wanted, known.iter().map(String::as_str), &list);
                 let found = format!("`{wanted}`, which is not known");
-                Err(Miss::Unknown(Error::new(kind.singular(), found, kind.expected(), fix)))
+                Err(LookupError::Unknown(Error::new(kind.singular(), found, kind.expected(), fix)))
             }
             _ => {
                 let ids: Vec<_> = found.into_iter().map(|file| file.id).collect();
                 let found = format!("`{wanted}`, which may be {}", ids.join(" or "));
                 let fault =
                     Error::new(kind.singular(), found, "a name that only one has", "write one of those");
-                Err(Miss::Several(fault))
+                Err(LookupError::Several(fault))
             }
         }
     }
@@ -267,7 +267,7 @@ impl Catalog {
     ///
     /// # Errors
     /// It is not JSON, or its names are no texts.
-    pub fn label(&self, file: &Shelved) -> Result<Label, Error> {
+    pub fn label(&self, file: &CatalogEntry) -> Result<EntryLabel, Error> {
         self.parsed.get(file, label)
     }
 
@@ -306,7 +306,7 @@ impl Catalog {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn read_entry<T: Entry>(shelved: &Shelved) -> Result<T, Error> {
+pub fn read_entry<T: Entry>(shelved: &CatalogEntry) -> Result<T, Error> {
     let entry: T = shelved.parsed(T::KIND.article())?;
     if let Some(id) = entry.id().filter(|id| *id != shelved.id) {
         let fix = format!("rename the file to {id}.json, or write \"id\": \"{}\"", shelved.id);
@@ -322,7 +322,7 @@ pub fn read_entry<T: Entry>(shelved: &Shelved) -> Result<T, Error> {
 ///
 /// # Errors
 /// It is not JSON, or its names are no texts.
-pub fn label(shelved: &Shelved) -> Result<Label, Error> {
+pub fn label(shelved: &CatalogEntry) -> Result<EntryLabel, Error> {
     shelved.parsed("a catalogue file")
 }
 
@@ -331,38 +331,38 @@ pub fn is_path(text: &str) -> bool {
     text.ends_with(".json") || text.starts_with(['.', '/', '~']) || text.contains('\\')
 }
 
-impl Kind {
+impl CatalogKind {
     /// With its article, for messages.
     pub fn article(self) -> &'static str {
         match self {
-            Kind::Models => "a model",
-            Kind::Devices => "a device",
-            Kind::Systems => "a system",
-            Kind::Rigs => "a rig",
-            Kind::Links => "a link",
-            Kind::Formats => "a format",
-            Kind::Runtimes => "a runtime",
-            Kind::Objectives => "an objective",
-            Kind::Workloads => "a workload",
+            CatalogKind::Models => "a model",
+            CatalogKind::Devices => "a device",
+            CatalogKind::Systems => "a system",
+            CatalogKind::Rigs => "a rig",
+            CatalogKind::Links => "a link",
+            CatalogKind::Formats => "a format",
+            CatalogKind::Runtimes => "a runtime",
+            CatalogKind::Objectives => "an objective",
+            CatalogKind::Workloads => "a workload",
         }
     }
 
     /// What is expected where one is named.
     fn expected(self) -> &'static str {
         match self {
-            Kind::Models => {
+            CatalogKind::Models => {
                 "a catalogue name, a Hugging Face id that the catalogue knows, a path, or hf:ORG/NAME"
             }
-            Kind::Systems => {
+            CatalogKind::Systems => {
                 "a system, [NODESx]COUNTxDEVICE such as 8xh100-sxm, or the path of a system file"
             }
-            Kind::Rigs => "the id of a rig, or the path of a rig file",
-            Kind::Devices => "the id of a device",
-            Kind::Links => "the id of a link",
-            Kind::Formats => "the id of a format",
-            Kind::Runtimes => "the id of a runtime",
-            Kind::Objectives => "the id of an objective, or the path of an objective file",
-            Kind::Workloads => "the id of a workload, or the path of a workload file",
+            CatalogKind::Rigs => "the id of a rig, or the path of a rig file",
+            CatalogKind::Devices => "the id of a device",
+            CatalogKind::Links => "the id of a link",
+            CatalogKind::Formats => "the id of a format",
+            CatalogKind::Runtimes => "the id of a runtime",
+            CatalogKind::Objectives => "the id of an objective, or the path of an objective file",
+            CatalogKind::Workloads => "the id of a workload, or the path of a workload file",
         }
     }
 }

@@ -8,26 +8,26 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::catalog::{Catalog, Shelved, read_entry};
+use super::catalog::{Catalog, CatalogEntry, read_entry};
 use super::file;
-use super::kind::{Entry, Kind};
+use super::kind::{CatalogKind, Entry};
 use crate::graph::model::ModelGraph;
 use crate::report::catalog::Listed;
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
-use crate::spec::format::Format;
+use crate::spec::format::NumberFormat;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
-use crate::spec::plausible::{self, Doubt};
+use crate::spec::plausible::{self, Warning};
 use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::text::{from_json, suggest};
 
 /// What was understood of a file that is in order.
 #[derive(Clone, Debug, Serialize)]
-pub struct Understood {
+pub struct CheckedFile {
     /// The file.
     pub file: String,
     /// Its kind.
@@ -37,28 +37,28 @@ pub struct Understood {
     /// What it says, in a line.
     pub summary: String,
     /// What is odd about it.
-    pub doubts: Vec<Doubt>,
+    pub doubts: Vec<Warning>,
 }
 
 /// A file of one of these has this key, and none before it has.
-const SIGNS: [(Kind, &str); 10] = [
-    (Kind::Models, "config"),
-    (Kind::Models, "model_type"),
-    (Kind::Systems, "devices_per_node"),
-    (Kind::Rigs, "members"),
-    (Kind::Runtimes, "vendors"),
-    (Kind::Formats, "bits_per_element"),
-    (Kind::Objectives, "optimize"),
-    (Kind::Workloads, "isl"),
-    (Kind::Devices, "memory"),
-    (Kind::Links, "bandwidth"),
+const SIGNS: [(CatalogKind, &str); 10] = [
+    (CatalogKind::Models, "config"),
+    (CatalogKind::Models, "model_type"),
+    (CatalogKind::Systems, "devices_per_node"),
+    (CatalogKind::Rigs, "members"),
+    (CatalogKind::Runtimes, "vendors"),
+    (CatalogKind::Formats, "bits_per_element"),
+    (CatalogKind::Objectives, "optimize"),
+    (CatalogKind::Workloads, "isl"),
+    (CatalogKind::Devices, "memory"),
+    (CatalogKind::Links, "bandwidth"),
 ];
 
 /// The JSON object in a file, and the kind that its keys tell.
 ///
 /// # Errors
 /// It is no JSON object, or has no key that tells.
-pub fn recognise(path: &Path) -> Result<(Kind, Map<String, Value>), Error> {
+pub fn recognise(path: &Path) -> Result<(CatalogKind, Map<String, Value>), Error> {
     let name = file::shown(path);
     let map: Map<String, Value> =
         from_json(&file::read_plain(path)?, "a catalogue file").map_err(|fault| fault.in_file(&name))?;
@@ -128,70 +128,71 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// What files beside the one checked may be referred to.
-pub struct Check<'a> {
+pub struct FileChecker<'a> {
     /// The catalogue that references lead to.
     pub catalog: &'a Catalog,
     /// Ids of files that are checked along with it.
     pub beside: BTreeSet<String>,
 }
 
-impl Check<'_> {
+impl FileChecker<'_> {
     /// Reads a file and says what was understood.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn file(&self, path: &Path, kind: Option<Kind>) -> Result<Understood, Error> {
+    pub fn file(&self, path: &Path, kind: Option<CatalogKind>) -> Result<CheckedFile, Error> {
         let (kind, map) = match kind {
             Some(kind) => (kind, Map::new()),
             None => recognise(path)?,
         };
-        let shelved = Shelved::at(path)?;
+        let shelved = CatalogEntry::at(path)?;
         let name = file::shown(path);
         let (line, doubts) = match kind {
-            Kind::Models if map.contains_key("model_type") => return self.config(path),
-            Kind::Models => self.model(&shelved)?,
-            Kind::Devices => {
+            CatalogKind::Models if map.contains_key("model_type") => return self.config(path),
+            CatalogKind::Models => self.model(&shelved)?,
+            CatalogKind::Devices => {
                 let device: Device = read_entry(&shelved)?;
                 (device.line(), self.device(&device).map_err(|fault| fault.in_file(&name))?)
             }
-            Kind::Systems => self.system(path, &map).map_err(|fault| fault.in_file(&name))?,
-            Kind::Rigs => {
+            CatalogKind::Systems => self.system(path, &map).map_err(|fault| fault.in_file(&name))?,
+            CatalogKind::Rigs => {
                 let rig: Rig = read_entry(&shelved)?;
                 self.rig(&rig).map_err(|fault| fault.in_file(&name))?;
                 (rig.line(), vec![])
             }
-            Kind::Links => self.plain::<Link>(&shelved, plausible::link)?,
-            Kind::Formats => {
-                let format: Format = read_entry(&shelved)?;
+            CatalogKind::Links => self.plain::<Link>(&shelved, plausible::link)?,
+            CatalogKind::Formats => {
+                let format: NumberFormat = read_entry(&shelved)?;
                 for runtime in &format.runtimes {
-                    self.refers("runtimes", Kind::Runtimes, runtime).map_err(|fault| fault.in_file(&name))?;
+                    self.refers("runtimes", CatalogKind::Runtimes, runtime)
+                        .map_err(|fault| fault.in_file(&name))?;
                 }
                 (format.line(), plausible::format(&format))
             }
-            Kind::Runtimes => {
+            CatalogKind::Runtimes => {
                 let runtime: Runtime = read_entry(&shelved)?;
                 for format in runtime.weight_formats.iter().chain(&runtime.kv_formats) {
-                    self.refers("weight_formats", Kind::Formats, format)
+                    self.refers("weight_formats", CatalogKind::Formats, format)
                         .map_err(|fault| fault.in_file(&name))?;
                 }
                 (runtime.line(), vec![])
             }
-            Kind::Objectives => {
+            CatalogKind::Objectives => {
                 let objective: Objective = read_entry(&shelved)?;
-                self.refers("workload", Kind::Workloads, &objective.workload)
+                self.refers("workload", CatalogKind::Workloads, &objective.workload)
                     .map_err(|fault| fault.in_file(&name))?;
                 (objective.line(), vec![])
             }
-            Kind::Workloads => self.plain::<Workload>(&shelved, |_| vec![])?,
+            CatalogKind::Workloads => self.plain::<Workload>(&shelved, |_| vec![])?,
         };
-        Ok(Understood { file: name, kind: kind.singular(), name: line.name, summary: line.summary, doubts })
+        Ok(CheckedFile { file: name, kind: kind.singular(), name: line.name, summary: line.summary, doubts })
     }
 
     fn plain<T: Entry + Listed>(
         &self,
-        shelved: &Shelved,
-        doubts: impl Fn(&T) -> Vec<Doubt>,
-    ) -> Result<(crate::report::catalog::Line, Vec<Doubt>), Error> {
+        shelved: &CatalogEntry,
+        doubts: impl Fn(&T) -> Vec<Warning>,
+    ) -> Result<(crate::report::catalog::CatalogLine, Vec<Warning>), Error> {
         let entry: T = read_entry(shelved)?;
         Ok((entry.line(), doubts(&entry)))
     }
@@ -201,7 +202,7 @@ impl Check<'_> {
     }
 
     /// A name that a file refers to must lead somewhere.
-    fn refers(&self, key: &str, kind: Kind, id: &str) -> Result<(), Error> {
+    fn refers(&self, key: &str, kind: CatalogKind, id: &str) -> Result<(), Error> {
         if self.beside.contains(id) || self.catalog.find(kind, id).is_ok() {
             return Ok(());
         }
@@ -212,22 +213,22 @@ impl Check<'_> {
         Err(Error::new(key, format!("`{id}`, which is not known"), expected, fix))
     }
 
-    fn device(&self, device: &Device) -> Result<Vec<Doubt>, Error> {
+    fn device(&self, device: &Device) -> Result<Vec<Warning>, Error> {
         for (key, link) in [
             ("scale_up.link", device.scale_up.as_ref().map(|up| &up.link)),
             ("host_link.link", device.host_link.as_ref().map(|host| &host.link)),
         ] {
-            link.iter().try_for_each(|link| self.refers(key, Kind::Links, link))?;
+            link.iter().try_for_each(|link| self.refers(key, CatalogKind::Links, link))?;
         }
-        device.system.iter().try_for_each(|system| self.refers("system", Kind::Systems, system))?;
+        device.system.iter().try_for_each(|system| self.refers("system", CatalogKind::Systems, system))?;
         let mut doubts = plausible::device(device, |id| self.link(id));
-        let missing = |key: &&str| Doubt {
+        let missing = |key: &&str| Warning {
             key: (*key).to_owned(),
             why: "not stated: whatever needs it will ask for it".into(),
         };
         doubts.extend(device.missing().iter().map(missing));
         let (mut served, mut measured) = (false, false);
-        for file in self.catalog.shelf(Kind::Runtimes).values() {
+        for file in self.catalog.shelf(CatalogKind::Runtimes).values() {
             let runtime: Runtime = read_entry(file)?;
             served |= runtime.runs_on(device);
             measured |= runtime
@@ -238,10 +239,10 @@ impl Check<'_> {
         if !served {
             let why =
                 format!("no runtime serves devices of {}: state one in a runtime's `vendors`", device.vendor);
-            doubts.push(Doubt { key: "vendor".into(), why });
+            doubts.push(Warning { key: "vendor".into(), why });
         } else if !measured {
             let why = format!("no runtime has constants for {}: the nearest will be borrowed", device.family);
-            doubts.push(Doubt { key: "family".into(), why });
+            doubts.push(Warning { key: "family".into(), why });
         }
         Ok(doubts)
     }
@@ -250,7 +251,7 @@ impl Check<'_> {
         &self,
         path: &Path,
         map: &Map<String, Value>,
-    ) -> Result<(crate::report::catalog::Line, Vec<Doubt>), Error> {
+    ) -> Result<(crate::report::catalog::CatalogLine, Vec<Warning>), Error> {
         let mut map = if map.is_empty() { recognise(path)?.1 } else { map.clone() };
         let mut doubts = Vec::new();
         if let Some(inline @ Value::Object(_)) = map.get("device") {
@@ -263,9 +264,12 @@ impl Check<'_> {
         }
         let system: System = from_json(&Value::Object(map).to_string(), "a system")?;
         for (at, tier) in system.tiers.iter().enumerate() {
-            self.refers(&format!("tiers[{at}].link"), Kind::Links, &tier.link)?;
+            self.refers(&format!("tiers[{at}].link"), CatalogKind::Links, &tier.link)?;
         }
-        system.network.iter().try_for_each(|tier| self.refers("network.link", Kind::Links, &tier.link))?;
+        system
+            .network
+            .iter()
+            .try_for_each(|tier| self.refers("network.link", CatalogKind::Links, &tier.link))?;
         if !self.beside.contains(&system.device) {
             self.catalog.hardware(&path.to_string_lossy())?;
         }
@@ -276,26 +280,29 @@ impl Check<'_> {
     /// What a rig names must be known, and its links join its members.
     fn rig(&self, rig: &Rig) -> Result<(), Error> {
         for (at, post) in rig.members.iter().enumerate() {
-            self.refers(&format!("members[{at}].device"), Kind::Devices, &post.device)?;
+            self.refers(&format!("members[{at}].device"), CatalogKind::Devices, &post.device)?;
             post.runtime.iter().try_for_each(|runtime| {
-                self.refers(&format!("members[{at}].runtime"), Kind::Runtimes, runtime)
+                self.refers(&format!("members[{at}].runtime"), CatalogKind::Runtimes, runtime)
             })?;
             post.joined.iter().try_for_each(|wire| {
-                self.refers(&format!("members[{at}].joined.link"), Kind::Links, &wire.link)
+                self.refers(&format!("members[{at}].joined.link"), CatalogKind::Links, &wire.link)
             })?;
         }
         for (at, wire) in rig.links.iter().enumerate() {
-            self.refers(&format!("links[{at}].link"), Kind::Links, &wire.link)?;
+            self.refers(&format!("links[{at}].link"), CatalogKind::Links, &wire.link)?;
         }
         rig.edges(&rig.names(|post| post.device.clone())).map(|_| ())
     }
 
-    fn model(&self, shelved: &Shelved) -> Result<(crate::report::catalog::Line, Vec<Doubt>), Error> {
+    fn model(
+        &self,
+        shelved: &CatalogEntry,
+    ) -> Result<(crate::report::catalog::CatalogLine, Vec<Warning>), Error> {
         let model: ModelFile = read_entry(shelved)?;
         let config = model.model_config().map_err(|fault| fault.in_file(&shelved.file))?;
         let graph = ModelGraph::build(&config).map_err(|fault| fault.in_file(&shelved.file))?;
         let counted = graph.parameters().unique;
-        let doubts = (counted != model.parameters).then(|| Doubt {
+        let doubts = (counted != model.parameters).then(|| Warning {
             key: "parameters".into(),
             why: format!("{} are stated, the configuration comes to {counted}", model.parameters),
         });
@@ -303,12 +310,18 @@ impl Check<'_> {
     }
 
     /// A bare config.json.
-    fn config(&self, path: &Path) -> Result<Understood, Error> {
+    fn config(&self, path: &Path) -> Result<CheckedFile, Error> {
         let file = file::shown(path);
         let model = self.catalog.model(&path.to_string_lossy())?;
         let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&file))?;
         let counted = crate::report::table::grouped(graph.parameters().unique);
         let summary = format!("a config.json that comes to {counted} parameters");
-        Ok(Understood { file, kind: Kind::Models.singular(), name: model.name, summary, doubts: vec![] })
+        Ok(CheckedFile {
+            file,
+            kind: CatalogKind::Models.singular(),
+            name: model.name,
+            summary,
+            doubts: vec![],
+        })
     }
 }

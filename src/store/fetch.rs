@@ -7,7 +7,7 @@ use std::{env, fs};
 use ureq::Agent;
 use ureq::http::{Response, Uri};
 
-use super::file::{self, Most, bounded};
+use super::file::{self, FileSizeLimit, bounded};
 use super::hub::{Repository, hub_cache, user_cache};
 use crate::cli::threads::can_start;
 use crate::spec::error::Error;
@@ -133,7 +133,7 @@ impl Fetch {
             status => return refuse(format!("HTTP {status}"), format!("try again later; or {by_hand}")),
         }
         // What counts is the text, not what it was packed into.
-        let most = Most::Configuration.bytes();
+        let most = FileSizeLimit::Configuration.bytes();
         match bounded(response.body_mut().as_reader(), most) {
             Ok(Some(text)) => Ok(Some(text)),
             Ok(None) => {

@@ -10,7 +10,7 @@ use crate::spec::visible::visible;
 
 /// Bytes that a file of a kind holds at most, whatever it says its length is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Most {
+pub enum FileSizeLimit {
     /// A model's configuration, a catalogue file, a scenario, a rig, a fleet: the largest known are under 2 MB.
     Configuration,
     /// An answer that was saved.
@@ -19,21 +19,21 @@ pub enum Most {
     Table,
 }
 
-impl Most {
+impl FileSizeLimit {
     /// In bytes.
     pub const fn bytes(self) -> u64 {
         match self {
-            Most::Configuration => 16 << 20,
-            Most::Answer | Most::Table => 64 << 20,
+            FileSizeLimit::Configuration => 16 << 20,
+            FileSizeLimit::Answer | FileSizeLimit::Table => 64 << 20,
         }
     }
 
     /// What is expected of a file of the kind.
     fn expected(self) -> String {
         let what = match self {
-            Most::Configuration => "a configuration file",
-            Most::Answer => "a saved answer",
-            Most::Table => "a table",
+            FileSizeLimit::Configuration => "a configuration file",
+            FileSizeLimit::Answer => "a saved answer",
+            FileSizeLimit::Table => "a table",
         };
         format!("{what} as text, of at most {} MiB", self.bytes() >> 20)
     }
@@ -49,7 +49,7 @@ pub fn shown(path: &Path) -> String {
 /// # Errors
 /// As [`read_most`].
 pub fn read(path: &Path) -> Result<String, Error> {
-    read_most(path, Most::Configuration)
+    read_most(path, FileSizeLimit::Configuration)
 }
 
 /// Reads a configuration from a plain file: what lies in a folder is not to wait for a pipe or a device.
@@ -68,7 +68,7 @@ pub fn read_plain(path: &Path) -> Result<String, Error> {
 ///
 /// # Errors
 /// It is missing, may not be read, is a folder, holds more than it may, or no text.
-pub fn read_most(path: &Path, most: Most) -> Result<String, Error> {
+pub fn read_most(path: &Path, most: FileSizeLimit) -> Result<String, Error> {
     let fault = |found: String, fix: &str| Error::new("", found, most.expected(), fix).in_file(shown(path));
     let wrong = |error: io::Error| fault(spell(&error), "check the path and its permissions");
     let file = File::open(path).map_err(wrong)?;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::catalog::{Catalog, Miss, is_path, read_entry};
+use super::catalog::{Catalog, LookupError, is_path, read_entry};
 use super::file;
 use super::host::{laid_out, unit};
-use super::kind::Kind;
+use super::kind::CatalogKind;
 use crate::spec::cluster::{Cluster, System};
 use crate::spec::device::Device;
 use crate::spec::error::Error;
@@ -85,16 +85,16 @@ impl Catalog {
         if is_path(text) {
             return self.cluster_from_file(text);
         }
-        let unknown = match self.find(Kind::Systems, text) {
+        let unknown = match self.find(CatalogKind::Systems, text) {
             Ok(file) => return self.whole(&read_entry(&file)?),
-            Err(Miss::Unknown(fault)) => fault,
+            Err(LookupError::Unknown(fault)) => fault,
             Err(miss) => return Err(miss.into()),
         };
         let short = Shorthand::parse(text)?;
         let device = match self.device(short.device) {
             Ok(device) => device,
             // What begins with a count is meant as shorthand; anything else is a system misspelt.
-            Err(Miss::Unknown(_)) if short.device == text => return Err(self.neither(text, unknown)),
+            Err(LookupError::Unknown(_)) if short.device == text => return Err(self.neither(text, unknown)),
             Err(miss) => return Err(miss.into()),
         };
         let cluster = self.seated(&device, &short).map_err(|fault| fault.in_file(text))?;
@@ -148,14 +148,14 @@ impl Catalog {
     ///
     /// # Errors
     /// None or several do; near names are suggested.
-    pub fn device(&self, name: &str) -> Result<Device, Miss> {
-        let unknown = match self.find(Kind::Devices, name) {
-            Ok(file) => return read_entry(&file).map_err(Miss::Broken),
-            Err(Miss::Unknown(fault)) => fault,
+    pub fn device(&self, name: &str) -> Result<Device, LookupError> {
+        let unknown = match self.find(CatalogKind::Devices, name) {
+            Ok(file) => return read_entry(&file).map_err(LookupError::Broken),
+            Err(LookupError::Unknown(fault)) => fault,
             Err(miss) => return Err(miss),
         };
         let wanted = name.to_lowercase();
-        let mut shelf = self.shelf(Kind::Devices);
+        let mut shelf = self.shelf(CatalogKind::Devices);
         shelf.retain(|id, _| {
             // The maker's name in front is not what anybody tells devices apart by.
             let short = id.split_once('-').map_or(id.as_str(), |(_, short)| short);
@@ -163,15 +163,15 @@ impl Catalog {
         });
         let mut found = shelf.into_values();
         match (found.next().filter(|_| !wanted.is_empty()), found.next()) {
-            (Some(only), None) => read_entry(&only).map_err(Miss::Broken),
+            (Some(only), None) => read_entry(&only).map_err(LookupError::Broken),
             (Some(first), Some(second)) => {
                 let ids: Vec<String> = [first, second].into_iter().chain(found).map(|file| file.id).collect();
                 let found = format!("`{name}`, which may be {}", ids.join(" or "));
                 let fault =
                     Error::new("device", found, "a name that only one device has", "write one of those");
-                Err(Miss::Several(fault))
+                Err(LookupError::Several(fault))
             }
-            _ => Err(Miss::Unknown(unknown)),
+            _ => Err(LookupError::Unknown(unknown)),
         }
     }
 
@@ -222,7 +222,7 @@ impl Catalog {
     /// The fault of a text that is neither a system nor a device, with near names of both.
     fn neither(&self, text: &str, unknown: Error) -> Error {
         let mut known: Vec<String> = Vec::new();
-        for kind in [Kind::Systems, Kind::Devices] {
+        for kind in [CatalogKind::Systems, CatalogKind::Devices] {
             for file in self.shelf(kind).into_values() {
                 known.extend(self.label(&file).map(|label| label.aliases).unwrap_or_default());
                 known.push(file.id);
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn every_number_of_every_device_resolves_or_names_one_that_does() {
         let catalog = Catalog::default();
-        for id in catalog.shelf(Kind::Devices).into_keys() {
+        for id in catalog.shelf(CatalogKind::Devices).into_keys() {
             if catalog.hardware(&id).is_err() {
                 continue;
             }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::catalog::{Catalog, read_entry};
 use super::hardware::Shorthand;
-use super::kind::Kind;
+use super::kind::CatalogKind;
 use crate::quantity::datum::Source;
 use crate::spec::cluster::{System, Tier, Topology};
 use crate::spec::defaults::Defaults;
@@ -35,7 +35,7 @@ impl Catalog {
             return Ok(own.clone());
         }
         let mut hosts: Vec<System> = Vec::new();
-        for file in self.shelf(Kind::Systems).into_values() {
+        for file in self.shelf(CatalogKind::Systems).into_values() {
             if self.label(&file)?.device == device.id {
                 hosts.push(read_entry(&file)?);
             }

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
 use crate::spec::error::Error;
-use crate::spec::format::Format;
+use crate::spec::format::NumberFormat;
 use crate::spec::link::Link;
 use crate::spec::model::file::ModelFile;
 use crate::spec::objective::{Objective, Workload};
@@ -20,7 +20,7 @@ static OBJECTIVES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/objectives")
 
 /// A kind of catalogue file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
-pub enum Kind {
+pub enum CatalogKind {
     /// Models.
     Models,
     /// Accelerators.
@@ -42,31 +42,31 @@ pub enum Kind {
 }
 
 /// Every kind.
-pub const KINDS: [Kind; 9] = [
-    Kind::Models,
-    Kind::Devices,
-    Kind::Systems,
-    Kind::Rigs,
-    Kind::Links,
-    Kind::Formats,
-    Kind::Runtimes,
-    Kind::Objectives,
-    Kind::Workloads,
+pub const KINDS: [CatalogKind; 9] = [
+    CatalogKind::Models,
+    CatalogKind::Devices,
+    CatalogKind::Systems,
+    CatalogKind::Rigs,
+    CatalogKind::Links,
+    CatalogKind::Formats,
+    CatalogKind::Runtimes,
+    CatalogKind::Objectives,
+    CatalogKind::Workloads,
 ];
 
-impl Kind {
+impl CatalogKind {
     /// Its folder, in the repository and in the user's folder alike.
     pub fn folder(self) -> &'static str {
         match self {
-            Kind::Models => "models",
-            Kind::Devices => "hardware/devices",
-            Kind::Systems => "hardware/systems",
-            Kind::Rigs => "hardware/rigs",
-            Kind::Links => "hardware/links",
-            Kind::Formats => "hardware/formats",
-            Kind::Runtimes => "hardware/runtimes",
-            Kind::Objectives => "objectives",
-            Kind::Workloads => "objectives/workloads",
+            CatalogKind::Models => "models",
+            CatalogKind::Devices => "hardware/devices",
+            CatalogKind::Systems => "hardware/systems",
+            CatalogKind::Rigs => "hardware/rigs",
+            CatalogKind::Links => "hardware/links",
+            CatalogKind::Formats => "hardware/formats",
+            CatalogKind::Runtimes => "hardware/runtimes",
+            CatalogKind::Objectives => "objectives",
+            CatalogKind::Workloads => "objectives/workloads",
         }
     }
 
@@ -78,24 +78,24 @@ impl Kind {
     /// One of it, in messages.
     pub fn singular(self) -> &'static str {
         match self {
-            Kind::Models => "model",
-            Kind::Devices => "device",
-            Kind::Systems => "system",
-            Kind::Rigs => "rig",
-            Kind::Links => "link",
-            Kind::Formats => "format",
-            Kind::Runtimes => "runtime",
-            Kind::Objectives => "objective",
-            Kind::Workloads => "workload",
+            CatalogKind::Models => "model",
+            CatalogKind::Devices => "device",
+            CatalogKind::Systems => "system",
+            CatalogKind::Rigs => "rig",
+            CatalogKind::Links => "link",
+            CatalogKind::Formats => "format",
+            CatalogKind::Runtimes => "runtime",
+            CatalogKind::Objectives => "objective",
+            CatalogKind::Workloads => "workload",
         }
     }
 
     /// Ids and texts of the files that are built in, sorted by id.
     pub fn shipped(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let folder = match self {
-            Kind::Models => Some(&MODELS),
-            Kind::Objectives => Some(&OBJECTIVES),
-            Kind::Workloads => OBJECTIVES.get_dir("workloads"),
+            CatalogKind::Models => Some(&MODELS),
+            CatalogKind::Objectives => Some(&OBJECTIVES),
+            CatalogKind::Workloads => OBJECTIVES.get_dir("workloads"),
             _ => HARDWARE.get_dir(self.plural()),
         };
         folder.into_iter().flat_map(Dir::files).filter_map(|file| {
@@ -113,7 +113,7 @@ pub fn shipped_defaults() -> &'static str {
 /// A type that catalogue files are read as.
 pub trait Entry: DeserializeOwned + Clone + Send + Sync + 'static {
     /// Its kind.
-    const KIND: Kind;
+    const KIND: CatalogKind;
 
     /// The id that it states, where it states one.
     fn id(&self) -> Option<&str>;
@@ -131,7 +131,7 @@ pub trait Entry: DeserializeOwned + Clone + Send + Sync + 'static {
 macro_rules! entries {
     ($($Type:ident is $kind:ident $(, checked by $check:expr)?;)*) => {$(
         impl Entry for $Type {
-            const KIND: Kind = Kind::$kind;
+            const KIND: CatalogKind = CatalogKind::$kind;
             fn id(&self) -> Option<&str> {
                 Some(&self.id)
             }
@@ -147,14 +147,14 @@ entries! {
     System is Systems, checked by ranges::system;
     Rig is Rigs, checked by Rig::check;
     Link is Links, checked by ranges::link;
-    Format is Formats, checked by ranges::format;
+    NumberFormat is Formats, checked by ranges::format;
     Runtime is Runtimes, checked by ranges::runtime;
     Objective is Objectives, checked by Objective::check;
     Workload is Workloads, checked by Workload::check;
 }
 
 impl Entry for ModelFile {
-    const KIND: Kind = Kind::Models;
+    const KIND: CatalogKind = CatalogKind::Models;
 
     fn id(&self) -> Option<&str> {
         None

@@ -4,13 +4,18 @@
 //! <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md> (`-ot` keeps tensors by name where it is
 //! told). Knows no hosts' addresses.
 
-use super::rig::Rigged;
-use crate::report::place::{Placed, StageReport};
-use crate::search::placement::price::{Prices, Question, Work};
-use crate::search::placement::solve::Solved;
+use super::rig::ResolvedRig;
+use crate::report::place::{PlacementReport, StageReport};
+use crate::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
+use crate::search::placement::solve::SolvedPlacement;
 
 /// The commands, where every stage runs in one runtime that takes a split.
-pub fn commands(rigged: &Rigged, question: &Question, solved: &Solved, placed: &Placed) -> Vec<String> {
+pub fn commands(
+    rigged: &ResolvedRig,
+    question: &PlacementProblem,
+    solved: &SolvedPlacement,
+    placed: &PlacementReport,
+) -> Vec<String> {
     let mut ids: Vec<&str> = rigged.runtimes.iter().map(|runtime| runtime.id.as_str()).collect();
     ids.dedup();
     let [runtime] = ids[..] else { return vec![] };
@@ -32,7 +37,7 @@ pub fn commands(rigged: &Rigged, question: &Question, solved: &Solved, placed: &
     let alone = solved.stages.len() < 2;
     // Experts can be told to stay in host memory by their layers; of other parts only whole layers can.
     let out = |stage: &StageReport| stage.offloaded_bytes > 0.0;
-    let chain = Prices::new(question).chain(Work::Token(solved.batches.1)).chain;
+    let chain = MemberPrices::new(question).chain(PlacementWork::Token(solved.batches.1)).chain;
     let told = solved.stages.iter().all(|stage| {
         let experts: u64 = chain.members[stage.member].experts[stage.from..stage.to].iter().sum();
         chain.over(stage) <= experts

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::catalog::{Catalog, Miss, Shelved, is_path};
+use super::catalog::{Catalog, CatalogEntry, LookupError, is_path};
 use super::fetch::Fetch;
 use super::file;
 use super::hub::Repository;
-use super::kind::Kind;
+use super::kind::CatalogKind;
 use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
@@ -49,8 +49,8 @@ impl Catalog {
         }
         match self.known_model(text) {
             Ok(shelved) => from_catalog(&shelved, text),
-            Err(Miss::Unknown(_)) if Path::new(text).exists() => from_path(Path::new(text)),
-            Err(Miss::Unknown(fault)) if text.contains('/') => {
+            Err(LookupError::Unknown(_)) if Path::new(text).exists() => from_path(Path::new(text)),
+            Err(LookupError::Unknown(fault)) if text.contains('/') => {
                 let fix = format!(
                     "{}; or write `hf:{text}` to fetch it, or the path of its config.json",
                     fault.fix
@@ -76,8 +76,11 @@ impl Catalog {
     /// # Errors
     /// A model's file is faulty.
     pub fn models_by_size(&self) -> Result<Vec<String>, Error> {
-        let mut models: Vec<ModelFile> =
-            self.shelf(Kind::Models).values().map(super::catalog::read_entry).collect::<Result<_, _>>()?;
+        let mut models: Vec<ModelFile> = self
+            .shelf(CatalogKind::Models)
+            .values()
+            .map(super::catalog::read_entry)
+            .collect::<Result<_, _>>()?;
         models.sort_by(|a, b| b.parameters.cmp(&a.parameters).then(a.name.cmp(&b.name)));
         Ok(models.into_iter().map(|model| model.name).collect())
     }
@@ -87,21 +90,23 @@ impl Catalog {
     ///
     /// # Errors
     /// None or several are so called; near names are suggested.
-    pub fn known_model(&self, text: &str) -> Result<Shelved, Miss> {
+    pub fn known_model(&self, text: &str) -> Result<CatalogEntry, LookupError> {
         let short = |name: &str| name.rsplit('/').next().unwrap_or(name).to_lowercase();
         let wanted = text.to_lowercase();
-        let exact = self.find_by(Kind::Models, text, |label, _| {
+        let exact = self.find_by(CatalogKind::Models, text, |label, _| {
             let mut names = [&label.name].into_iter().chain(&label.aliases);
             names.any(|name| name.to_lowercase() == wanted || short(name) == wanted)
                 || label.published.iter().any(|published| published.id.to_lowercase() == wanted)
         });
-        let Err(Miss::Unknown(fault)) = exact else { return exact };
-        let begun = self.find_by(Kind::Models, text, |label, _| {
+        let Err(LookupError::Unknown(fault)) = exact else { return exact };
+        let begun = self.find_by(CatalogKind::Models, text, |label, _| {
             let mut names = [&label.name].into_iter().chain(&label.aliases);
             names.any(|name| short(name).starts_with(&format!("{wanted}-")))
         });
         // The first search knows more near names than the second.
-        begun.map_err(|miss| if let Miss::Unknown(_) = miss { Miss::Unknown(fault) } else { miss })
+        begun.map_err(
+            |miss| if let LookupError::Unknown(_) = miss { LookupError::Unknown(fault) } else { miss },
+        )
     }
 
     /// A model fetched from a repository; what the catalogue knows to be published of it comes along.
@@ -127,7 +132,7 @@ impl Catalog {
 }
 
 /// A file of the catalogue; `text` is how it was called.
-fn from_catalog(shelved: &Shelved, text: &str) -> Result<ResolvedModel, Error> {
+fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Error> {
     let file = ModelFile::parse(&shelved.text()?).map_err(|fault| fault.in_file(&shelved.file))?;
     let named = file.published.iter().find(|published| published.id.eq_ignore_ascii_case(text)).cloned();
     Ok(ResolvedModel {

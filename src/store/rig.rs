@@ -8,28 +8,28 @@ use std::rc::Rc;
 
 use super::catalog::{Catalog, read_entry};
 use super::model::ResolvedModel;
-use super::problem::Problem;
-use crate::cost::machine::Link as PricedLink;
+use super::resolved_scenario::ResolvedScenario;
+use crate::cost::machine::PricedLink;
 use crate::plan::infeasible::Infeasible;
-use crate::plan::legal::{Limits, caches, check, has_experts};
+use crate::plan::legal::{LegalLimits, caches, check, has_experts};
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::datum::{Datum, Source};
-use crate::search::placement::price::{Disk, Hop, HostRoom, Offer, Question};
+use crate::search::placement::price::{DeviceGroup, Disk, Hop, HostCapacity, PlacementProblem};
 use crate::spec::cluster::{Cluster, System, Tier, Topology};
 use crate::spec::device::{Device, Price};
 use crate::spec::error::Error;
 use crate::spec::figure::Figure;
-use crate::spec::format::Format;
+use crate::spec::format::NumberFormat;
 use crate::spec::link::Link;
-use crate::spec::precision::Choice;
-use crate::spec::rig::{Post, Rig, Wire};
+use crate::spec::precision::FormatOption;
+use crate::spec::rig::{Rig, RigLink, RigMember};
 use crate::spec::runtime::Runtime;
-use crate::spec::scenario::{Offload, Scenario};
-use crate::store::kind::Kind;
+use crate::spec::scenario::{OffloadMode, Scenario};
+use crate::store::kind::CatalogKind;
 
 /// A device, or a group of like devices, in its place in a rig.
 #[derive(Clone, Debug)]
-struct Seat {
+struct PlacedMember {
     /// Index of the member it comes from: seats of one are alike but for their names.
     post: usize,
     name: String,
@@ -42,7 +42,7 @@ struct Seat {
 
 /// A rig with everything that it names, and the question put to each of its members.
 #[derive(Clone, Debug)]
-pub struct Rigged {
+pub struct ResolvedRig {
     /// The rig.
     pub rig: Rig,
     /// The model as it was found.
@@ -54,13 +54,13 @@ pub struct Rigged {
     /// The runtime of each.
     pub runtimes: Vec<Runtime>,
     /// The weight format of all.
-    pub weights: Choice,
+    pub weights: FormatOption,
     /// The KV format of all.
-    pub kv: Choice,
+    pub kv: FormatOption,
     /// One question for every way to share layers inside groups; the first divides no layer.
-    pub questions: Vec<Question>,
+    pub questions: Vec<PlacementProblem>,
     /// The same with host memory for what does not fit, where there is any.
-    pub offloaded: Vec<Question>,
+    pub offloaded: Vec<PlacementProblem>,
     /// Why the model cannot be cut into stages, where it cannot.
     pub whole: Option<Infeasible>,
 }
@@ -68,7 +68,7 @@ pub struct Rigged {
 /// Ways to share layers inside groups that are tried, at most.
 const MOST_WAYS: usize = 64;
 
-impl Rigged {
+impl ResolvedRig {
     /// Resolves `rig` for what `scenario` asks of it; `concurrency` requests are in flight.
     ///
     /// # Errors
@@ -78,26 +78,28 @@ impl Rigged {
         scenario: &Scenario,
         rig: Rig,
         concurrency: u64,
-    ) -> Result<Rigged, Error> {
+    ) -> Result<ResolvedRig, Error> {
         let (model, graph) =
-            catalog.built(scenario.model.as_deref().unwrap_or(super::problem::DEFAULT_MODEL))?;
+            catalog.built(scenario.model.as_deref().unwrap_or(super::resolved_scenario::DEFAULT_MODEL))?;
         let seats = catalog.seats(&rig)?;
         let names: Vec<String> = seats.iter().map(|seat| seat.name.clone()).collect();
         let wires = catalog.wires(&rig, &names)?;
         let runtimes = catalog.runtimes(&seats, scenario)?;
-        let known = RefCell::new(HashMap::<(usize, u64), Rc<Problem>>::new());
-        let put = |at: usize, devices: u64| -> Result<Rc<Problem>, Error> {
+        let known = RefCell::new(HashMap::<(usize, u64), Rc<ResolvedScenario>>::new());
+        let put = |at: usize, devices: u64| -> Result<Rc<ResolvedScenario>, Error> {
             let seat = &seats[at];
             if let Some(problem) = known.borrow().get(&(seat.post, devices)) {
                 return Ok(problem.clone());
             }
             let own = Scenario { runtime: Some(runtimes[at].clone()), objective: None, ..scenario.clone() };
             let found = (model.clone(), graph.clone());
-            let problem = Rc::new(Problem::placed(catalog, &own, found, seat.cluster(&rig, devices)?)?);
+            let problem =
+                Rc::new(ResolvedScenario::placed(catalog, &own, found, seat.cluster(&rig, devices)?)?);
             known.borrow_mut().insert((seat.post, devices), problem.clone());
             Ok(problem)
         };
-        let alone: Vec<Rc<Problem>> = (0..seats.len()).map(|at| put(at, 1)).collect::<Result<_, Error>>()?;
+        let alone: Vec<Rc<ResolvedScenario>> =
+            (0..seats.len()).map(|at| put(at, 1)).collect::<Result<_, Error>>()?;
         let first = alone.first().ok_or_else(|| Error::new("members", "none", "a device", "name one"))?;
         let weights = common("weight-format", &alone, |problem| &problem.weight_formats)?;
         let kv = common("kv-format", &alone, |problem| &problem.kv_formats)?;
@@ -108,7 +110,7 @@ impl Rigged {
             seats.iter().filter(|seat| seat.host == *host).map(|seat| seat.count as f64).sum()
         };
         let number = |host: &Option<String>| rig.hosts.keys().position(|key| Some(key) == host.as_ref());
-        let ask = |degrees: &[u64], offload: bool| -> Result<Option<Question>, Error> {
+        let ask = |degrees: &[u64], offload: bool| -> Result<Option<PlacementProblem>, Error> {
             let (mut offers, mut parts) = (Vec::new(), Vec::new());
             for (at, &degree) in degrees.iter().enumerate() {
                 let problem = put(at, degree)?;
@@ -120,7 +122,7 @@ impl Rigged {
                     let name =
                         if groups > 1 { format!("{}/{}", seat.name, group + 1) } else { seat.name.clone() };
                     let host = problem.cluster.host.as_ref().filter(|_| offload);
-                    offers.push(Offer {
+                    offers.push(DeviceGroup {
                         name,
                         devices: degree,
                         machine: problem.machine(&weights, &kv)?,
@@ -131,7 +133,7 @@ impl Rigged {
                             .map(|link| link.bandwidth.datum("host_bandwidth")),
                         host: host
                             .and_then(|host| Some((number(&seat.host)?, host.memory.as_ref()?.value)))
-                            .map(|(number, bytes)| HostRoom { number, bytes }),
+                            .map(|(number, bytes)| HostCapacity { number, bytes }),
                         // Of storage there is enough: each device has its part.
                         disk: host.and_then(|host| {
                             let rate = host.storage_read.as_ref()?.datum("storage_read");
@@ -160,18 +162,21 @@ impl Rigged {
             if whole.is_some() {
                 hops.clear();
             }
-            Ok(Some(Question { graph: graph.clone(), offers, hops, lengths, concurrency }))
+            Ok(Some(PlacementProblem { graph: graph.clone(), offers, hops, lengths, concurrency }))
         };
         let ways = ways(&seats);
-        let all = |offload: bool| -> Result<Vec<Question>, Error> {
+        let all = |offload: bool| -> Result<Vec<PlacementProblem>, Error> {
             ways.iter().filter_map(|degrees| ask(degrees, offload).transpose()).collect()
         };
         let host = rig.hosts.values().any(|host| host.memory.is_some());
         let policy = scenario.offload.unwrap_or_default();
-        let offloaded = if host && policy != Offload::Never { all(true)? } else { vec![] };
-        let questions =
-            if policy == Offload::Always && !offloaded.is_empty() { offloaded.clone() } else { all(false)? };
-        Ok(Rigged {
+        let offloaded = if host && policy != OffloadMode::Never { all(true)? } else { vec![] };
+        let questions = if policy == OffloadMode::Always && !offloaded.is_empty() {
+            offloaded.clone()
+        } else {
+            all(false)?
+        };
+        Ok(ResolvedRig {
             devices: seats.iter().map(|seat| seat.device.clone()).collect(),
             runtimes: alone.iter().map(|problem| problem.runtime.clone()).collect(),
             rig,
@@ -189,16 +194,16 @@ impl Rigged {
 /// The first format of the first member that all others have too.
 fn common(
     key: &str,
-    members: &[Rc<Problem>],
-    of: impl Fn(&Problem) -> &Vec<Choice>,
-) -> Result<Choice, Error> {
-    let has = |problem: &Problem, id: &str| of(problem).iter().any(|choice| choice.format.id == id);
+    members: &[Rc<ResolvedScenario>],
+    of: impl Fn(&ResolvedScenario) -> &Vec<FormatOption>,
+) -> Result<FormatOption, Error> {
+    let has = |problem: &ResolvedScenario, id: &str| of(problem).iter().any(|choice| choice.format.id == id);
     let first = members
         .iter()
         .flat_map(|problem| of(problem))
         .find(|choice| members.iter().all(|problem| has(problem, &choice.format.id)));
     first.cloned().ok_or_else(|| {
-        let each = |problem: &Problem| {
+        let each = |problem: &ResolvedScenario| {
             let ids: Vec<&str> = of(problem).iter().map(|choice| choice.format.id.as_str()).collect();
             format!("{} on {}", ids.join(" or "), problem.cluster.device.id)
         };
@@ -209,11 +214,11 @@ fn common(
 }
 
 /// How `degree` devices share a layer, where they can.
-fn shared(problem: &Problem, weights: &Choice, degree: u64) -> Option<ParallelPlan> {
+fn shared(problem: &ResolvedScenario, weights: &FormatOption, degree: u64) -> Option<ParallelPlan> {
     let runtime = &problem.runtime;
     let experts = has_experts(&problem.graph);
-    let roles = crate::cost::drive::quantised(&weights.format, !experts);
-    let limits = Limits {
+    let roles = crate::cost::machine_builder::quantised(&weights.format, !experts);
+    let limits = LegalLimits {
         devices: degree,
         domain: degree,
         block: u64::MAX,
@@ -226,7 +231,7 @@ fn shared(problem: &Problem, weights: &Choice, degree: u64) -> Option<ParallelPl
 }
 
 /// Devices that share a layer in each seat: every divisor of its count, in all combinations.
-fn ways(seats: &[Seat]) -> Vec<Vec<u64>> {
+fn ways(seats: &[PlacedMember]) -> Vec<Vec<u64>> {
     let mut ways: Vec<Vec<u64>> = vec![vec![]];
     for seat in seats {
         let degrees: Vec<u64> = (1..=seat.count).filter(|degree| seat.count % degree == 0).collect();
@@ -255,7 +260,7 @@ fn among(tier: &Tier, devices: u64) -> Tier {
     Tier { devices, bandwidth: Figure::new(rate.value * links as f64, source), ..tier.clone() }
 }
 
-impl Seat {
+impl PlacedMember {
     /// So many of its devices, by themselves.
     fn cluster(&self, rig: &Rig, devices: u64) -> Result<Cluster, Error> {
         let tier = self.joined.as_ref().filter(|_| devices > 1).map(|tier| among(tier, devices));
@@ -288,10 +293,10 @@ impl Catalog {
 
     /// Whether `text` names a rig of the catalogue.
     pub fn has_rig(&self, text: &str) -> bool {
-        self.find(Kind::Rigs, text).is_ok()
+        self.find(CatalogKind::Rigs, text).is_ok()
     }
 
-    fn seats(&self, rig: &Rig) -> Result<Vec<Seat>, Error> {
+    fn seats(&self, rig: &Rig) -> Result<Vec<PlacedMember>, Error> {
         let within = |at: usize, fault: Error| {
             let key = format!("members[{at}].{}", if fault.key.is_empty() { "device" } else { &fault.key });
             Error { key, ..fault }
@@ -301,7 +306,7 @@ impl Catalog {
             let device = self.device(&post.device).map_err(|miss| within(at, miss.into()))?;
             devices.push(device);
         }
-        let name = |post: &Post| {
+        let name = |post: &RigMember| {
             let at = rig.members.iter().position(|other| std::ptr::eq(other, post));
             at.map_or_else(|| post.device.clone(), |at| devices[at].id.clone())
         };
@@ -312,7 +317,7 @@ impl Catalog {
             let joined = joined.map_err(|fault| within(at, fault))?;
             let members = if joined.is_some() { 1 } else { post.count };
             for name in names.by_ref().take(members as usize) {
-                seats.push(Seat {
+                seats.push(PlacedMember {
                     post: at,
                     name,
                     device: device.clone(),
@@ -327,7 +332,7 @@ impl Catalog {
     }
 
     /// A wire with the figures that it leaves to its link.
-    fn wire(&self, wire: &Wire) -> Result<Tier, Error> {
+    fn wire(&self, wire: &RigLink) -> Result<Tier, Error> {
         let link: Link = self.load(&wire.link)?;
         let latency = wire.latency.clone().or(link.latency).ok_or_else(|| {
             let fix = "state `latency` beside `link`";
@@ -346,21 +351,21 @@ impl Catalog {
 
     fn wires(&self, rig: &Rig, names: &[String]) -> Result<Vec<(usize, usize, PricedLink<Datum>)>, Error> {
         // One link may stand for the thousands of pairs of a mesh: each is looked up once.
-        let priced = |wire: &Wire| Ok::<_, Error>(priced(&self.wire(wire)?));
+        let priced = |wire: &RigLink| Ok::<_, Error>(priced(&self.wire(wire)?));
         let links: Vec<_> = rig.links.iter().map(priced).collect::<Result<_, Error>>()?;
         let edges = rig.edges(names)?.into_iter();
-        let place = |wire: &Wire| rig.links.iter().position(|own| std::ptr::eq(own, wire));
+        let place = |wire: &RigLink| rig.links.iter().position(|own| std::ptr::eq(own, wire));
         Ok(edges.filter_map(|(a, b, wire)| Some((a, b, links.get(place(wire)?)?.clone()))).collect())
     }
 
     /// The runtime of each seat: the one that is asked for, its own, everybody's default, one that runs on
     /// all, or else each device's default. A weight format that is asked for must run.
-    fn runtimes(&self, seats: &[Seat], scenario: &Scenario) -> Result<Vec<String>, Error> {
+    fn runtimes(&self, seats: &[PlacedMember], scenario: &Scenario) -> Result<Vec<String>, Error> {
         if let Some(named) = &scenario.runtime {
             return Ok(vec![named.clone(); seats.len()]);
         }
         let asked = scenario.weight_format.as_deref().filter(|name| *name != "any");
-        let format = asked.map(|name| self.load::<Format>(name)).transpose()?;
+        let format = asked.map(|name| self.load::<NumberFormat>(name)).transpose()?;
         let runs = |runtime: &Runtime| format.as_ref().is_none_or(|f| runtime.weight_formats.contains(&f.id));
         let mut defaults = Vec::new();
         for seat in seats {
@@ -375,7 +380,7 @@ impl Catalog {
             return Ok(chosen);
         }
         let mut all: Vec<Runtime> = Vec::new();
-        for file in self.shelf(Kind::Runtimes).into_values() {
+        for file in self.shelf(CatalogKind::Runtimes).into_values() {
             let runtime: Runtime = read_entry(&file)?;
             if runs(&runtime) && free.iter().all(|&at| runtime.runs_on(&seats[at].device)) {
                 all.push(runtime);

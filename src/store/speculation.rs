@@ -81,14 +81,14 @@ fn own(graph: &ModelGraph) -> Result<ModelGraph, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::problem::Problem;
+    use crate::store::resolved_scenario::ResolvedScenario;
 
     fn resolve(
         model: &str,
         draft: Option<&str>,
         tokens: Option<u64>,
         acceptance: Option<f64>,
-    ) -> Result<Problem, Error> {
+    ) -> Result<ResolvedScenario, Error> {
         let scenario = Scenario {
             model: Some(model.into()),
             hardware: Some("8xh200".into()),
@@ -97,7 +97,7 @@ mod tests {
             acceptance,
             ..Scenario::default()
         };
-        Problem::resolve(&Catalog::default(), &scenario)
+        ResolvedScenario::resolve(&Catalog::default(), &scenario)
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_cannot_guess_is_refused() {
-        let key = |result: Result<Problem, Error>| result.map(|_| "accepted").unwrap_err().key;
+        let key = |result: Result<ResolvedScenario, Error>| result.map(|_| "accepted").unwrap_err().key;
         assert_eq!(key(resolve("Llama-3.3-70B-Instruct", Some("mtp"), None, Some(0.8))), "draft");
         assert_eq!(key(resolve("Llama-3.3-70B-Instruct", Some("DeepSeek-V3"), None, Some(0.8))), "draft");
         assert_eq!(key(resolve("DeepSeek-V3", Some("mtp"), None, None)), "acceptance");

@@ -10,14 +10,14 @@ pub const LIMITS_MS: [f64; 3] = [15.0, 25.0, 40.0];
 
 /// A configuration that could have been chosen.
 #[derive(Clone, Copy, Debug)]
-pub struct Choice {
+pub struct DecisionOption {
     /// Time per output token as predicted, where the limit is held, and as measured, in milliseconds.
     pub tpot_ms: (f64, f64),
     /// Output tokens a second per device as predicted and as measured.
     pub throughput: (f64, f64),
 }
 
-impl Choice {
+impl DecisionOption {
     /// `requests` in flight on `devices`, whose TTFT and TPOT were predicted and measured, in milliseconds; limits hold
     /// where `limited` does. Throughput is as the closed loop has it, on both sides.
     pub fn new(
@@ -25,12 +25,15 @@ impl Choice {
         limited: f64,
         predicted: (f64, f64),
         measured: (f64, f64),
-    ) -> Choice {
+    ) -> DecisionOption {
         let per_device = |(ttft, tpot): (f64, f64)| {
             let request = ttft + (osl as f64 - 1.0) * tpot;
             1e3 * requests as f64 * osl as f64 / request / devices as f64
         };
-        Choice { tpot_ms: (limited, measured.1), throughput: (per_device(predicted), per_device(measured)) }
+        DecisionOption {
+            tpot_ms: (limited, measured.1),
+            throughput: (per_device(predicted), per_device(measured)),
+        }
     }
 }
 
@@ -50,7 +53,7 @@ pub struct Decision {
 }
 
 /// Judges the choices in groups of comparable configurations; none where no group has three.
-pub fn decision(groups: &[Vec<Choice>]) -> Option<Decision> {
+pub fn decision(groups: &[Vec<DecisionOption>]) -> Option<Decision> {
     let groups: Vec<_> = groups.iter().filter(|group| group.len() >= 3).collect();
     if groups.is_empty() {
         return None;
@@ -71,8 +74,8 @@ pub fn decision(groups: &[Vec<Choice>]) -> Option<Decision> {
 
 /// Whether the best predicted configuration meets the limit as measured, and the share of throughput that it
 /// gives up; none where no configuration meets the limit.
-fn choose(group: &[Choice], limit: f64) -> Option<(bool, f64)> {
-    let most = |of: &dyn Fn(&&Choice) -> bool, by: fn(&Choice) -> f64| {
+fn choose(group: &[DecisionOption], limit: f64) -> Option<(bool, f64)> {
+    let most = |of: &dyn Fn(&&DecisionOption) -> bool, by: fn(&DecisionOption) -> f64| {
         group.iter().filter(|option| of(option)).max_by(|a, b| by(a).total_cmp(&by(b)))
     };
     let best = most(&|option| option.tpot_ms.1 <= limit, |option| option.throughput.1)?;
@@ -88,8 +91,8 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 }
 
 /// Spearman's: of the ranks, ties sharing theirs.
-fn correlation(group: &[Choice]) -> f64 {
-    let of = |pick: fn(&Choice) -> f64| ranks(&group.iter().map(pick).collect::<Vec<_>>());
+fn correlation(group: &[DecisionOption]) -> f64 {
+    let of = |pick: fn(&DecisionOption) -> f64| ranks(&group.iter().map(pick).collect::<Vec<_>>());
     let (a, b) = (of(|option| option.throughput.0), of(|option| option.throughput.1));
     let mean = (group.len() as f64 - 1.0) / 2.0;
     let product = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| (x - mean) * (y - mean)).sum::<f64>();
@@ -101,8 +104,8 @@ fn correlation(group: &[Choice]) -> f64 {
 mod tests {
     use super::*;
 
-    fn option(tpot: (f64, f64), throughput: (f64, f64)) -> Choice {
-        Choice { tpot_ms: tpot, throughput }
+    fn option(tpot: (f64, f64), throughput: (f64, f64)) -> DecisionOption {
+        DecisionOption { tpot_ms: tpot, throughput }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::spec::limits::{CONCURRENCY, DEGREE, DEVICES, ISL, Limit, MEASURED, MI
 
 /// Degrees of one pool; what a table leaves empty is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Degrees {
+pub struct MeasuredDegrees {
     /// Whether the table states any of them.
     pub stated: bool,
     /// Instances, where stated.
@@ -25,7 +25,7 @@ pub struct Degrees {
 
 /// What was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct MeasuredMetrics {
     /// Time to first token, in milliseconds.
     pub ttft_ms: Option<f64>,
     /// Time per output token after the first, in milliseconds.
@@ -36,7 +36,7 @@ pub struct Outcome {
 
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredRow {
     /// Its name in the table.
     pub id: String,
     /// Hugging Face id of the model.
@@ -56,7 +56,7 @@ pub struct Measured {
     /// `agg`, `disagg`, or how a single stream was run.
     pub mode: String,
     /// Pools: one, or prefill and decode.
-    pub pools: Vec<Degrees>,
+    pub pools: Vec<MeasuredDegrees>,
     /// Whether all requests have the same lengths.
     pub equal_lengths: bool,
     /// Mean prompt tokens.
@@ -78,7 +78,7 @@ pub struct Measured {
     /// Why the row may not be what it says; empty where nothing is known against it.
     pub doubt: String,
     /// What was measured.
-    pub outcome: Outcome,
+    pub outcome: MeasuredMetrics,
 }
 
 /// Sources whose prompts and answers are drawn from 80 to 100 % of the nominal length.
@@ -175,19 +175,26 @@ impl Record<'_> {
         Ok(self.number(key, limit)?.map(|number| number as u64))
     }
 
-    fn degrees(&self, pool: &str) -> Result<Degrees, Error> {
+    fn degrees(&self, pool: &str) -> Result<MeasuredDegrees, Error> {
         let one =
             |name: &str| Ok::<_, Error>(self.whole(&format!("{pool}{name}"), &DEGREE)?.unwrap_or(1).max(1));
         let workers = self.whole(&format!("{pool}workers"), &DEGREE)?;
         let stated = ["tp", "pp", "dp"].iter().any(|name| !self.text(&format!("{pool}{name}")).is_empty());
-        Ok(Degrees { stated, workers, tp: one("tp")?, pp: one("pp")?, dp: one("dp")?, ep: one("ep")? })
+        Ok(MeasuredDegrees {
+            stated,
+            workers,
+            tp: one("tp")?,
+            pp: one("pp")?,
+            dp: one("dp")?,
+            ep: one("ep")?,
+        })
     }
 
     /// Reads the row.
     ///
     /// # Errors
     /// A column is missing or a cell is no number.
-    pub fn measured(&self) -> Result<Measured, Error> {
+    pub fn measured(&self) -> Result<MeasuredRow, Error> {
         let long = self.0.contains_key("metric");
         for key in ["model", "hardware", "runtime"] {
             if !self.0.contains_key(key) {
@@ -209,12 +216,12 @@ impl Record<'_> {
         let stated = self.whole("concurrency", &CONCURRENCY)?.map(|requests| requests.max(1));
         let outcome = if long { self.one_metric(isl.unwrap_or(1))? } else { self.latencies()? };
         let mut unscored = self.unscored();
-        if long && outcome == Outcome::default() && self.number("value", &MEASURED)?.is_some() {
+        if long && outcome == MeasuredMetrics::default() && self.number("value", &MEASURED)?.is_some() {
             unscored.push(format!("metric {}", self.text("metric")));
         }
         let guessed = self.text("speculative");
         let plain = ["", "none", "no", "unknown"].contains(&guessed);
-        Ok(Measured {
+        Ok(MeasuredRow {
             id: self.text("id").into(),
             model: self.model().into(),
             hardware: self.text("hardware").into(),
@@ -239,11 +246,11 @@ impl Record<'_> {
         })
     }
 
-    fn latencies(&self) -> Result<Outcome, Error> {
+    fn latencies(&self) -> Result<MeasuredMetrics, Error> {
         let above_zero =
             |key: &str| Ok::<_, Error>(self.number(key, &MILLISECONDS)?.filter(|number| *number > 0.0));
         let median = |[first, second]: [&str; 2]| Ok::<_, Error>(above_zero(first)?.or(above_zero(second)?));
-        Ok(Outcome {
+        Ok(MeasuredMetrics {
             ttft_ms: median(["ttft_ms", "ttft_p50_ms"])?,
             tpot_ms: median(["tpot_ms", "tpot_p50_ms"])?,
             memory_bytes: None,
@@ -251,19 +258,25 @@ impl Record<'_> {
     }
 
     /// A row that states one metric: rates become times.
-    fn one_metric(&self, isl: u64) -> Result<Outcome, Error> {
+    fn one_metric(&self, isl: u64) -> Result<MeasuredMetrics, Error> {
         let value = self.number("value", &MEASURED)?.filter(|number| *number > 0.0);
         let milliseconds = |tokens: f64| value.map(|rate| 1e3 * tokens / rate);
         let requests = self.number("concurrency", &CONCURRENCY)?.unwrap_or(1.0).max(1.0);
         Ok(match self.text("metric") {
-            "decode_tok_s_per_user" => Outcome { tpot_ms: milliseconds(1.0), ..Outcome::default() },
-            "prefill_tok_s" => Outcome { ttft_ms: milliseconds(isl as f64 * requests), ..Outcome::default() },
-            "output_tok_s_total" => Outcome { tpot_ms: milliseconds(requests), ..Outcome::default() },
+            "decode_tok_s_per_user" => {
+                MeasuredMetrics { tpot_ms: milliseconds(1.0), ..MeasuredMetrics::default() }
+            }
+            "prefill_tok_s" => {
+                MeasuredMetrics { ttft_ms: milliseconds(isl as f64 * requests), ..MeasuredMetrics::default() }
+            }
+            "output_tok_s_total" => {
+                MeasuredMetrics { tpot_ms: milliseconds(requests), ..MeasuredMetrics::default() }
+            }
             // Where there are several devices, tables do not say whose memory they tell.
             "vram_gb" if self.whole("devices", &DEVICES)?.unwrap_or(1) == 1 => {
-                Outcome { memory_bytes: value.map(|gb| gb * 1e9), ..Outcome::default() }
+                MeasuredMetrics { memory_bytes: value.map(|gb| gb * 1e9), ..MeasuredMetrics::default() }
             }
-            _ => Outcome::default(),
+            _ => MeasuredMetrics::default(),
         })
     }
 }

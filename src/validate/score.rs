@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A prediction beside its measurement, in the same unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pair {
+pub struct PredictionPair {
     /// What was predicted.
     pub predicted: f64,
     /// What was measured.
@@ -43,7 +43,7 @@ pub fn quantile(values: &mut [f64], p: f64) -> f64 {
 }
 
 /// The errors of `pairs`; none where there are none.
-pub fn score(pairs: &[Pair]) -> Option<Score> {
+pub fn score(pairs: &[PredictionPair]) -> Option<Score> {
     if pairs.is_empty() {
         return None;
     }
@@ -71,8 +71,8 @@ pub fn score(pairs: &[Pair]) -> Option<Score> {
 mod tests {
     use super::*;
 
-    fn pair(predicted: f64, interval: Option<(f64, f64)>) -> Pair {
-        Pair { predicted, measured: 100.0, interval }
+    fn pair(predicted: f64, interval: Option<(f64, f64)>) -> PredictionPair {
+        PredictionPair { predicted, measured: 100.0, interval }
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::decision::{Choice, Decision, decision};
-use super::measured::Measured;
-use super::score::{Pair, Score, score};
-use crate::spec::nearness::Near;
+use super::decision::{Decision, DecisionOption, decision};
+use super::measured::MeasuredRow;
+use super::score::{PredictionPair, Score, score};
+use crate::spec::nearness::Nearness;
 
 /// What was predicted for a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Prediction {
     /// Time per output token, in milliseconds.
     pub tpot_ms: f64,
     /// How near the row is to what was measured, where an interval is known.
-    pub near: Option<Near>,
+    pub near: Option<Nearness>,
     /// The first one's interval from p10 to p90.
     pub ttft_interval: Option<(f64, f64)>,
     /// The second one's.
@@ -32,16 +32,16 @@ pub struct Prediction {
 }
 
 /// A row, and what was predicted or why nothing was.
-pub struct Held {
+pub struct ScoredRow {
     /// The row.
-    pub measured: Measured,
+    pub measured: MeasuredRow,
     /// What was predicted.
     pub predicted: Result<Prediction, String>,
 }
 
 /// What rows are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum GroupBy {
     /// The model.
     Model,
     /// The device.
@@ -54,15 +54,15 @@ pub enum Key {
     Near,
 }
 
-impl Key {
-    fn of(self, held: &Held) -> String {
+impl GroupBy {
+    fn of(self, held: &ScoredRow) -> String {
         let row = &held.measured;
         match self {
-            Key::Model => row.model.clone(),
-            Key::Hardware => row.hardware.clone(),
-            Key::Runtime => row.runtime.clone(),
-            Key::Mode => row.mode.clone(),
-            Key::Near => match held.predicted.as_ref().ok().and_then(|made| made.near) {
+            GroupBy::Model => row.model.clone(),
+            GroupBy::Hardware => row.hardware.clone(),
+            GroupBy::Runtime => row.runtime.clone(),
+            GroupBy::Mode => row.mode.clone(),
+            GroupBy::Near => match held.predicted.as_ref().ok().and_then(|made| made.near) {
                 Some(near) => near.name().to_owned(),
                 None => "not predicted".to_owned(),
             },
@@ -72,7 +72,7 @@ impl Key {
 
 /// What some rows say.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Group {
+pub struct RowGroup {
     /// What the rows have in common; empty for all.
     pub name: String,
     /// Rows that were predicted.
@@ -115,11 +115,11 @@ pub struct Unscored {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Validation {
     /// All rows that nothing is known against.
-    pub overall: Group,
+    pub overall: RowGroup,
     /// The same rows by group.
-    pub groups: Vec<Group>,
+    pub groups: Vec<RowGroup>,
     /// Rows that carry a doubt, beside.
-    pub doubtful: Option<Group>,
+    pub doubtful: Option<RowGroup>,
     /// Why rows were not predicted.
     pub unsupported: Vec<Unsupported>,
     /// What the rows state that was held against nothing.
@@ -127,9 +127,9 @@ pub struct Validation {
 }
 
 /// Sums up `rows`, grouped by all of `keys` together.
-pub fn validation(rows: &[Held], keys: &[Key]) -> Validation {
+pub fn validation(rows: &[ScoredRow], keys: &[GroupBy]) -> Validation {
     let (sound, doubtful): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.measured.doubt.is_empty());
-    let mut groups = BTreeMap::<String, Vec<&Held>>::new();
+    let mut groups = BTreeMap::<String, Vec<&ScoredRow>>::new();
     if !keys.is_empty() {
         for &row in &sound {
             let name: Vec<_> = keys.iter().map(|key| key.of(row)).collect();
@@ -152,7 +152,7 @@ pub fn validation(rows: &[Held], keys: &[Key]) -> Validation {
     }
 }
 
-fn unscored(rows: &[Held]) -> Vec<Unscored> {
+fn unscored(rows: &[ScoredRow]) -> Vec<Unscored> {
     let mut columns = BTreeMap::<&String, usize>::new();
     for column in rows.iter().flat_map(|row| &row.measured.unscored) {
         *columns.entry(column).or_default() += 1;
@@ -160,32 +160,32 @@ fn unscored(rows: &[Held]) -> Vec<Unscored> {
     columns.into_iter().map(|(column, rows)| Unscored { column: column.clone(), rows }).collect()
 }
 
-fn group(name: String, rows: &[&Held]) -> Group {
+fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
     let found: Vec<_> =
         rows.iter().filter_map(|row| Some((&row.measured, row.predicted.as_ref().ok()?))).collect();
-    let tpot: Vec<Pair> = found
+    let tpot: Vec<PredictionPair> = found
         .iter()
         .filter_map(|(row, made)| {
             let measured = row.outcome.tpot_ms?;
-            Some(Pair { predicted: made.tpot_ms, measured, interval: made.tpot_interval })
+            Some(PredictionPair { predicted: made.tpot_ms, measured, interval: made.tpot_interval })
         })
         .collect();
-    let ttft: Vec<Pair> = found
+    let ttft: Vec<PredictionPair> = found
         .iter()
         .filter_map(|(row, made)| {
             let measured = row.outcome.ttft_ms?;
-            Some(Pair { predicted: made.ttft_ms, measured, interval: made.ttft_interval })
+            Some(PredictionPair { predicted: made.ttft_ms, measured, interval: made.ttft_interval })
         })
         .collect();
-    let memory: Vec<Pair> = found
+    let memory: Vec<PredictionPair> = found
         .iter()
         .filter_map(|(row, made)| {
             let (predicted, interval) = made.memory?;
-            Some(Pair { predicted, measured: row.outcome.memory_bytes?, interval })
+            Some(PredictionPair { predicted, measured: row.outcome.memory_bytes?, interval })
         })
         .collect();
     let judged = |limited: &dyn Fn(&Prediction) -> Option<f64>| {
-        let mut comparable = BTreeMap::<_, Vec<Choice>>::new();
+        let mut comparable = BTreeMap::<_, Vec<DecisionOption>>::new();
         for (row, made) in &found {
             let key = (&row.model, &row.hardware, &row.weight_format, row.isl, row.osl);
             if let Some(choice) = limited(made).and_then(|limited| choice(row, made, limited)) {
@@ -194,7 +194,7 @@ fn group(name: String, rows: &[&Held]) -> Group {
         }
         decision(&comparable.into_values().collect::<Vec<_>>())
     };
-    Group {
+    RowGroup {
         name,
         n: found.len(),
         unsupported: rows.len() - found.len(),
@@ -208,8 +208,8 @@ fn group(name: String, rows: &[&Held]) -> Group {
 }
 
 /// The row as a configuration that could be chosen where `limited` keeps a limit.
-fn choice(row: &Measured, made: &Prediction, limited: f64) -> Option<Choice> {
+fn choice(row: &MeasuredRow, made: &Prediction, limited: f64) -> Option<DecisionOption> {
     let measured = (row.outcome.ttft_ms?, row.outcome.tpot_ms?);
     let load = (row.concurrency?, row.osl, made.devices);
-    Some(Choice::new(load, limited, (made.ttft_ms, made.tpot_ms), measured))
+    Some(DecisionOption::new(load, limited, (made.ttft_ms, made.tpot_ms), measured))
 }

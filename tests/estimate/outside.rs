@@ -4,16 +4,16 @@
 use mantile::quantity::read::Plain;
 use mantile::report::space::OUTSIDE;
 use mantile::search::aggregated::measure;
-use mantile::search::candidate::{Candidate, Duty};
+use mantile::search::candidate::{Candidate, PoolRole};
 use mantile::search::layouts::each;
-use mantile::search::outcome::{Census, Found};
+use mantile::search::outcome::{Census, EvaluatedCandidate};
 use mantile::search::point::place;
-use mantile::search::question::Question;
+use mantile::search::question::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::shape::{largest, shape};
 use mantile::serving::disaggregated::{answering, prefill_rate};
-use mantile::serving::round::prefill;
-use mantile::serving::terms::{Load, Offload};
+use mantile::serving::iteration::prefill;
+use mantile::serving::terms::{InstanceLoad, OffloadTarget};
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
 
@@ -22,12 +22,12 @@ use super::ask::{ask, on};
 const MODELS: [&str; 5] = ["Llama-3.1-8B", "Qwen2.5-14B", "Qwen3-32B", "Qwen3-30B-A3B", "gpt-oss-20b"];
 const HARDWARE: [&str; 4] = ["2xh100-sxm", "4xh100-sxm", "8xa100-sxm-80gb", "4xl40s"];
 
-fn output(question: &Question, candidate: &Candidate) -> f64 {
+fn output(question: &Problem, candidate: &Candidate) -> f64 {
     measure(question, candidate)[place(Metric::OutputTokS)]
 }
 
 /// More output of the best pipeline, a layer at a time moved between its stages as long as that gains.
-fn cuts(question: &Question, found: &[Found]) -> Option<f64> {
+fn cuts(question: &Problem, found: &[EvaluatedCandidate]) -> Option<f64> {
     let piped = found.iter().find(|found| found.candidate.pools.iter().any(|pool| pool.plan.pp > 1))?;
     let start = output(question, &piped.candidate);
     let (mut best, mut value) = (piped.candidate.clone(), start);
@@ -61,26 +61,26 @@ fn cuts(question: &Question, found: &[Found]) -> Option<f64> {
 }
 
 /// How much longer a token takes on the instance that has a tenth more requests than its share.
-fn uneven(question: &Question, best: &Candidate) -> f64 {
+fn uneven(question: &Problem, best: &Candidate) -> f64 {
     let mut crowded = best.clone();
-    let answering = crowded.pools.iter_mut().filter(|pool| pool.duty != Duty::Prefill);
+    let answering = crowded.pools.iter_mut().filter(|pool| pool.duty != PoolRole::Prefill);
     answering.for_each(|pool| pool.concurrency += pool.concurrency.div_ceil(10));
     let tpot = |candidate| measure(question, candidate)[place(Metric::Tpot)];
     tpot(&crowded) / tpot(best) - 1.0
 }
 
 /// Output that is lost where no rank takes more than 256 requests at a time.
-fn capped(question: &Question, best: &Candidate) -> f64 {
+fn capped(question: &Problem, best: &Candidate) -> f64 {
     let mut few = best.clone();
     few.pools.iter_mut().for_each(|pool| pool.concurrency = pool.concurrency.min(256 * pool.plan.dp));
     1.0 - output(question, &few) / output(question, best)
 }
 
 /// Requests a second per device that prefill, and that decode, in each pair of formats, at best.
-fn phases(question: &Question) -> Vec<(f64, f64)> {
+fn phases(question: &Problem) -> Vec<(f64, f64)> {
     let mut best = vec![(0.0, 0.0); question.formats.len()];
     let rates = each(question, &mut Census::default(), |formats, instance| {
-        let Ok(shape) = shape(question, formats, &instance, Offload::Nothing) else {
+        let Ok(shape) = shape(question, formats, &instance, OffloadTarget::Nothing) else {
             return (formats, 0.0, 0.0);
         };
         let (machine, terms) = (question.formats[formats].plain(), question.terms());
@@ -89,7 +89,8 @@ fn phases(question: &Question) -> Vec<(f64, f64)> {
         let late = question.limits.ttft.is_some_and(|limit| prompt.total.value() > limit);
         let prompts = prefill_rate(&Plain, &instance, machine, &prompt).value() / devices;
         let at = |requests: u64| {
-            let load = Load { concurrency: requests * shape.plan.dp, offload: Offload::Nothing };
+            let load =
+                InstanceLoad { concurrency: requests * shape.plan.dp, offload: OffloadTarget::Nothing };
             answering(&Plain, &instance, machine, terms, &load, &mut ())
         };
         let kept = largest(shape.fits, |requests| {
@@ -144,7 +145,8 @@ fn what_lies_outside_is_measured() {
         let question = ask(&scenario).unwrap();
         let outcome = run(&question, &UNWATCHED);
         let Some(best) = &outcome.best else { continue };
-        let known: Vec<Found> = [best].into_iter().chain(&outcome.alternatives).cloned().collect();
+        let known: Vec<EvaluatedCandidate> =
+            [best].into_iter().chain(&outcome.alternatives).cloned().collect();
         cut.extend(cuts(&question, &known));
         late.push(uneven(&question, &best.candidate));
         lost.push(capped(&question, &best.candidate));

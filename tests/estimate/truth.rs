@@ -2,15 +2,15 @@
 
 use std::cell::Cell;
 
-use mantile::cli::fleet::pose::{answered, pose};
-use mantile::report::fleet::Asked;
-use mantile::search::fleet::Aim;
-use mantile::search::outcome::{Found, Status};
+use mantile::cli::fleet::build_problem::{answered, pose};
+use mantile::report::fleet::FleetInputs;
+use mantile::search::fleet::FleetObjective;
+use mantile::search::outcome::{EvaluatedCandidate, Status};
 use mantile::search::question::Traffic;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::search::sizing::size;
 use mantile::spec::fleet::{PricedOffer, TrafficBucket};
-use mantile::spec::objective::Limits;
+use mantile::spec::objective::LatencyLimits;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ impl Small {
     }
 
     /// What `optimize --rate` finds on some hardware.
-    fn at_rate(&self, hardware: &str, rate: f64) -> Option<Found> {
+    fn at_rate(&self, hardware: &str, rate: f64) -> Option<EvaluatedCandidate> {
         let mut question = ask(&Scenario { rate: Some(rate), ..self.scenario(hardware) }).unwrap();
         question.axes.clear();
         run(&question, &UNWATCHED).best
@@ -83,7 +83,7 @@ impl Small {
     /// How many systems the fleet takes; none where it is infeasible.
     fn fleet(&self) -> Option<u64> {
         let (isl, osl) = self.lengths;
-        let asked = Asked {
+        let asked = FleetInputs {
             models: vec![],
             buckets: vec![TrafficBucket { isl, osl, rate: self.rate, prefix: 0, model: None }],
             offers: vec![PricedOffer {
@@ -92,8 +92,8 @@ impl Small {
                 usd_per_hour: Some(1.0),
                 available: None,
             }],
-            limits: Limits { ttft: self.limits.0, tpot: self.limits.1, e2e: None },
-            aim: Aim::Devices,
+            limits: LatencyLimits { ttft: self.limits.0, tpot: self.limits.1, e2e: None },
+            aim: FleetObjective::Devices,
             budget_usd_per_hour: None,
             max_devices: None,
             spare: false,

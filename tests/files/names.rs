@@ -4,7 +4,7 @@
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
 use mantile::report::catalog::{entry, list};
-use mantile::report::graph::{View, notation, svg};
+use mantile::report::graph::{GraphDrawing, notation, svg};
 use mantile::report::inspect::{Inspected, text as laid_open};
 use mantile::report::residuals::{Strip, residuals};
 use mantile::report::sheet;
@@ -73,8 +73,8 @@ fn model(name: &str) -> Inspected {
 }
 
 /// A drawing in which everything is called `name`.
-fn view(name: &str) -> View {
-    let mut view = View::of(&model(name));
+fn view(name: &str) -> GraphDrawing {
+    let mut view = GraphDrawing::of(&model(name));
     view.description = name.to_owned();
     for group in &mut view.groups {
         (group.name, group.note) = (name.to_owned(), name.to_owned());
@@ -130,7 +130,7 @@ proptest! {
     #[test]
     fn drawings_in_words_have_the_same_shape_under_every_name(name in hostile()) {
         let (plain, view) = (view("x"), view(&name));
-        for (drawn, escape) in [(notation::dot as fn(&View) -> String, Some('\\')), (notation::mermaid, None)] {
+        for (drawn, escape) in [(notation::dot as fn(&GraphDrawing) -> String, Some('\\')), (notation::mermaid, None)] {
             prop_assert_eq!(skeleton(&drawn(&view), escape), skeleton(&drawn(&plain), escape));
         }
         prop_assert!(harmless(&notation::dot(&view)) && harmless(&notation::mermaid(&view)));
@@ -139,7 +139,7 @@ proptest! {
     #[test]
     fn tables_have_as_many_lines_under_every_name(name in hostile(), other in hostile()) {
         let lines = |name: &str, other: &str| {
-            let line = |id: &str| mantile::report::catalog::Line {
+            let line = |id: &str| mantile::report::catalog::CatalogLine {
                 id: id.to_owned(), name: name.to_owned(), aliases: vec![other.to_owned()],
                 summary: other.to_owned(), user: true,
             };

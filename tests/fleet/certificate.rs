@@ -2,10 +2,10 @@
 
 use good_lp::solvers::microlp::microlp;
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, variable};
-use mantile::report::fleet::programme::stated;
-use mantile::search::fleet::{Aim, Bounds, mix};
+use mantile::report::fleet::program::stated;
+use mantile::search::fleet::{FleetBounds, FleetObjective, mix};
+use mantile::search::mip::solve::SolveBudget;
 use mantile::search::outcome::Status;
-use mantile::search::programme::solve::Effort;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -86,9 +86,9 @@ proptest! {
     fn a_certificate_is_checked_and_solved_again_from_its_json_alone(
         fleet in fleets(), spare in any::<bool>(), aim in 0usize..3, at in any::<prop::sample::Index>()
     ) {
-        let aim = [Aim::Cost, Aim::Devices, Aim::Throughput][aim];
-        let budget = (aim == Aim::Throughput).then_some(20.0);
-        let found = mix(&fleet, aim, &Bounds { spare, usd_per_hour: budget, ..Bounds::default() }, &Effort::default());
+        let aim = [FleetObjective::Cost, FleetObjective::Devices, FleetObjective::Throughput][aim];
+        let budget = (aim == FleetObjective::Throughput).then_some(20.0);
+        let found = mix(&fleet, aim, &FleetBounds { spare, usd_per_hour: budget, ..FleetBounds::default() }, &SolveBudget::default());
         let mut told = serde_json::to_value(stated(&found.programme, found.solved.values.as_ref())).unwrap();
         let Some(objective) = found.solved.objective else {
             prop_assert_eq!(solved(&told), None);

@@ -3,30 +3,35 @@
 use mantile::cost::batch::Batch;
 use mantile::cost::collective::cost;
 use mantile::plan::algorithm::ALGORITHMS;
-use mantile::plan::collective::{Collective, Kind, Tokens};
-use mantile::plan::group::{Group, TierShape};
+use mantile::plan::collective::{Collective, CollectiveOp, Tokens};
+use mantile::plan::group::{RankGroup, TierShape};
 use mantile::quantity::count::Count;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
 use mantile::spec::cluster::Topology;
 use mantile::store::catalog::Catalog;
-use mantile::store::kind::Kind as Shelf;
+use mantile::store::kind::CatalogKind as Shelf;
 
 use super::HAIR;
 use super::ask::{ask, on};
 
-const KINDS: [Kind; 5] =
-    [Kind::AllReduce, Kind::ReduceScatter, Kind::AllGather, Kind::AllToAll, Kind::SendRecv];
+const KINDS: [CollectiveOp; 5] = [
+    CollectiveOp::AllReduce,
+    CollectiveOp::ReduceScatter,
+    CollectiveOp::AllGather,
+    CollectiveOp::AllToAll,
+    CollectiveOp::SendRecv,
+];
 
 /// What a device must send at least, per byte of the buffer, among `n`.
-fn must(kind: Kind, n: u64, in_switch: bool) -> f64 {
+fn must(kind: CollectiveOp, n: u64, in_switch: bool) -> f64 {
     let others = (n - 1) as f64 / n as f64;
     match kind {
         // Every summand leaves its device, and every sum reaches it; a switch adds up on the way.
-        Kind::AllReduce if in_switch => others,
-        Kind::AllReduce => 2.0 * others,
-        Kind::ReduceScatter | Kind::AllGather | Kind::AllToAll => others,
-        Kind::SendRecv => 1.0,
+        CollectiveOp::AllReduce if in_switch => others,
+        CollectiveOp::AllReduce => 2.0 * others,
+        CollectiveOp::ReduceScatter | CollectiveOp::AllGather | CollectiveOp::AllToAll => others,
+        CollectiveOp::SendRecv => 1.0,
     }
 }
 
@@ -69,7 +74,8 @@ fn no_exchange_is_faster_than_its_links() {
         let devices = question.cluster.devices();
         for (size, stride) in (2..=devices.min(72)).flat_map(|size| [1, 2, 4, 8].map(|stride| (size, stride)))
         {
-            let Some(group) = Group::place(size, stride, tiers).filter(|_| size * stride <= devices) else {
+            let Some(group) = RankGroup::place(size, stride, tiers).filter(|_| size * stride <= devices)
+            else {
                 continue;
             };
             for (kind, tokens) in
@@ -84,14 +90,14 @@ fn no_exchange_is_faster_than_its_links() {
                 let fastest = spanned.clone().map(rate).fold(0.0, f64::max);
                 let switched = spanned.clone().any(|tier| tiers[tier].in_switch_reduction);
                 let least = match kind {
-                    Kind::SendRecv => bytes / fastest,
+                    CollectiveOp::SendRecv => bytes / fastest,
                     // What a device sends in all, and what leaves its unit of the inner tier for the others'.
                     _ => {
                         let all = must(kind, size, switched) * bytes / fastest;
                         let across = group.outer();
                         let out = if across > 1 { must(kind, across, switched) } else { 0.0 };
                         let leaving = match kind {
-                            Kind::AllToAll => (size - group.inner) as f64 / size as f64,
+                            CollectiveOp::AllToAll => (size - group.inner) as f64 / size as f64,
                             _ => out / group.inner as f64,
                         };
                         all.max(leaving * bytes / rate(group.outer_tier))

@@ -52,7 +52,7 @@ fn scales_are_as_many_as_published() {
 }
 
 /// The layout of a shipped model's checkpoint.
-fn layout(shipped: &[(String, ModelFile)], stem: &str) -> mantile::spec::precision::Layout {
+fn layout(shipped: &[(String, ModelFile)], stem: &str) -> mantile::spec::precision::CheckpointLayout {
     let model = &shipped.iter().find(|(name, _)| name == stem).unwrap().1;
     let config = model.model_config().unwrap();
     Checkpoint::layout(&built(stem, &config), &config).unwrap_or_else(|| panic!("{stem}: no layout"))

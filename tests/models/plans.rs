@@ -1,6 +1,6 @@
 //! What the arrangement of a layer costs a tensor-parallel plan: exchanges, derived from shardings alone.
 
-use mantile::plan::collective::Kind;
+use mantile::plan::collective::CollectiveOp;
 use mantile::plan::group::TierShape;
 use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::plan::shard::{ShardedBlock, ShardedModel, Task, shard};
@@ -20,7 +20,7 @@ fn sharded(family: &str, sp: bool) -> ShardedModel {
     shard(&graph, plan, Phase::Prefill, &[tier])
 }
 
-fn count(block: &ShardedBlock, kind: Kind) -> usize {
+fn count(block: &ShardedBlock, kind: CollectiveOp) -> usize {
     let is = |task: &Task| matches!(task, Task::Exchange(collective) if collective.kind == kind);
     block.steps.iter().filter(|step| is(&step.task)).count()
 }
@@ -48,7 +48,7 @@ const FAMILIES: &[(&str, usize, usize)] = &[
 fn attention_and_network_side_by_side_are_summed_over_ranks_once() {
     for (family, sums, statistics) in FAMILIES {
         for block in sharded(family, false).blocks.iter() {
-            assert_eq!(count(block, Kind::AllReduce), sums + statistics, "{family}");
+            assert_eq!(count(block, CollectiveOp::AllReduce), sums + statistics, "{family}");
         }
     }
 }
@@ -57,9 +57,9 @@ fn attention_and_network_side_by_side_are_summed_over_ranks_once() {
 fn sequence_parallelism_scatters_every_sum_and_gathers_before_matrices() {
     for (family, sums, statistics) in FAMILIES {
         for block in sharded(family, true).blocks.iter() {
-            assert_eq!(count(block, Kind::AllReduce), *statistics, "{family}");
-            assert_eq!(count(block, Kind::ReduceScatter), *sums, "{family}");
-            assert!(count(block, Kind::AllGather) > 0, "{family}");
+            assert_eq!(count(block, CollectiveOp::AllReduce), *statistics, "{family}");
+            assert_eq!(count(block, CollectiveOp::ReduceScatter), *sums, "{family}");
+            assert!(count(block, CollectiveOp::AllGather) > 0, "{family}");
         }
     }
 }
@@ -71,6 +71,6 @@ fn learned_positions_and_a_norm_after_the_embedding_cost_one_sum() {
         r#""model_type": "bloom""#,
         r#""model_type": "opt", "ffn_dim": 32, "max_position_embeddings": 8, "word_embed_proj_dim": 8"#,
     ] {
-        assert_eq!(count(&sharded(family, false).embedding, Kind::AllReduce), 1, "{family}");
+        assert_eq!(count(&sharded(family, false).embedding, CollectiveOp::AllReduce), 1, "{family}");
     }
 }

@@ -1,18 +1,18 @@
 //! What our formulas say of one layer of given dimensions, on one of its devices.
 
-use mantile::cost::attention::Attention;
+use mantile::cost::attention::AttentionShard;
 use mantile::cost::batch::Batch;
 use mantile::cost::collective::cost;
 use mantile::cost::elementwise::Elementwise;
 use mantile::cost::experts::Experts;
 use mantile::cost::linear::Linear;
-use mantile::cost::machine::{Chip, Link, Machine};
+use mantile::cost::machine::{Chip, Machine, PricedLink};
 use mantile::cost::memory::{kv_per_sequence, weights};
-use mantile::cost::roofline::{Ceiling, roofline};
+use mantile::cost::roofline::{RooflineParams, roofline};
 use mantile::graph::cache::Cache;
-use mantile::graph::reach::Reach;
-use mantile::plan::collective::{Collective, Kind, Tokens};
-use mantile::plan::group::{Group, TierShape};
+use mantile::graph::mask::AttentionMask;
+use mantile::plan::collective::{Collective, CollectiveOp, Tokens};
+use mantile::plan::group::{RankGroup, TierShape};
 use mantile::quantity::count::Count;
 use mantile::quantity::datum::Datum;
 use mantile::quantity::ledger::Ledger;
@@ -49,7 +49,15 @@ fn linear(tokens: f64, input: f64, output: f64) -> (f64, f64) {
 }
 
 /// The payload of an exchange among `n`, as the traced reading files it.
-fn payload(bytes: f64, kind: Kind, n: f64, width: f64, tokens: Tokens, batch: [f64; 3], parts: f64) -> f64 {
+fn payload(
+    bytes: f64,
+    kind: CollectiveOp,
+    n: f64,
+    width: f64,
+    tokens: Tokens,
+    batch: [f64; 3],
+    parts: f64,
+) -> f64 {
     if n < 2.0 {
         return 0.0;
     }
@@ -60,9 +68,11 @@ fn payload(bytes: f64, kind: Kind, n: f64, width: f64, tokens: Tokens, batch: [f
     let known = &question.formats[0].machine;
     let mut machine: Machine<Datum> = known.clone();
     machine.chip.activation_bytes = stated("bytes_per_activation", bytes, BYTE);
-    machine.links =
-        vec![Link { bandwidth: stated("link", 1.0, BYTE.per(SECOND)), latency: stated("hop", 0.0, SECOND) }];
-    let group = Group::place(n as u64, 1, &tiers).unwrap();
+    machine.links = vec![PricedLink {
+        bandwidth: stated("link", 1.0, BYTE.per(SECOND)),
+        latency: stated("hop", 0.0, SECOND),
+    }];
+    let group = RankGroup::place(n as u64, 1, &tiers).unwrap();
     let exchange = Collective::new(kind, group, Count::config("width", width as u64), tokens, &tiers);
     let enter = |value| ledger.input(&stated("given", value, COUNT));
     let batch = Batch::new(
@@ -92,7 +102,7 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
     let (queries, keys) = (heads * head / tp, kv_heads * head / tp);
     let projections = [(d, queries), (d, keys), (d, keys), (queries, d)];
     let projections = projections.map(|(input, output)| linear(tokens, input, output));
-    let core = Attention {
+    let core = AttentionShard {
         heads: Qty(heads / tp),
         kv_heads: Qty(kv_heads / tp),
         head_dim: Qty(head),
@@ -103,7 +113,7 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
     let core = if row.non_causal() || (row.id.starts_with("ATT") && !decode) {
         // So long a past that each query sees the whole span on average.
         let span = window.map_or(length, |window| length.min(window));
-        Attention { reach: Reach::All, ..core }.flops(&batch(span - (new + 1.0) / 2.0))
+        AttentionShard { reach: AttentionMask::All, ..core }.flops(&batch(span - (new + 1.0) / 2.0))
     } else {
         core.flops(&batch(past))
     };
@@ -118,19 +128,19 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
         kv_heads: Count::config("kv_heads", (kv_heads / tp) as u64),
         head_dim: Count::config("head_dim", head as u64),
         v_head_dim: Count::config("head_dim", head as u64),
-        reach: Reach::window(window.map(|window| Count::config("window", window as u64))),
+        reach: AttentionMask::window(window.map(|window| Count::config("window", window as u64))),
     };
     // `S` is the context before the new token, which is cached too; `S_past` is told without it.
     let cached = if decode && given.get("S").is_some() { length + 1.0 } else { length };
     let kv = kv_per_sequence(&Plain, &layout, Qty(cached), Qty(cp), &chip).value() * sequences;
     let elements = projections.iter().map(|(_, elements)| elements).sum::<f64>() + biases;
     let load = [sequences, new, past];
-    let reduce = payload(bytes, Kind::AllReduce, tp, d, Tokens::Rank, load, parts.0);
+    let reduce = payload(bytes, CollectiveOp::AllReduce, tp, d, Tokens::Rank, load, parts.0);
     let across = if decode {
         let merged = heads / tp * (head + 4.0);
-        payload(bytes, Kind::AllReduce, cp, merged, Tokens::Rank, load, parts.0)
+        payload(bytes, CollectiveOp::AllReduce, cp, merged, Tokens::Rank, load, parts.0)
     } else {
-        payload(bytes, Kind::AllGather, cp, 2.0 * keys, Tokens::KeysValues, load, parts.0)
+        payload(bytes, CollectiveOp::AllGather, cp, 2.0 * keys, Tokens::KeysValues, load, parts.0)
     };
     Layer {
         flops: projections.iter().map(|(flops, _)| flops).sum::<f64>() + core.value() + added.flops().value(),
@@ -154,7 +164,7 @@ pub fn network(given: &Given) -> Layer {
         flops: sum(|matrix| matrix.0),
         weights: weights(Qty(0.0), Qty(sum(|matrix| matrix.1)), &chip(bytes)).value(),
         kv: 0.0,
-        payload: payload(bytes, Kind::AllReduce, tp, d, Tokens::Rank, load, sp),
+        payload: payload(bytes, CollectiveOp::AllReduce, tp, d, Tokens::Rank, load, sp),
         devices: tp * sp,
     }
 }
@@ -183,7 +193,7 @@ pub fn experts(given: &Given) -> Layer {
         flops: router.0 + routed.flops(Qty(tokens)).value() + beside.0,
         weights: weights(Qty(0.0), Qty(elements), &chip(bytes)).value(),
         kv: 0.0,
-        payload: payload(bytes, Kind::AllReduce, tp * ep, d, Tokens::Rank, [tokens, 1.0, 0.0], 1.0),
+        payload: payload(bytes, CollectiveOp::AllReduce, tp * ep, d, Tokens::Rank, [tokens, 1.0, 0.0], 1.0),
         devices: tp * ep * cp,
     }
 }
@@ -192,7 +202,7 @@ pub fn experts(given: &Given) -> Layer {
 pub fn times(layer: &Layer, given: &Given) -> [f64; 3] {
     let rates = [given.get("peak"), given.get("mem_bw")].map(|rate| rate.unwrap_or(f64::NAN));
     let one = Qty(1.0);
-    let ceiling = Ceiling { peak: Qty(rates[0]), bandwidth: Qty(rates[1]), compute: one, memory: one };
+    let ceiling = RooflineParams { peak: Qty(rates[0]), bandwidth: Qty(rates[1]), compute: one, memory: one };
     let cost = roofline(Qty(layer.flops), Qty(layer.weights + layer.kv), &ceiling);
     [cost.computing, cost.moving, cost.floor].map(|time| time.value() * 1e3)
 }

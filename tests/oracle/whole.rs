@@ -2,12 +2,12 @@
 
 use mantile::cost::batch::Batch;
 use mantile::cost::latent::LatentAttention;
+use mantile::graph::mask::AttentionMask;
 use mantile::graph::model::ModelGraph;
-use mantile::graph::reach::Reach;
 use mantile::graph::tensor::Role;
 use mantile::quantity::num::Qty;
 use mantile::serving::economy::{Bill, Owned, usd_per_second, usd_per_token};
-use mantile::spec::format::Format;
+use mantile::spec::format::NumberFormat;
 use mantile::store::catalog::Catalog;
 
 use super::row::Row;
@@ -49,7 +49,7 @@ fn absorbed(keys: f64) -> (f64, f64) {
         qk_nope_head_dim: Qty(128.0),
         v_head_dim: Qty(128.0),
         matrix: Qty(0.0),
-        reach: Reach::All,
+        reach: AttentionMask::All,
         absorbed: true,
     };
     let batch = Batch::new((Qty(1.0), Qty(1.0), Qty(keys - 1.0)), (Qty(1.0), Qty(1.0), Qty(1.0)));
@@ -112,7 +112,7 @@ fn llama(row: &Row) -> Option<f64> {
 }
 
 fn bits(name: &str) -> Option<f64> {
-    let format: Format = Catalog::default().load(name).ok()?;
+    let format: NumberFormat = Catalog::default().load(name).ok()?;
     Some(format.bits_per_element.value * 8.0)
 }
 

@@ -1,12 +1,12 @@
 //! The programmes find what trying everything finds.
 
-use mantile::search::placement::chain::{Chain, Hosts, Spill, Stage};
-use mantile::search::placement::frugal::frugal;
-use mantile::search::placement::groups::Groups;
-use mantile::search::placement::peak::Peak;
+use mantile::search::placement::bottleneck::MinMaxStage;
+use mantile::search::placement::chain::{Chain, HostOverhead, Spill, Stage};
+use mantile::search::placement::device_classes::DeviceClasses;
+use mantile::search::placement::feasibility::frugal;
+use mantile::search::placement::min_latency::MinLatencySearch;
 use mantile::search::placement::reasons::holds;
-use mantile::search::placement::sum::Sum;
-use mantile::search::placement::{bound, groups, least_slowest, least_sum};
+use mantile::search::placement::{bound, device_classes, least_slowest, least_sum};
 use proptest::prelude::*;
 
 use super::chains::{any, sharing, some};
@@ -52,7 +52,7 @@ fn check(chain: &Chain) -> Result<(), TestCaseError> {
         if let Some(found) = found {
             prop_assert_eq!(chain.slowest(&found.stages), Ok(found.ticks));
             prop_assert!(bound::slowest(chain, Some(count)) <= found.ticks);
-            prop_assert!(Peak::new(chain, &groups(chain)).floor(count) <= found.ticks);
+            prop_assert!(MinMaxStage::new(chain, &device_classes(chain)).floor(count) <= found.ticks);
             prop_assert_eq!(found.stages.len(), count);
             let none = least_slowest(chain, count, found.ticks);
             prop_assert!(none.is_none(), "nothing is below the least");
@@ -126,8 +126,8 @@ proptest! {
     /// Without a bound to begin with, every set of members has its own optimum.
     #[test]
     fn every_set_of_members_has_its_own_optimum(chain in any(3, 5)) {
-        let groups = Groups::new(&chain, 1 << 20).unwrap();
-        let programme = Sum::new(&chain, &groups, u64::MAX);
+        let groups = DeviceClasses::new(&chain, 1 << 20).unwrap();
+        let programme = MinLatencySearch::new(&chain, &groups, u64::MAX);
         let all = every(&chain);
         for state in 1..groups.states {
             let counts = |stages: &&Vec<Stage>| groups.kinds().all(|kind| {
@@ -146,7 +146,7 @@ proptest! {
     fn the_parts_of_a_sum_are_its_stages(chain in any(3, 5)) {
         for stages in every(&chain).iter().take(50) {
             if let Ok(sum) = chain.sum(stages) {
-                let each = chain.stages(stages, Hosts::Each).unwrap();
+                let each = chain.stages(stages, HostOverhead::Each).unwrap();
                 prop_assert!(each.iter().sum::<u64>() >= sum, "every stage prepares its own step");
             }
         }

@@ -1,11 +1,11 @@
 //! Random placement problems, some of which have no answer.
 
-use mantile::search::placement::chain::{Chain, Host, Member, Part, Spill};
+use mantile::search::placement::chain::{Chain, Member, SegmentCost, SharedHost, Spill};
 use mantile::search::placement::path::paths;
 use proptest::prelude::*;
 
-fn part(ticks: u64, pages: u64) -> impl Strategy<Value = Part> {
-    (0..ticks, 0..pages).prop_map(|(ticks, pages)| Part { ticks, pages })
+fn part(ticks: u64, pages: u64) -> impl Strategy<Value = SegmentCost> {
+    (0..ticks, 0..pages).prop_map(|(ticks, pages)| SegmentCost { ticks, pages })
 }
 
 fn spill() -> impl Strategy<Value = Option<Spill>> {
@@ -16,7 +16,11 @@ fn spill() -> impl Strategy<Value = Option<Spill>> {
 }
 
 /// A member that holds `layers`, whose sizes all members share and whose times are its own.
-fn member(pages: Vec<u64>, experts: Vec<u64>, ends: (Part, Part, u64)) -> impl Strategy<Value = Member> {
+fn member(
+    pages: Vec<u64>,
+    experts: Vec<u64>,
+    ends: (SegmentCost, SegmentCost, u64),
+) -> impl Strategy<Value = Member> {
     let times = prop::collection::vec(1u64..20, pages.len());
     let rest = (0u64..9, 0u64..3, 2u64..22, spill(), prop::option::weighted(0.2, 1u64..20));
     (times, rest).prop_map(move |(times, (host, base, usable, spill, slower))| {
@@ -27,7 +31,7 @@ fn member(pages: Vec<u64>, experts: Vec<u64>, ends: (Part, Part, u64)) -> impl S
             ..spill
         };
         let disk = spill.and_then(|spill| Some(slow(spill, slower?)));
-        let layers = times.iter().zip(&pages).map(|(&ticks, &pages)| Part { ticks, pages }).collect();
+        let layers = times.iter().zip(&pages).map(|(&ticks, &pages)| SegmentCost { ticks, pages }).collect();
         let (first, last, copy) = ends;
         let experts = experts.iter().zip(&pages).map(|(experts, pages)| *experts.min(pages)).collect();
         Member { layers, experts, first, last, copy, host, base, usable: usable.max(base), spill, disk }
@@ -82,7 +86,7 @@ pub fn sharing(members: usize, layers: usize) -> impl Strategy<Value = Chain> {
                 in_it.map(|at| (at, if at == 0 { devices } else { 1 })).collect::<Vec<_>>()
             };
             let hosts = (0..2).map(seated).filter(|members| !members.is_empty());
-            chain.hosts = hosts.map(|members| Host { members, pages }).collect();
+            chain.hosts = hosts.map(|members| SharedHost { members, pages }).collect();
             chain
         },
     )

@@ -1,7 +1,7 @@
 //! What must not change an optimum, and what must not make it worse.
 
-use mantile::search::placement::baseline::{Rule, placements};
-use mantile::search::placement::chain::{Chain, Member, Part, Spill};
+use mantile::search::placement::baseline::{BaselineRule, placements};
+use mantile::search::placement::chain::{Chain, Member, SegmentCost, Spill};
 use mantile::search::placement::{least_slowest, least_sum};
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn reordered(chain: &Chain, order: &[usize]) -> Chain {
 }
 
 fn scaled(chain: &Chain, by: u64) -> Chain {
-    let part = |part: Part| Part { ticks: part.ticks * by, pages: part.pages };
+    let part = |part: SegmentCost| SegmentCost { ticks: part.ticks * by, pages: part.pages };
     let spill = |spill: Spill| Spill {
         ticks_per_page: spill.ticks_per_page * by,
         ticks_per_expert_page: spill.ticks_per_expert_page * by,
@@ -108,7 +108,7 @@ proptest! {
     #[test]
     fn splits_by_memory_alone_are_never_better(chain in any(4, 6)) {
         let (sum, slowest) = optima(&chain);
-        for stages in [Rule::Fewest, Rule::All, Rule::BackToFront].map(|rule| placements(&chain, rule)).concat() {
+        for stages in [BaselineRule::Fewest, BaselineRule::All, BaselineRule::BackToFront].map(|rule| placements(&chain, rule)).concat() {
             if let Ok(ticks) = chain.sum(&stages) {
                 prop_assert!(sum.is_some_and(|least| least <= ticks));
                 let other = chain.slowest(&stages).unwrap();

@@ -1,24 +1,27 @@
 //! Stages that several like members hold: against every row of them, and where they are worth it.
 
-use mantile::search::placement::chain::{Chain, Hosts, Member, Part};
-use mantile::search::placement::groups::Groups;
-use mantile::search::placement::peak::copies::{copies, dealt, dealt_among};
-use mantile::search::placement::price::{Prices, Question, Work};
-use mantile::search::placement::solve::{Aim, solve};
+use mantile::search::placement::bottleneck::replicated::{copies, dealt, dealt_among};
+use mantile::search::placement::chain::{Chain, HostOverhead, Member, SegmentCost};
+use mantile::search::placement::device_classes::DeviceClasses;
+use mantile::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
+use mantile::search::placement::solve::{PlacementObjective, solve};
 use mantile::search::run::UNWATCHED;
-use mantile::spec::rig::{Post, Rig, Shape, Wire};
+use mantile::spec::rig::{Rig, RigLink, RigMember, RigTopology};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::rig::Rigged;
+use mantile::store::rig::ResolvedRig;
 use proptest::prelude::*;
 
 /// Two kinds of members, so many of each, which hold so many pages.
 fn chain(layers: &[(u64, u64)], kinds: [(usize, u64, u64); 2], (host, link): (u64, u64)) -> Chain {
     let member = |&(_, slow, usable): &(usize, u64, u64)| Member {
-        layers: layers.iter().map(|(ticks, pages)| Part { ticks: ticks * slow, pages: *pages }).collect(),
+        layers: layers
+            .iter()
+            .map(|(ticks, pages)| SegmentCost { ticks: ticks * slow, pages: *pages })
+            .collect(),
         experts: vec![0; layers.len()],
-        first: Part { ticks: 3, pages: 1 },
-        last: Part { ticks: 5, pages: 2 },
+        first: SegmentCost { ticks: 3, pages: 1 },
+        last: SegmentCost { ticks: 5, pages: 2 },
         copy: 0,
         host,
         base: 1,
@@ -53,7 +56,7 @@ fn every(chains: &[(u64, Chain)], kinds: [usize; 2], flying: u64) -> Option<u64>
                 rest[kind] -= *members as usize;
                 for to in from + 1..=layers {
                     let held = &chain.members[first[kind]];
-                    let Some(ticks) = held.ticks(layers, from, to, Hosts::Each) else { continue };
+                    let Some(ticks) = held.ticks(layers, from, to, HostOverhead::Each) else { continue };
                     let turns = flying / members;
                     let cycle = if to == layers {
                         turns * ticks
@@ -100,7 +103,7 @@ proptest! {
             prop_assert_eq!((stages[0].from, stages[stages.len() - 1].to), (0, layers.len()));
         }
         // Without a list of states the bound is one, and what is found holds; where links are alike, so is the best.
-        let groups = Groups::counted(&chains[0].1, 0);
+        let groups = DeviceClasses::counted(&chains[0].1, 0);
         let wide = dealt_among(&chains, &groups, (flying, 1 << 40), &UNWATCHED);
         prop_assert!(known.is_none_or(|known| wide.bound <= known), "{:?} {:?}", wide, known);
         if let Some((ticks, stages)) = wide.found {
@@ -117,7 +120,7 @@ proptest! {
 }
 
 fn rig(devices: &[(&str, u64)]) -> Rig {
-    let post = |(device, count): &(&str, u64)| Post {
+    let post = |(device, count): &(&str, u64)| RigMember {
         name: None,
         device: (*device).into(),
         count: *count,
@@ -132,29 +135,29 @@ fn rig(devices: &[(&str, u64)]) -> Rig {
             .iter()
             .flat_map(|(device, count)| (0..*count).map(|_| post(&(*device, 1))))
             .collect(),
-        topology: Some(Shape::Mesh),
-        links: vec![Wire { link: "ethernet-100g".into(), between: None, bandwidth: None, latency: None }],
+        topology: Some(RigTopology::Mesh),
+        links: vec![RigLink { link: "ethernet-100g".into(), between: None, bandwidth: None, latency: None }],
         ..Rig::default()
     }
 }
 
-fn questions(model: &str, devices: &[(&str, u64)], concurrency: u64) -> Vec<Question> {
+fn questions(model: &str, devices: &[(&str, u64)], concurrency: u64) -> Vec<PlacementProblem> {
     let scenario = Scenario {
         model: Some(model.into()),
         runtime: Some("llama.cpp".into()),
         weight_format: Some("q4_k_m".into()),
         ..Scenario::default()
     };
-    Rigged::resolve(&Catalog::default(), &scenario, rig(devices), concurrency).unwrap().questions
+    ResolvedRig::resolve(&Catalog::default(), &scenario, rig(devices), concurrency).unwrap().questions
 }
 
 /// A model that fits on any one of them: each with a copy of it beats a row of stages, and by how much is proved.
 #[test]
 fn copies_of_a_small_model_are_worth_more_than_a_row_of_stages() {
     let questions = questions("Llama-3.1-8B", &[("rtx-4090", 3), ("rtx-3090", 2)], 12);
-    let prices = Prices::new(&questions[0]);
+    let prices = MemberPrices::new(&questions[0]);
     let alone = copies(&prices, f64::INFINITY, &UNWATCHED).best.unwrap();
-    let solved = solve(&questions, Aim::Throughput, &UNWATCHED).unwrap();
+    let solved = solve(&questions, PlacementObjective::Throughput, &UNWATCHED).unwrap();
     assert!(solved.is_optimal() && solved.seconds <= alone.seconds * (1.0 + 1e-12));
     assert!(solved.copies.iter().any(|copies| !copies.is_empty()), "{:?}", solved.stages);
     let row = mantile::search::placement::cycle::cycle(&prices, None, &UNWATCHED).unwrap();
@@ -164,13 +167,17 @@ fn copies_of_a_small_model_are_worth_more_than_a_row_of_stages() {
     let mut worked: f64 = 0.0;
     for (at, stage) in solved.stages.iter().enumerate() {
         let members = solved.held_by(at);
-        let priced = prices.chain_holding(Work::Token(each), flying / members * each);
+        let priced = prices.chain_holding(PlacementWork::Token(each), flying / members * each);
         let onward = solved
             .stages
             .get(at + 1)
             .map_or(0, |next| priced.chain.links[stage.member][next.member].unwrap());
-        let ticks =
-            priced.chain.members[stage.member].ticks(priced.chain.layers, stage.from, stage.to, Hosts::Each);
+        let ticks = priced.chain.members[stage.member].ticks(
+            priced.chain.layers,
+            stage.from,
+            stage.to,
+            HostOverhead::Each,
+        );
         worked = worked.max((flying / members) as f64 * priced.seconds(ticks.unwrap() + onward));
     }
     assert!((worked - solved.seconds).abs() < 1e-9 * worked, "{worked} against {}", solved.seconds);
@@ -179,6 +186,6 @@ fn copies_of_a_small_model_are_worth_more_than_a_row_of_stages() {
 #[test]
 fn unlike_members_have_no_copies() {
     let questions = questions("Llama-3.1-8B", &[("rtx-4090", 1), ("rtx-3090", 1)], 8);
-    let looked = copies(&Prices::new(&questions[0]), f64::INFINITY, &UNWATCHED);
+    let looked = copies(&MemberPrices::new(&questions[0]), f64::INFINITY, &UNWATCHED);
     assert!(looked.best.is_none() && looked.bound.is_infinite() && looked.states == 0);
 }

@@ -2,27 +2,29 @@
 
 use mantile::search::placement::chain::{Chain, Stage};
 use mantile::search::placement::least_sum;
-use mantile::search::placement::price::{Prices, Question, Work};
-use mantile::search::placement::solve::{Aim, Solved, solve};
+use mantile::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
+use mantile::search::placement::solve::{PlacementObjective, SolvedPlacement, solve};
 use mantile::search::run::UNWATCHED;
-use mantile::spec::scenario::{Offload, Scenario};
+use mantile::spec::scenario::{OffloadMode, Scenario};
 use mantile::store::catalog::Catalog;
-use mantile::store::rig::Rigged;
+use mantile::store::rig::ResolvedRig;
 
-fn offloaded(rig: &str, model: &str, format: &str, concurrency: u64) -> Vec<Question> {
+fn offloaded(rig: &str, model: &str, format: &str, concurrency: u64) -> Vec<PlacementProblem> {
     let catalog = Catalog::default();
     let asked = Scenario {
         model: Some(model.into()),
         weight_format: Some(format.into()),
-        offload: Some(Offload::Always),
+        offload: Some(OffloadMode::Always),
         ..Scenario::default()
     };
     let rig = catalog.rig(rig).unwrap_or_else(|fault| panic!("{fault}"));
-    Rigged::resolve(&catalog, &asked, rig, concurrency).unwrap_or_else(|fault| panic!("{fault}")).offloaded
+    ResolvedRig::resolve(&catalog, &asked, rig, concurrency)
+        .unwrap_or_else(|fault| panic!("{fault}"))
+        .offloaded
 }
 
-fn chain(question: &Question, solved: &Solved) -> Chain {
-    solved.apart(Prices::new(question).chain(Work::Token(solved.batches.1))).chain
+fn chain(question: &PlacementProblem, solved: &SolvedPlacement) -> Chain {
+    solved.apart(MemberPrices::new(question).chain(PlacementWork::Token(solved.batches.1))).chain
 }
 
 /// Pages of each stage that lie in host memory, and those that lie below it.
@@ -38,10 +40,10 @@ fn a_host_is_shared_at_least_as_well_as_in_equal_parts() {
         [("pcie-four-cards", "Llama-3.3-70B", "bf16"), ("rtx-4090-3090", "gpt-oss-120b", "mxfp4")]
     {
         let questions = offloaded(rig, model, format, 1);
-        let stated = Prices::new(&questions[0]).chain(Work::Token(1)).chain;
+        let stated = MemberPrices::new(&questions[0]).chain(PlacementWork::Token(1)).chain;
         let [host] = &stated.hosts[..] else { panic!("{rig} has one host") };
         assert!(host.members.len() > 1);
-        let solved = solve(&questions[..1], Aim::Latency, &UNWATCHED).unwrap();
+        let solved = solve(&questions[..1], PlacementObjective::Latency, &UNWATCHED).unwrap();
         assert!(solved.is_optimal(), "{rig}");
         let held = chain(&questions[0], &solved);
         let taken: u64 = solved.stages.iter().map(|stage| outside(&held, stage).0).sum();
@@ -62,7 +64,8 @@ fn a_host_is_shared_at_least_as_well_as_in_equal_parts() {
 #[test]
 fn storage_holds_what_memory_does_not_and_costs_what_it_reads() {
     let questions = offloaded("rtx-4090-workstation", "DeepSeek-V3", "q4_k_m", 1);
-    let at = |questions: &[Question]| solve(questions, Aim::Latency, &UNWATCHED).unwrap();
+    let at =
+        |questions: &[PlacementProblem]| solve(questions, PlacementObjective::Latency, &UNWATCHED).unwrap();
     let solved = at(&questions);
     let held = chain(&questions[0], &solved);
     let [stage] = &solved.stages[..] else { panic!("one card") };
@@ -75,7 +78,7 @@ fn storage_holds_what_memory_does_not_and_costs_what_it_reads() {
     // Without the drive there is no placement; with a slower one it takes longer, by what is read of it.
     let mut none = questions.clone();
     none.iter_mut().flat_map(|question| &mut question.offers).for_each(|offer| offer.disk = None);
-    assert!(solve(&none, Aim::Latency, &UNWATCHED).is_err());
+    assert!(solve(&none, PlacementObjective::Latency, &UNWATCHED).is_err());
     let mut slow = questions.clone();
     let disks =
         slow.iter_mut().flat_map(|question| &mut question.offers).filter_map(|offer| offer.disk.as_mut());
@@ -83,7 +86,7 @@ fn storage_holds_what_memory_does_not_and_costs_what_it_reads() {
     let slower = at(&slow);
     let experts: u64 = member.experts.iter().sum();
     assert!(deep <= experts, "experts alone lie on the drive");
-    let tick = Prices::new(&questions[0]).chain(Work::Token(1)).tick;
+    let tick = MemberPrices::new(&questions[0]).chain(PlacementWork::Token(1)).tick;
     let more = (deep * disk.ticks_per_expert_page) as f64 * tick;
     let took = slower.seconds - solved.seconds;
     assert!((took / more - 1.0).abs() < 1e-6, "{took} against {more}");
@@ -92,7 +95,7 @@ fn storage_holds_what_memory_does_not_and_costs_what_it_reads() {
 #[test]
 fn experts_that_lie_outside_are_those_of_the_last_layers_and_no_more_than_needed() {
     let questions = offloaded("rtx-4090-3090", "gpt-oss-120b", "mxfp4", 1);
-    let solved = solve(&questions[..1], Aim::Latency, &UNWATCHED).unwrap();
+    let solved = solve(&questions[..1], PlacementObjective::Latency, &UNWATCHED).unwrap();
     let held = chain(&questions[0], &solved);
     let mut out = 0;
     for stage in &solved.stages {

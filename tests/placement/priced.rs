@@ -4,43 +4,43 @@ use mantile::cost::machine::Machine;
 use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::search::placement::apart::apart;
-use mantile::search::placement::chain::{Hosts, Stage};
-use mantile::search::placement::price::{Offer, PAGE, Prices, Question, Work};
-use mantile::search::placement::solve::{Aim, solve};
+use mantile::search::placement::chain::{HostOverhead, Stage};
+use mantile::search::placement::disaggregated::apart;
+use mantile::search::placement::price::{DeviceGroup, MemberPrices, PAGE, PlacementProblem, PlacementWork};
+use mantile::search::placement::solve::{PlacementObjective, solve};
 use mantile::search::run::UNWATCHED;
 use mantile::serving::instance::{Instance, StageKind};
-use mantile::serving::residency::{Held, stage_footprint};
-use mantile::serving::round::decode_batch;
+use mantile::serving::iteration::decode_batch;
+use mantile::serving::residency::{CachedSequences, stage_footprint};
 use mantile::serving::step::step;
-use mantile::serving::terms::{Stated, Terms};
-use mantile::spec::rig::{Post, Rig, Shape, Wire};
+use mantile::serving::terms::{WorkloadInputs, WorkloadTerms};
+use mantile::spec::rig::{Rig, RigLink, RigMember, RigTopology};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::kind::Kind;
-use mantile::store::problem::Problem;
-use mantile::store::rig::Rigged;
+use mantile::store::kind::CatalogKind;
+use mantile::store::resolved_scenario::ResolvedScenario;
+use mantile::store::rig::ResolvedRig;
 
 fn scenario(model: &str) -> Scenario {
     Scenario { model: Some(model.into()), ..Scenario::default() }
 }
 
-fn rigged(rig: &str, scenario: &Scenario, concurrency: u64) -> Rigged {
+fn rigged(rig: &str, scenario: &Scenario, concurrency: u64) -> ResolvedRig {
     let catalog = Catalog::default();
     let rig = catalog.rig(rig).unwrap_or_else(|fault| panic!("{fault}"));
-    Rigged::resolve(&catalog, scenario, rig, concurrency).unwrap_or_else(|fault| panic!("{fault}"))
+    ResolvedRig::resolve(&catalog, scenario, rig, concurrency).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
 fn near(a: f64, b: f64, what: &str) {
     assert!((a - b).abs() <= 1e-7 * b.abs().max(1e-9), "{what}: {a} against {b}");
 }
 
-fn terms(question: &Question) -> Terms<Qty<f64>> {
-    Stated::of(question.lengths).read(&Plain)
+fn terms(question: &PlacementProblem) -> WorkloadTerms<Qty<f64>> {
+    WorkloadInputs::of(question.lengths).read(&Plain)
 }
 
 /// Seconds and bytes of one stage, straight from the formulas.
-fn alone(question: &Question, offer: &Offer, stage: &Stage) -> (f64, f64, f64) {
+fn alone(question: &PlacementProblem, offer: &DeviceGroup, stage: &Stage) -> (f64, f64, f64) {
     let machine: Machine<Qty<f64>> = offer.machine.read(&Plain);
     let graph = &question.graph;
     let all = vec![graph.layer_block.len() as u32];
@@ -51,7 +51,7 @@ fn alone(question: &Question, offer: &Offer, stage: &Stage) -> (f64, f64, f64) {
     let kind = StageKind { layers, first, last, times: 1 };
     let terms = terms(question);
     let each = Qty::from(question.concurrency as f64);
-    let load = Held::whole(each, terms.isl + terms.osl);
+    let load = CachedSequences::whole(each, terms.isl + terms.osl);
     let held = stage_footprint(&Plain, &instance, Phase::Decode, &kind, load, &machine);
     instance.kinds = vec![kind];
     let batch = decode_batch(&Plain, &instance, &terms, each);
@@ -72,15 +72,15 @@ fn stages_are_worth_what_the_formulas_say_of_them() {
     ];
     let mut checked = 0;
     for (rig, (model, format)) in
-        catalog.shelf(Kind::Rigs).into_keys().flat_map(|rig| models.map(|model| (rig.clone(), model)))
+        catalog.shelf(CatalogKind::Rigs).into_keys().flat_map(|rig| models.map(|model| (rig.clone(), model)))
     {
         let asked = Scenario { weight_format: format.map(str::to_owned), ..scenario(model) };
-        let found = catalog.rig(&rig).and_then(|rig| Rigged::resolve(&catalog, &asked, rig, 3));
+        let found = catalog.rig(&rig).and_then(|rig| ResolvedRig::resolve(&catalog, &asked, rig, 3));
         let Ok(found) = found else { continue };
-        let Ok(solved) = solve(&found.questions, Aim::Latency, &UNWATCHED) else { continue };
+        let Ok(solved) = solve(&found.questions, PlacementObjective::Latency, &UNWATCHED) else { continue };
         let question = &found.questions[solved.way];
-        let priced = Prices::new(question).chain(Work::Token(3));
-        let each = priced.chain.stages(&solved.stages, Hosts::Each).unwrap();
+        let priced = MemberPrices::new(question).chain(PlacementWork::Token(3));
+        let each = priced.chain.stages(&solved.stages, HostOverhead::Each).unwrap();
         for (at, stage) in solved.stages.iter().enumerate() {
             let (seconds, bytes, usable) = alone(question, &question.offers[stage.member], stage);
             let onward = solved
@@ -104,10 +104,10 @@ fn stages_are_worth_what_the_formulas_say_of_them() {
 fn like_devices_are_a_pipeline() {
     let catalog = Catalog::default();
     let asked = Scenario { hardware: Some("2xrtx-4090".into()), ..scenario("Llama-3.1-8B") };
-    let problem = Problem::resolve(&catalog, &asked).unwrap();
+    let problem = ResolvedScenario::resolve(&catalog, &asked).unwrap();
     let tier = &problem.cluster.tiers[0];
     let rig = Rig {
-        members: vec![Post {
+        members: vec![RigMember {
             name: None,
             device: "nvidia-rtx-4090".into(),
             count: 2,
@@ -115,8 +115,8 @@ fn like_devices_are_a_pipeline() {
             runtime: None,
             host: None,
         }],
-        topology: Some(Shape::Chain),
-        links: vec![Wire {
+        topology: Some(RigTopology::Chain),
+        links: vec![RigLink {
             link: tier.link.clone(),
             between: None,
             bandwidth: Some(tier.bandwidth.clone()),
@@ -124,7 +124,7 @@ fn like_devices_are_a_pipeline() {
         }],
         ..Rig::default()
     };
-    let rigged = Rigged::resolve(&catalog, &scenario("Llama-3.1-8B"), rig, 4).unwrap();
+    let rigged = ResolvedRig::resolve(&catalog, &scenario("Llama-3.1-8B"), rig, 4).unwrap();
     let question = &rigged.questions[0];
     let posed = problem.question().unwrap();
     let machine = posed.formats[0].plain();
@@ -134,7 +134,7 @@ fn like_devices_are_a_pipeline() {
         let instance = Instance::new(&problem.graph, plan, vec![cut as u32, 32 - cut as u32], posed.tiers());
         let batch = decode_batch(&Plain, &instance, &terms(question), Qty::from(4.0));
         let time = step(&Plain, &instance, Phase::Decode, &batch, machine, &mut ());
-        let priced = Prices::new(question).chain(Work::Token(4));
+        let priced = MemberPrices::new(question).chain(PlacementWork::Token(4));
         near(priced.seconds(priced.chain.sum(&stages).unwrap()), time.total.value(), "a token");
         near(priced.seconds(priced.chain.slowest(&stages).unwrap()), time.slowest.value(), "a stage");
     }
@@ -150,7 +150,7 @@ fn a_spark_that_prefills_for_a_mac_gains_what_was_published() {
     let question = &rigged.questions[0];
     let (spark, mac) = (0, 1);
     assert_eq!(question.offers[spark].name, "spark");
-    let prices = Prices::new(question);
+    let prices = MemberPrices::new(question);
     let whole = |work, member| {
         let priced = prices.chain(work);
         let layers = priced.chain.layers;
@@ -161,9 +161,9 @@ fn a_spark_that_prefills_for_a_mac_gains_what_was_published() {
     let within = |ours: f64, published: f64, what: &str| {
         assert!((ours / published - 1.0).abs() <= 0.15, "{what}: {ours} against {published}");
     };
-    within(whole(Work::Request, mac) / split.request, 2.8, "over the Mac alone");
-    within(whole(Work::Prompt, mac) / whole(Work::Prompt, spark), 4.0, "prefill");
-    within(whole(Work::Token(1), spark) / whole(Work::Token(1), mac), 3.0, "generation");
+    within(whole(PlacementWork::Request, mac) / split.request, 2.8, "over the Mac alone");
+    within(whole(PlacementWork::Prompt, mac) / whole(PlacementWork::Prompt, spark), 4.0, "prefill");
+    within(whole(PlacementWork::Token(1), spark) / whole(PlacementWork::Token(1), mac), 3.0, "generation");
     // All of the cache but the last layer's hides behind the prompt.
     assert!(split.arrival - split.prefill < 0.05 * split.prefill);
     near(split.request, split.bound, "with one member on each side the bound is met");
@@ -175,10 +175,10 @@ fn no_split_by_hand_is_better() {
     let asked = Scenario { isl: Some(4096), osl: Some(64), ..scenario("gpt-oss-20b") };
     let rigged = rigged("mac-five", &asked, 1);
     let question = &rigged.questions[0];
-    let prices = Prices::new(question);
+    let prices = MemberPrices::new(question);
     let split = apart(&prices).unwrap();
-    let (prompt, token) = (prices.chain(Work::Prompt), prices.chain(Work::Token(1)));
-    let alone = |priced: &mantile::search::placement::price::Priced, member| {
+    let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
+    let alone = |priced: &mantile::search::placement::price::PricedChain, member| {
         let layers = priced.chain.layers;
         Some(priced.seconds(priced.chain.sum(&[Stage { member, from: 0, to: layers }]).ok()?))
     };
@@ -204,17 +204,17 @@ fn host_memory_is_used_where_nothing_fits_without() {
         Scenario { weight_format: Some("q4_k_m".into()), isl: Some(8192), ..scenario("Llama-3.3-70B") };
     let found = rigged("rtx-4090-3090", &asked, 4);
     assert!(
-        solve(&found.questions, Aim::Latency, &UNWATCHED).is_err(),
+        solve(&found.questions, PlacementObjective::Latency, &UNWATCHED).is_err(),
         "four requests of that length do not fit"
     );
-    let solved = solve(&found.offloaded, Aim::Latency, &UNWATCHED).unwrap();
+    let solved = solve(&found.offloaded, PlacementObjective::Latency, &UNWATCHED).unwrap();
     let question = &found.offloaded[solved.way];
-    let chain = Prices::new(question).chain(Work::Token(4)).chain;
+    let chain = MemberPrices::new(question).chain(PlacementWork::Token(4)).chain;
     let over = |stage: &Stage| {
         let member = &chain.members[stage.member];
         member.pages(chain.layers, stage.from, stage.to).0.saturating_sub(member.usable)
     };
     assert!(solved.stages.iter().map(over).sum::<u64>() > 0);
-    let never = Scenario { offload: Some(mantile::spec::scenario::Offload::Never), ..asked };
+    let never = Scenario { offload: Some(mantile::spec::scenario::OffloadMode::Never), ..asked };
     assert!(rigged("rtx-4090-3090", &never, 4).offloaded.is_empty());
 }

@@ -1,23 +1,23 @@
 //! Why nothing fits: conflicts that cannot be shortened, misses that are the nearest, changes that are the least.
 
-use mantile::search::placement::chain::{Chain, Member, Part};
+use mantile::search::placement::chain::{Chain, Member, SegmentCost};
 use mantile::search::placement::least_sum;
-use mantile::search::placement::price::{PAGE, Prices, Question, Work};
-use mantile::search::placement::reasons::{Limit, conflict, holds, more_memory, nearest, only};
+use mantile::search::placement::price::{MemberPrices, PAGE, PlacementProblem, PlacementWork};
+use mantile::search::placement::reasons::{PlacementLimit, conflict, holds, more_memory, nearest, only};
 use mantile::search::placement::relax::{Lever, relaxations, with_more};
-use mantile::search::placement::solve::{Aim, solve};
+use mantile::search::placement::solve::{PlacementObjective, solve};
 use mantile::search::run::UNWATCHED;
 use mantile::serving::terms::Lengths;
-use mantile::spec::scenario::{Offload, Scenario};
+use mantile::spec::scenario::{OffloadMode, Scenario};
 use mantile::store::catalog::Catalog;
-use mantile::store::rig::Rigged;
+use mantile::store::rig::ResolvedRig;
 use proptest::prelude::*;
 
 use super::chains::any;
 
 /// The same with part of what its layers take, as if the rest were cache.
 fn leaner(chain: &Chain, share: u64) -> Chain {
-    let part = |part: &Part| Part { pages: part.pages * share / 4, ..*part };
+    let part = |part: &SegmentCost| SegmentCost { pages: part.pages * share / 4, ..*part };
     let member = |member: &Member| Member {
         layers: member.layers.iter().map(part).collect(),
         experts: member
@@ -57,13 +57,13 @@ proptest! {
         prop_assert!(!found.limits.is_empty());
         prop_assert!(!fits(&only(&chain, &lean, &found.limits)), "{:?} do not conflict", found);
         for limit in &found.limits {
-            let others: Vec<Limit> = found.limits.iter().copied().filter(|other| other != limit).collect();
+            let others: Vec<PlacementLimit> = found.limits.iter().copied().filter(|other| other != limit).collect();
             prop_assert!(fits(&only(&chain, &lean, &others)), "{:?} is not needed in {:?}", limit, found);
         }
-        let all: Vec<Limit> = [found.limits.clone(), found.innocent].concat();
+        let all: Vec<PlacementLimit> = [found.limits.clone(), found.innocent].concat();
         prop_assert!(!fits(&only(&chain, &lean, &all)), "all limits are the question itself");
-        let lifted = |limit: &Limit| all.iter().copied().filter(|other| other != limit).collect::<Vec<_>>();
-        let stays = |limit: &Limit| !fits(&only(&chain, &lean, &lifted(limit)));
+        let lifted = |limit: &PlacementLimit| all.iter().copied().filter(|other| other != limit).collect::<Vec<_>>();
+        let stays = |limit: &PlacementLimit| !fits(&only(&chain, &lean, &lifted(limit)));
         prop_assert_eq!(found.several, found.limits.iter().any(stays));
     }
 
@@ -101,10 +101,10 @@ proptest! {
     }
 }
 
-fn asked(rig: &str, scenario: &Scenario, concurrency: u64) -> Vec<Question> {
+fn asked(rig: &str, scenario: &Scenario, concurrency: u64) -> Vec<PlacementProblem> {
     let catalog = Catalog::default();
     let rig = catalog.rig(rig).unwrap_or_else(|fault| panic!("{fault}"));
-    let rigged = Rigged::resolve(&catalog, scenario, rig, concurrency);
+    let rigged = ResolvedRig::resolve(&catalog, scenario, rig, concurrency);
     rigged.unwrap_or_else(|fault| panic!("{fault}")).questions
 }
 
@@ -115,7 +115,7 @@ fn each_change_is_the_least_that_helps() {
         model: Some(model.into()),
         weight_format: Some(format.into()),
         isl: Some(isl),
-        offload: Some(Offload::Never),
+        offload: Some(OffloadMode::Never),
         ..Scenario::default()
     };
     let cases = [
@@ -126,23 +126,24 @@ fn each_change_is_the_least_that_helps() {
     let mut helped = 0;
     for (rig, scenario, concurrency) in cases {
         let questions = asked(rig, &scenario, concurrency);
-        let solved = |change: &dyn Fn(&Question) -> Question| {
-            let changed: Vec<Question> = questions.iter().map(change).collect();
-            solve(&changed, Aim::Latency, &UNWATCHED).is_ok()
+        let solved = |change: &dyn Fn(&PlacementProblem) -> PlacementProblem| {
+            let changed: Vec<PlacementProblem> = questions.iter().map(change).collect();
+            solve(&changed, PlacementObjective::Latency, &UNWATCHED).is_ok()
         };
-        assert!(!solved(&Question::clone), "{rig} holds it as it is");
+        assert!(!solved(&PlacementProblem::clone), "{rig} holds it as it is");
         for relaxation in relaxations(&questions) {
             let try_with = |amount: u64| match relaxation.lever {
                 Lever::Devices(member) => solved(&|question| with_more(question, member, amount)),
                 Lever::Isl => solved(&|question| {
                     let lengths = Lengths { isl: amount, ..question.lengths };
-                    Question { lengths, ..question.clone() }
+                    PlacementProblem { lengths, ..question.clone() }
                 }),
                 Lever::Concurrency => {
-                    solved(&|question| Question { concurrency: amount, ..question.clone() })
+                    solved(&|question| PlacementProblem { concurrency: amount, ..question.clone() })
                 }
                 Lever::Memory(member) => {
-                    let mut chain = Prices::new(&questions[0]).chain(Work::Token(concurrency)).chain;
+                    let mut chain =
+                        MemberPrices::new(&questions[0]).chain(PlacementWork::Token(concurrency)).chain;
                     let kinds = chain.kinds();
                     let like = (0..kinds.len()).filter(|at| kinds[*at] == kinds[member]);
                     let pages = amount / PAGE as u64;

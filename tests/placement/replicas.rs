@@ -1,11 +1,11 @@
 //! Stages that several members hold: against every row, against every flow, and against what Helix published.
 
-use mantile::search::placement::replicas::{Kind, Prover, bound, most};
+use mantile::search::placement::replicas::{FlowProver, MemberKind, bound, most};
 use proptest::prelude::*;
 
 /// The most that any row of stages passes on.
-fn rows(layers: usize, kinds: &[Kind]) -> u64 {
-    fn on(from: usize, layers: usize, kinds: &[Kind], left: &[usize]) -> u64 {
+fn rows(layers: usize, kinds: &[MemberKind]) -> u64 {
+    fn on(from: usize, layers: usize, kinds: &[MemberKind], left: &[usize]) -> u64 {
         if from == layers {
             return u64::MAX;
         }
@@ -13,7 +13,7 @@ fn rows(layers: usize, kinds: &[Kind]) -> u64 {
         let mut members = vec![0; kinds.len()];
         loop {
             for to in from + 1..=layers {
-                let rate = |(count, kind): (&usize, &Kind)| {
+                let rate = |(count, kind): (&usize, &MemberKind)| {
                     *count as u64 * kind.rates.get(to - from - 1).copied().unwrap_or(0)
                 };
                 let passed: u64 = members.iter().zip(kinds).map(rate).sum();
@@ -32,9 +32,10 @@ fn rows(layers: usize, kinds: &[Kind]) -> u64 {
 }
 
 /// The most that any flow passes on: every node holds any layers or none, and sends to whoever goes on where it ends.
-fn flows(layers: usize, kinds: &[Kind]) -> u64 {
-    let nodes: Vec<&Kind> = kinds.iter().flat_map(|kind| std::iter::repeat_n(kind, kind.count)).collect();
-    let spans = |kind: &Kind| {
+fn flows(layers: usize, kinds: &[MemberKind]) -> u64 {
+    let nodes: Vec<&MemberKind> =
+        kinds.iter().flat_map(|kind| std::iter::repeat_n(kind, kind.count)).collect();
+    let spans = |kind: &MemberKind| {
         let held = (0..layers).flat_map(|from| (from + 1..=layers).map(move |to| (from, to)));
         let rate =
             |(from, to): (usize, usize)| (from, to, kind.rates.get(to - from - 1).copied().unwrap_or(0));
@@ -59,11 +60,12 @@ fn flows(layers: usize, kinds: &[Kind]) -> u64 {
     }
 }
 
-fn kinds() -> impl Strategy<Value = Vec<Kind>> {
-    let kind =
-        (1usize..=3, prop::collection::vec(0u64..30, 1..=4)).prop_map(|(count, rates)| Kind { count, rates });
-    prop::collection::vec(kind, 1..=2)
-        .prop_filter("few nodes", |kinds: &Vec<Kind>| kinds.iter().map(|kind| kind.count).sum::<usize>() <= 4)
+fn kinds() -> impl Strategy<Value = Vec<MemberKind>> {
+    let kind = (1usize..=3, prop::collection::vec(0u64..30, 1..=4))
+        .prop_map(|(count, rates)| MemberKind { count, rates });
+    prop::collection::vec(kind, 1..=2).prop_filter("few nodes", |kinds: &Vec<MemberKind>| {
+        kinds.iter().map(|kind| kind.count).sum::<usize>() <= 4
+    })
 }
 
 proptest! {
@@ -83,7 +85,7 @@ proptest! {
             for stage in &found.stages {
                 prop_assert_eq!(stage.from, from);
                 from = stage.to;
-                let rate = |(count, kind): (&usize, &Kind)| *count as u64 * kind.rates.get(stage.to - stage.from - 1).unwrap_or(&0);
+                let rate = |(count, kind): (&usize, &MemberKind)| *count as u64 * kind.rates.get(stage.to - stage.from - 1).unwrap_or(&0);
                 prop_assert!(stage.members.iter().zip(&kinds).map(rate).sum::<u64>() >= found.rate);
                 used.iter_mut().zip(&stage.members).for_each(|(used, more)| *used += more);
             }
@@ -97,14 +99,14 @@ proptest! {
 const SCALE: f64 = 1e6;
 
 /// The nodes of one of Helix's small cases.
-fn helix(node: &str) -> Kind {
+fn helix(node: &str) -> MemberKind {
     let text = include_str!("helix.csv");
     let rows: Vec<Vec<&str>> = text
         .lines()
         .filter(|line| line.starts_with(&format!("{node},")))
         .map(|line| line.split(',').collect())
         .collect();
-    Kind {
+    MemberKind {
         count: rows[0][1].parse().unwrap(),
         rates: rows.iter().map(|row| (row[3].parse::<f64>().unwrap() * SCALE) as u64).collect(),
     }
@@ -115,9 +117,9 @@ fn helix(node: &str) -> Kind {
 #[test]
 fn the_small_cases_of_helix_are_matched_or_passed_and_proved() {
     for (node, published, ours, prover) in [
-        ("A100", 1044.5333, 1044.5333, Prover::Area),
-        ("T4", 397.6851, 397.6851, Prover::Area),
-        ("L4", 214.9814, 252.6498, Prover::Pairs),
+        ("A100", 1044.5333, 1044.5333, FlowProver::Area),
+        ("T4", 397.6851, 397.6851, FlowProver::Area),
+        ("L4", 214.9814, 252.6498, FlowProver::Pairs),
     ] {
         let nodes = [helix(node)];
         let found = most(60, &nodes).unwrap();
@@ -143,7 +145,7 @@ fn more_nodes_or_faster_ones_pass_on_no_less_and_nothing_is_no_row() {
     let alone = most(60, std::slice::from_ref(&l4)).unwrap();
     let both = most(60, &[l4.clone(), t4]).unwrap();
     assert!(both.rate >= alone.rate && both.bound >= both.rate && both.stages.len() > 1);
-    assert!(most(60, &[Kind { count: 5, ..l4.clone() }]).is_none(), "five hold 55 layers");
+    assert!(most(60, &[MemberKind { count: 5, ..l4.clone() }]).is_none(), "five hold 55 layers");
     assert!(most(0, std::slice::from_ref(&l4)).is_none());
-    assert!(most(200, &[Kind { count: 100, ..l4 }]).is_none());
+    assert!(most(200, &[MemberKind { count: 100, ..l4 }]).is_none());
 }

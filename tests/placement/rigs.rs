@@ -1,24 +1,24 @@
 //! The rigs that are shipped: whole, joined, no faster than their links, and in their way metamorphic.
 
-use mantile::search::placement::price::{Prices, Work};
-use mantile::search::placement::solve::{Aim, solve};
+use mantile::search::placement::price::{MemberPrices, PlacementWork};
+use mantile::search::placement::solve::{PlacementObjective, solve};
 use mantile::search::run::UNWATCHED;
 use mantile::spec::link::Link;
 use mantile::spec::rig::Rig;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::kind::Kind;
-use mantile::store::rig::Rigged;
+use mantile::store::kind::CatalogKind;
+use mantile::store::rig::ResolvedRig;
 
 fn all() -> Vec<Rig> {
     let catalog = Catalog::default();
-    let ids = catalog.shelf(Kind::Rigs).into_keys();
+    let ids = catalog.shelf(CatalogKind::Rigs).into_keys();
     ids.map(|id| catalog.rig(&id).unwrap_or_else(|fault| panic!("{fault}"))).collect()
 }
 
-pub fn on(rig: &Rig, concurrency: u64) -> Rigged {
+pub fn on(rig: &Rig, concurrency: u64) -> ResolvedRig {
     let small = Scenario { model: Some("Llama-3.2-3B-Instruct".into()), ..Scenario::default() };
-    Rigged::resolve(&Catalog::default(), &small, rig.clone(), concurrency)
+    ResolvedRig::resolve(&Catalog::default(), &small, rig.clone(), concurrency)
         .unwrap_or_else(|fault| panic!("{}: {fault}", rig.id))
 }
 
@@ -27,12 +27,13 @@ fn every_rig_places_a_model_for_every_aim() {
     let rigs = all();
     assert!(rigs.len() >= 10);
     for rig in &rigs {
-        for aim in [Aim::Latency, Aim::Request, Aim::Throughput] {
+        for aim in [PlacementObjective::Latency, PlacementObjective::Request, PlacementObjective::Throughput]
+        {
             let rigged = on(rig, 4);
             let solved =
                 solve(&rigged.questions, aim, &UNWATCHED).unwrap_or_else(|why| panic!("{}: {why:?}", rig.id));
             // The bound of a cycle may fall short by little: on the five Macs by half a hundredth.
-            let short = if aim == Aim::Throughput { 0.01 } else { 0.0 };
+            let short = if aim == PlacementObjective::Throughput { 0.01 } else { 0.0 };
             let proved = solved.is_optimal() || solved.bound >= (1.0 - short) * solved.seconds;
             assert!(proved, "{} {aim:?}: {} above {}", rig.id, solved.seconds, solved.bound);
             assert!(solved.cheap_bound <= solved.seconds * (1.0 + 1e-9), "{} {aim:?}", rig.id);
@@ -49,7 +50,7 @@ fn every_member_reaches_every_other() {
     for rig in all() {
         let rigged = on(&rig, 1);
         for question in &rigged.questions {
-            let chain = Prices::new(question).chain(Work::Token(1)).chain;
+            let chain = MemberPrices::new(question).chain(PlacementWork::Token(1)).chain;
             assert!(chain.links.iter().flatten().all(Option::is_some), "{}", rig.id);
             assert_eq!(chain.links.len(), question.offers.len());
         }
@@ -72,7 +73,7 @@ fn no_link_of_a_rig_is_faster_than_its_kind() {
 #[test]
 fn more_requests_carry_more_and_fewer_links_carry_less() {
     let rate = |rig: &Rig, requests: u64| {
-        let solved = solve(&on(rig, requests).questions, Aim::Throughput, &UNWATCHED).unwrap();
+        let solved = solve(&on(rig, requests).questions, PlacementObjective::Throughput, &UNWATCHED).unwrap();
         requests as f64 / solved.seconds
     };
     for id in ["mac-five", "pcie-four-cards", "mac-studio-m3-ultra-x8-rdma"] {
@@ -80,7 +81,7 @@ fn more_requests_carry_more_and_fewer_links_carry_less() {
         let rates = [1, 2, 4, 8, 16].map(|requests| rate(&rig, requests));
         assert!(rates.windows(2).all(|pair| pair[1] >= pair[0]), "{id}: {rates:?}");
         let slow = Rig {
-            links: vec![mantile::spec::rig::Wire {
+            links: vec![mantile::spec::rig::RigLink {
                 link: "ethernet-1g".into(),
                 between: None,
                 bandwidth: None,
@@ -100,9 +101,9 @@ fn machines_that_share_layers_gain_what_was_stated() {
     let dense = Scenario { model: Some("Llama-3.3-70B".into()), isl: Some(512), ..Scenario::default() };
     let token = |id: &str, least: bool| {
         let rig = catalog.rig(id).unwrap_or_else(|fault| panic!("{fault}"));
-        let rigged = Rigged::resolve(&catalog, &dense, rig, 1).unwrap_or_else(|fault| panic!("{fault}"));
+        let rigged = ResolvedRig::resolve(&catalog, &dense, rig, 1).unwrap_or_else(|fault| panic!("{fault}"));
         let questions = if least { rigged.questions } else { vec![rigged.questions[0].clone()] };
-        solve(&questions, Aim::Latency, &UNWATCHED).unwrap().seconds
+        solve(&questions, PlacementObjective::Latency, &UNWATCHED).unwrap().seconds
     };
     for (id, stated) in [("mac-studio-m3-ultra-x2-rdma", 1.8), ("mac-studio-m3-ultra-x4-rdma", 3.2)] {
         let gain = token(id, false) / token(id, true);

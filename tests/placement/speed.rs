@@ -1,18 +1,18 @@
 //! How much the programmes look at: states, not seconds, so that a busy machine changes nothing.
 
-use mantile::search::placement::chain::{Chain, Member, Part};
-use mantile::search::placement::peak::Peak;
-use mantile::search::placement::{groups, least_sum};
+use mantile::search::placement::bottleneck::MinMaxStage;
+use mantile::search::placement::chain::{Chain, Member, SegmentCost};
+use mantile::search::placement::{device_classes, least_sum};
 
 /// `each` members of every kind, which together hold half as much again as there is.
 fn chain(kinds: u64, each: u64) -> Chain {
     let (layers, members) = (80, kinds * each);
     let room = 120 / members;
     let member = |kind: u64| Member {
-        layers: vec![Part { ticks: 5_000 + 1_237 * (kind * 7 % 16), pages: 10 }; layers],
+        layers: vec![SegmentCost { ticks: 5_000 + 1_237 * (kind * 7 % 16), pages: 10 }; layers],
         experts: vec![0; layers],
-        first: Part { ticks: 3_000, pages: 5 },
-        last: Part { ticks: 9_000, pages: 5 },
+        first: SegmentCost { ticks: 3_000, pages: 5 },
+        last: SegmentCost { ticks: 9_000, pages: 5 },
         copy: 0,
         host: 1_000,
         base: 3,
@@ -36,8 +36,8 @@ fn sixteen_unlike_members_and_thirty_two_of_four_kinds_are_proved_soon() {
         let chain = chain(kinds, each);
         let sum = least_sum(&chain).unwrap();
         assert_eq!(sum.kinds as u64, kinds);
-        let groups = groups(&chain);
-        let mut programme = Peak::new(&chain, &groups);
+        let groups = device_classes(&chain);
+        let mut programme = MinMaxStage::new(&chain, &groups);
         let mut counts: Vec<(u64, usize)> =
             (1..=chain.members.len()).map(|stages| (programme.floor(stages), stages)).collect();
         counts.sort_unstable();

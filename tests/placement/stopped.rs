@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use mantile::search::placement::peak::Peak;
-use mantile::search::placement::solve::{Aim, solve};
-use mantile::search::placement::{Refusal, groups, least_slowest, least_sum, least_sum_watched};
+use mantile::search::placement::bottleneck::MinMaxStage;
+use mantile::search::placement::solve::{PlacementObjective, solve};
+use mantile::search::placement::{
+    PlacementInfeasible, device_classes, least_slowest, least_sum, least_sum_watched,
+};
 use mantile::search::run::{Control, UNWATCHED};
 use proptest::prelude::*;
 
@@ -36,20 +38,20 @@ proptest! {
                 prop_assert_eq!(chain.sum(&found.stages), Ok(found.ticks));
                 prop_assert!(found.bound <= proved.ticks && proved.ticks <= found.ticks);
             }
-            (Err(Refusal::Stopped { bound }), Ok(proved)) => prop_assert!(bound <= proved.ticks),
+            (Err(PlacementInfeasible::Stopped { bound }), Ok(proved)) => prop_assert!(bound <= proved.ticks),
             (found, proved) => prop_assert!(found.is_err() && proved.is_err(), "{:?} {:?}", found, proved),
         }
-        if chain.members.len() > 10 && groups(&chain).states > 1024 {
+        if chain.members.len() > 10 && device_classes(&chain).states > 1024 {
             prop_assert!(told.load(Relaxed) > 0, "nobody was told how far it is");
         }
     }
 
     #[test]
     fn a_slowest_stage_that_is_not_proved_has_a_bound(chain in any(13, 14), most in 0usize..12) {
-        let groups = groups(&chain);
+        let groups = device_classes(&chain);
         for stages in 1..=chain.members.len() {
             let least = least_slowest(&chain, stages, u64::MAX).map(|found| found.ticks);
-            let found = Peak::new(&chain, &groups).least(stages, u64::MAX, &after(most));
+            let found = MinMaxStage::new(&chain, &groups).least(stages, u64::MAX, &after(most));
             prop_assert!(least.is_none_or(|least| found.bound <= least), "{:?} {:?}", found, least);
             if let Some((ticks, stages)) = found.found {
                 prop_assert_eq!(chain.slowest(&stages), Ok(ticks));
@@ -64,9 +66,9 @@ fn a_cycle_that_is_stopped_at_once_is_no_worse_than_splits_by_memory() {
     for id in ["mac-five", "pcie-four-cards", "mac-studio-m3-ultra-x8-tcp"] {
         let rig = Catalog::default().rig(id).unwrap_or_else(|fault| panic!("{fault}"));
         let questions = on(&rig, 4).questions;
-        let proved = solve(&questions, Aim::Throughput, &UNWATCHED).unwrap();
+        let proved = solve(&questions, PlacementObjective::Throughput, &UNWATCHED).unwrap();
         let stopped = Control { stop: &|| true, ..UNWATCHED };
-        let found = solve(&questions, Aim::Throughput, &stopped).unwrap();
+        let found = solve(&questions, PlacementObjective::Throughput, &stopped).unwrap();
         assert!(found.bound <= proved.seconds && proved.seconds <= found.seconds, "{id}");
         assert!(found.bound > 0.2 * proved.seconds, "{id}: a bound that says something");
         assert!(!found.is_optimal() || found.seconds == proved.seconds, "{id}");

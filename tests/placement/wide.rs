@@ -1,10 +1,10 @@
 //! More unlike members than states can be listed for: the same optima as by trying everything, and never a false "no".
 
-use mantile::search::placement::chain::{Chain, Member, Part};
-use mantile::search::placement::groups::Groups;
-use mantile::search::placement::peak::{Look, Peak};
+use mantile::search::placement::bottleneck::{BoundSearch, MinMaxStage};
+use mantile::search::placement::chain::{Chain, Member, SegmentCost};
+use mantile::search::placement::device_classes::DeviceClasses;
 use mantile::search::placement::wide::sum;
-use mantile::search::placement::{Placement, Refusal, groups, known, least_sum};
+use mantile::search::placement::{Placement, PlacementInfeasible, device_classes, known, least_sum};
 use mantile::search::run::UNWATCHED;
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use super::chains::{any, some};
 
 /// What the programmes without a list of states find is what trying everything finds.
 fn check(chain: &Chain) -> Result<(), TestCaseError> {
-    let groups = Groups::counted(chain, 0);
+    let groups = DeviceClasses::counted(chain, 0);
     prop_assert!(!groups.listed());
     let all = every(chain);
     let least = |size: Option<usize>| {
@@ -30,7 +30,7 @@ fn check(chain: &Chain) -> Result<(), TestCaseError> {
             prop_assert_eq!(chain.sum(&stages), Ok(ticks));
         }
     }
-    let mut peak = Peak::new(chain, &groups);
+    let mut peak = MinMaxStage::new(chain, &groups);
     for count in 1..=chain.members.len() {
         let of_count = all.iter().filter(|stages| stages.len() == count);
         let expected = of_count.filter_map(|stages| chain.slowest(stages).ok()).min();
@@ -46,8 +46,8 @@ fn check(chain: &Chain) -> Result<(), TestCaseError> {
     }
     let holds = all.iter().any(|stages| chain.sum(stages).is_ok());
     let found = peak.any();
-    prop_assert_eq!(matches!(found, Look::Found(_)), holds);
-    prop_assert_eq!(matches!(found, Look::Nothing), !holds);
+    prop_assert_eq!(matches!(found, BoundSearch::Found(_)), holds);
+    prop_assert_eq!(matches!(found, BoundSearch::Nothing), !holds);
     Ok(())
 }
 
@@ -69,10 +69,10 @@ proptest! {
 fn rig(kinds: usize, each: usize, room: u64, link: impl Fn(usize, usize) -> u64) -> Chain {
     let (layers, members) = (20, kinds * each);
     let member = |kind: usize| Member {
-        layers: vec![Part { ticks: 5_000 + 1_237 * (kind as u64 * 7 % 16), pages: 10 }; layers],
+        layers: vec![SegmentCost { ticks: 5_000 + 1_237 * (kind as u64 * 7 % 16), pages: 10 }; layers],
         experts: vec![0; layers],
-        first: Part { ticks: 3_000, pages: 5 },
-        last: Part { ticks: 9_000, pages: 5 },
+        first: SegmentCost { ticks: 3_000, pages: 5 },
+        last: SegmentCost { ticks: 9_000, pages: 5 },
         copy: 0,
         host: 1_000,
         base: 3,
@@ -92,8 +92,8 @@ fn rig(kinds: usize, each: usize, room: u64, link: impl Fn(usize, usize) -> u64)
 fn proved(chain: &Chain) -> (u64, u64) {
     let found = least_sum(chain).unwrap();
     assert_eq!((found.bound, chain.sum(&found.stages)), (found.ticks, Ok(found.ticks)));
-    let groups = groups(chain);
-    let mut peak = Peak::new(chain, &groups);
+    let groups = device_classes(chain);
+    let mut peak = MinMaxStage::new(chain, &groups);
     let mut counts: Vec<(u64, usize)> =
         (1..=chain.members.len().min(chain.layers)).map(|count| (peak.floor(count), count)).collect();
     counts.sort_unstable();
@@ -117,7 +117,7 @@ fn rigs_of_many_kinds_that_hold_the_model_have_a_proved_placement() {
     for (kinds, each) in [(8, 8), (16, 2), (16, 4), (1, 64), (64, 1)] {
         for room in [1, 2, 7, 21] {
             let even = rig(kinds, each, room, |_, _| 700);
-            assert!(!groups(&even).listed() || kinds == 1);
+            assert!(!device_classes(&even).listed() || kinds == 1);
             let (sum, slowest) = proved(&even);
             assert!(slowest <= sum);
         }
@@ -155,12 +155,12 @@ fn links_of_every_speed_leave_a_placement_and_a_bound() {
 #[test]
 fn a_refusal_has_a_proof() {
     let small = rig(16, 4, 0, |_, _| 700);
-    assert!(matches!(least_sum(&small), Err(Refusal::LayerTooLarge { .. })));
+    assert!(matches!(least_sum(&small), Err(PlacementInfeasible::LayerTooLarge { .. })));
     let mut parted = rig(16, 2, 1, |_, _| 700);
     for (a, row) in parted.links.iter_mut().enumerate() {
         row.iter_mut().enumerate().filter(|(b, _)| a / 8 != b / 8).for_each(|(_, link)| *link = None);
     }
-    assert!(matches!(least_sum(&parted), Err(Refusal::Disconnected { .. })));
+    assert!(matches!(least_sum(&parted), Err(PlacementInfeasible::Disconnected { .. })));
 }
 
 proptest! {

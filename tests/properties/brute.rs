@@ -3,16 +3,16 @@
 use mantile::plan::legal::{check, has_experts};
 use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::quantity::read::Plain;
-use mantile::search::candidate::{Candidate, Duty, PoolPlan};
+use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::mixed::goal;
 use mantile::search::point::{Point, cost, place, point};
-use mantile::search::question::{Question, Traffic};
+use mantile::search::question::{Problem, Traffic};
 use mantile::search::ratio::Goal;
-use mantile::search::shape::{Laid, Shape, cuts};
+use mantile::search::shape::{InstanceConfig, PreparedShape, cuts};
 use mantile::serving::disaggregated::{answering, link_rate, prefill_rate, split};
 use mantile::serving::evaluate::residency;
 use mantile::serving::residency::cache_per_sequence;
-use mantile::serving::terms::Offload;
+use mantile::serving::terms::OffloadTarget;
 use mantile::spec::objective::Metric;
 
 use super::room::{room, sizes};
@@ -28,7 +28,7 @@ pub struct Known {
 }
 
 /// Every legal plan, by trying all degrees.
-pub fn plans(question: &Question, formats: usize) -> Vec<ParallelPlan> {
+pub fn plans(question: &Problem, formats: usize) -> Vec<ParallelPlan> {
     let limits = question.legal_limits(&question.formats[formats]);
     let (all, experts) = (question.cluster.devices(), has_experts(&question.graph));
     let mut plans = Vec::new();
@@ -62,27 +62,33 @@ fn for_each_split(all: u64, mut visit: impl FnMut([u64; 4])) {
 }
 
 /// Whether `load` requests of full length fit.
-fn holds(question: &Question, laid: &Laid, phase: Phase, load: u64) -> bool {
+fn holds(question: &Problem, laid: &PreparedShape, phase: Phase, load: u64) -> bool {
     let machine = question.formats[laid.shape.formats].plain();
     let held = residency(&Plain, &laid.instance, phase, machine, question.terms(), load);
     held.total.value() <= held.usable.value()
 }
 
 /// The most requests of an instance that fit, found by trying one after another.
-pub fn fits(question: &Question, laid: &Laid) -> u64 {
+pub fn fits(question: &Problem, laid: &PreparedShape) -> u64 {
     let most = (1..).find(|&load| !holds(question, laid, Phase::Decode, load));
     most.expect("memory ends") - 1
 }
 
 /// Every shape of the question; `fits` counts the requests of an instance here, not of a rank.
-pub fn shapes(question: &Question) -> Vec<Shape> {
+pub fn shapes(question: &Problem) -> Vec<InstanceConfig> {
     let mut shapes = Vec::new();
     for formats in 0..question.formats.len() {
         for plan in plans(question, formats) {
             for stages in cuts(question, plan) {
-                let mut shape =
-                    Shape { formats, plan, stages, offload: Offload::Nothing, fits: 0, prefills: false };
-                let laid = Laid::new(question, &shape);
+                let mut shape = InstanceConfig {
+                    formats,
+                    plan,
+                    stages,
+                    offload: OffloadTarget::Nothing,
+                    fits: 0,
+                    prefills: false,
+                };
+                let laid = PreparedShape::new(question, &shape);
                 let (fits, prefills) =
                     (fits(question, &laid), holds(question, &laid, Phase::Prefill, plan.dp));
                 (shape.fits, shape.prefills) = (fits, prefills);
@@ -93,17 +99,17 @@ pub fn shapes(question: &Question) -> Vec<Shape> {
     shapes
 }
 
-fn pool(laid: &Laid, duty: Duty, replicas: u64, concurrency: u64) -> PoolPlan {
-    let Shape { plan, stages, .. } = laid.shape;
+fn pool(laid: &PreparedShape, duty: PoolRole, replicas: u64, concurrency: u64) -> PoolPlan {
+    let InstanceConfig { plan, stages, .. } = laid.shape;
     PoolPlan { duty, plan: *plan, stages: stages.clone(), replicas, concurrency }
 }
 
-fn candidate(laid: &Laid, pools: Vec<PoolPlan>) -> Candidate {
-    Candidate { formats: laid.shape.formats, pools, offload: Offload::Nothing }
+fn candidate(laid: &PreparedShape, pools: Vec<PoolPlan>) -> Candidate {
+    Candidate { formats: laid.shape.formats, pools, offload: OffloadTarget::Nothing }
 }
 
 /// Every deployment of one shape that prefills and decodes, within the limits.
-pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
+pub fn together(question: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
     let mut known = Vec::new();
     for laid in laid {
         let devices = laid.shape.plan.devices();
@@ -125,7 +131,7 @@ pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
                     }
                 };
                 if asked && question.missed(&point).is_none() {
-                    let pools = vec![pool(laid, Duty::Both, replicas, load)];
+                    let pools = vec![pool(laid, PoolRole::Both, replicas, load)];
                     known.push(Known {
                         candidate: candidate(laid, pools),
                         point,
@@ -139,18 +145,18 @@ pub fn together(question: &Question, laid: &[Laid]) -> Vec<Known> {
     known
 }
 
-fn size(laid: &Laid) -> u64 {
+fn size(laid: &PreparedShape) -> u64 {
     laid.shape.plan.devices()
 }
 
 /// Whether a size of instance may be in a mix over several units: it fills them without gaps.
-fn even(question: &Question, devices: u64) -> bool {
+fn even(question: &Problem, devices: u64) -> bool {
     let (unit, all) = (question.cluster.domain(), question.cluster.devices());
     all == unit || unit.is_multiple_of(devices) || devices.is_multiple_of(unit)
 }
 
 /// Every deployment of a prompt pool and an answer pool, within the limits.
-pub fn apart(question: &Question, laid: &[Laid]) -> Vec<Known> {
+pub fn apart(question: &Problem, laid: &[PreparedShape]) -> Vec<Known> {
     let mut known = Vec::new();
     if !question.split {
         return known;
@@ -179,10 +185,10 @@ pub fn apart(question: &Question, laid: &[Laid]) -> Vec<Known> {
 
 /// A prompt pool and an answer pool at a load.
 struct Pair<'a, 'q> {
-    question: &'q Question,
-    front: &'a Laid<'q>,
+    question: &'q Problem,
+    front: &'a PreparedShape<'q>,
     fronts: u64,
-    back: &'a Laid<'q>,
+    back: &'a PreparedShape<'q>,
     backs: u64,
     load: u64,
 }
@@ -195,7 +201,7 @@ impl Pair<'_, '_> {
         let terms = self.question.terms();
         let each = answering(&Plain, &self.back.instance, machine, terms, &load, &mut ()).rate;
         let prompts = prefill_rate(&Plain, &self.front.instance, machine, &self.front.prompt);
-        let links = |laid: &Laid, phase| {
+        let links = |laid: &PreparedShape, phase| {
             let bytes = cache_per_sequence(&Plain, &laid.instance, phase, terms.isl, machine);
             link_rate(&Plain, &laid.instance, machine, bytes)
         };
@@ -225,7 +231,8 @@ impl Pair<'_, '_> {
                 answers >= rate && prompts * fronts as f64 >= rate
             }
         };
-        let pools = || vec![pool(front, Duty::Prefill, fronts, dp), pool(back, Duty::Decode, backs, load)];
+        let pools =
+            || vec![pool(front, PoolRole::Prefill, fronts, dp), pool(back, PoolRole::Decode, backs, load)];
         let met = asked && question.missed(&point).is_none();
         // Of so many in flight those count that wait for no more than the queue that is planned for.
         let free = Traffic::Free.demand(&Plain);
@@ -238,15 +245,15 @@ impl Pair<'_, '_> {
 
 /// Every mix of shapes that prefill, of shapes that decode at the load that makes way for most, and of instances that do
 /// both, each at its best. Of two with the same workers a lighter load never lets more through.
-pub fn unlike(question: &Question, laid: &[Laid], singles: &[Known]) -> Vec<Known> {
+pub fn unlike(question: &Problem, laid: &[PreparedShape], singles: &[Known]) -> Vec<Known> {
     let mut known = Vec::new();
     let Some(goal) = goal(question) else { return known };
     for formats in 0..question.formats.len() {
-        let of: Vec<&Laid> =
+        let of: Vec<&PreparedShape> =
             laid.iter().filter(|laid| laid.shape.formats == formats && even(question, size(laid))).collect();
         let fronts = of.iter().filter(|laid| laid.shape.prefills);
         let mut kinds: Vec<PoolPlan> =
-            fronts.map(|laid| pool(laid, Duty::Prefill, 0, laid.shape.plan.dp)).collect();
+            fronts.map(|laid| pool(laid, PoolRole::Prefill, 0, laid.shape.plan.dp)).collect();
         let machine = question.formats[formats].plain();
         for laid in of.iter().filter(|laid| !laid.shape.plan.sp) {
             let loads = (1..=laid.shape.fits).filter(|load| load.is_multiple_of(laid.shape.plan.dp));
@@ -257,7 +264,7 @@ pub fn unlike(question: &Question, laid: &[Laid], singles: &[Known]) -> Vec<Know
             let limit = question.limits.tpot.unwrap_or(f64::INFINITY);
             let within = paced.filter(|(_, one)| one.tpot.value() <= limit);
             let most = within.max_by(|a, b| a.1.rate.value().total_cmp(&b.1.rate.value()));
-            kinds.extend(most.map(|(load, _)| pool(laid, Duty::Decode, 0, load)));
+            kinds.extend(most.map(|(load, _)| pool(laid, PoolRole::Decode, 0, load)));
         }
         if goal == Goal::Total {
             for devices in 1..=question.cluster.domain() {
@@ -272,14 +279,14 @@ pub fn unlike(question: &Question, laid: &[Laid], singles: &[Known]) -> Vec<Know
                 kinds.extend(best.filter(|_| nests).map(|known| known.candidate.pools[0].clone()));
             }
         }
-        let bare = Candidate { formats, pools: vec![], offload: Offload::Nothing };
+        let bare = Candidate { formats, pools: vec![], offload: OffloadTarget::Nothing };
         deploy(question, (&bare, &kinds), 0, question.cluster.devices(), &mut Vec::new(), &mut known);
     }
     known
 }
 
 fn deploy(
-    question: &Question,
+    question: &Problem,
     (bare, kinds): (&Candidate, &[PoolPlan]),
     from: usize,
     room: u64,
@@ -288,7 +295,7 @@ fn deploy(
 ) {
     let Some(kind) = kinds.get(from) else {
         let has = |duty| pools.iter().any(|pool| pool.duty == duty);
-        if has(Duty::Prefill) && has(Duty::Decode) {
+        if has(PoolRole::Prefill) && has(PoolRole::Decode) {
             let candidate = Candidate { pools: pools.clone(), ..bare.clone() };
             let evaluation = candidate.evaluate(&Plain, question, &mut ());
             let point = point(&evaluation.metrics);
@@ -308,7 +315,7 @@ fn deploy(
 }
 
 /// Every mix of like sizes, each at its best: instances side by side that together yield the most.
-pub fn mixes(question: &Question, singles: &[Known]) -> Vec<Known> {
+pub fn mixes(question: &Problem, singles: &[Known]) -> Vec<Known> {
     let mut known = Vec::new();
     for formats in 0..question.formats.len() {
         let mut best: Vec<&Known> = Vec::new();
@@ -327,7 +334,7 @@ pub fn mixes(question: &Question, singles: &[Known]) -> Vec<Known> {
 }
 
 fn fill(
-    question: &Question,
+    question: &Problem,
     best: &[&Known],
     from: usize,
     room: u64,
@@ -358,6 +365,6 @@ fn fill(
 }
 
 /// The figures along the axes of the front, less being better.
-pub fn ranks(question: &Question, point: &Point) -> Vec<f64> {
+pub fn ranks(question: &Problem, point: &Point) -> Vec<f64> {
     question.axes.iter().map(|metric| cost(point, *metric, metric.entry().direction)).collect()
 }

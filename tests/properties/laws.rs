@@ -1,10 +1,10 @@
 //! Laws of answers, on random questions: one more device is never worse, a limit that does not bind changes nothing,
 //! Little's law holds, and the answer is on its own front.
 
-use mantile::search::candidate::Duty;
-use mantile::search::outcome::{Found, Outcome};
+use mantile::search::candidate::PoolRole;
+use mantile::search::outcome::{EvaluatedCandidate, Outcome};
 use mantile::search::point::{Point, cost, place};
-use mantile::search::question::{Question, Traffic};
+use mantile::search::question::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
@@ -70,7 +70,7 @@ fn random() -> impl Strategy<Value = Random> {
 
 impl Random {
     /// The question on so many devices, without its limits.
-    fn on(&self, devices: u64) -> Question {
+    fn on(&self, devices: u64) -> Problem {
         let scenario = Scenario {
             objective: Some(self.objective.into()),
             isl: Some(self.lengths.0),
@@ -85,7 +85,7 @@ impl Random {
     }
 
     /// With limits around what the answer without any comes to.
-    fn limited(&self, mut question: Question) -> Question {
+    fn limited(&self, mut question: Problem) -> Problem {
         let mut bare = question.clone();
         bare.axes.clear();
         let Some(best) = run(&bare, &UNWATCHED).best else { return question };
@@ -98,13 +98,13 @@ impl Random {
 }
 
 /// The first aim's figure, less being better.
-fn aimed(question: &Question, point: &Point) -> f64 {
+fn aimed(question: &Problem, point: &Point) -> f64 {
     let aim = &question.aims[0];
     cost(point, aim.metric, aim.direction)
 }
 
 fn no_worse(
-    question: &Question,
+    question: &Problem,
     (before, after): (&Outcome, &Outcome),
     what: &str,
 ) -> Result<(), TestCaseError> {
@@ -123,14 +123,14 @@ fn no_worse(
 }
 
 /// Output tokens per second times seconds of a request are the tokens of what is in flight.
-fn little(question: &Question, found: &Found) -> Result<(), TestCaseError> {
+fn little(question: &Problem, found: &EvaluatedCandidate) -> Result<(), TestCaseError> {
     let osl = question.stated.lengths.osl as f64;
     let at = |metric| found.point[place(metric)];
     let held = at(Metric::OutputTokS) * at(Metric::E2e) / osl;
     let close = |a: f64, b: f64| (a - b).abs() <= HAIR * b.abs();
     let pools = &found.candidate.pools;
     let slots: u64 =
-        pools.iter().filter(|p| p.duty != Duty::Prefill).map(|p| p.replicas * p.concurrency).sum();
+        pools.iter().filter(|p| p.duty != PoolRole::Prefill).map(|p| p.replicas * p.concurrency).sum();
     match question.traffic {
         Traffic::InFlight(requests) => {
             prop_assert!(close(held, requests as f64), "{held} for {requests}: {found:?}")
@@ -150,8 +150,8 @@ fn little(question: &Question, found: &Found) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn on_its_front(question: &Question, outcome: &Outcome) -> Result<(), TestCaseError> {
-    let ranks = |found: &Found| -> Vec<f64> {
+fn on_its_front(question: &Problem, outcome: &Outcome) -> Result<(), TestCaseError> {
+    let ranks = |found: &EvaluatedCandidate| -> Vec<f64> {
         question.axes.iter().map(|m| cost(&found.point, *m, m.entry().direction)).collect()
     };
     let front: Vec<Vec<f64>> = outcome.front.iter().map(ranks).collect();
@@ -180,7 +180,7 @@ fn holds(random: &Random) -> Result<(), TestCaseError> {
     let mut loose = question.clone();
     loose.axes.clear();
     if let Some(best) = &outcome.best {
-        let mut bound = |limit: fn(&mut Question) -> &mut Option<f64>, metric| {
+        let mut bound = |limit: fn(&mut Problem) -> &mut Option<f64>, metric| {
             let limit = limit(&mut loose);
             *limit = limit.or(Some(best.point[place(metric)] * LOOSE));
         };

@@ -2,14 +2,14 @@
 
 use mantile::plan::parallel::Phase;
 use mantile::quantity::read::Plain;
-use mantile::search::candidate::{Candidate, Duty, PoolPlan};
+use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
 use mantile::search::point::place;
-use mantile::search::question::{Question, Traffic};
-use mantile::search::shape::{Laid, Shape};
+use mantile::search::question::{Problem, Traffic};
+use mantile::search::shape::{InstanceConfig, PreparedShape};
 use mantile::serving::disaggregated::answering;
 use mantile::serving::evaluate::residency;
 use mantile::serving::instance::Instance;
-use mantile::serving::terms::{Load, Offload};
+use mantile::serving::terms::{InstanceLoad, OffloadTarget};
 use mantile::spec::objective::Metric;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -21,8 +21,8 @@ fn loads() -> impl Iterator<Item = u64> {
     (1..=200).chain((201..20_000).step_by(37)).chain((20_000..=65_536).step_by(4_099))
 }
 
-pub fn shape(candidate: &Candidate, pool: &PoolPlan) -> Shape {
-    Shape {
+pub fn shape(candidate: &Candidate, pool: &PoolPlan) -> InstanceConfig {
+    InstanceConfig {
         formats: candidate.formats,
         plan: pool.plan,
         stages: pool.stages.clone(),
@@ -42,7 +42,7 @@ fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
     let metrics = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     for pool in &case.candidate.pools {
         let shape = shape(&case.candidate, pool);
-        let laid = Laid::new(&case.question, &shape);
+        let laid = PreparedShape::new(&case.question, &shape);
         let mut known = [0.0; 3];
         for load in loads() {
             let point = laid.at(1, load);
@@ -66,7 +66,7 @@ fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
         let dp = pool.plan.dp;
         let (mut tpot, mut before) = (0.0, (1.0, f64::INFINITY));
         for requests in loads() {
-            let load = Load { concurrency: requests * dp, offload: Offload::Nothing };
+            let load = InstanceLoad { concurrency: requests * dp, offload: OffloadTarget::Nothing };
             let now = answering(&Plain, &instance, machine, question.terms(), &load, &mut ());
             let rate = now.rate;
             never_falls("tpot", requests, &mut tpot, now.tpot.value())?;
@@ -91,7 +91,7 @@ fn a_decode_pool_is_never_quicker_under_more_load() {
     each_case(150, |case| if several(case) { of_a_decode_pool(case) } else { Ok(()) });
 }
 
-fn held(question: &Question, case: &Case, instance: &Instance, phase: Phase, load: u64) -> [f64; 5] {
+fn held(question: &Problem, case: &Case, instance: &Instance, phase: Phase, load: u64) -> [f64; 5] {
     let machine = question.formats[case.candidate.formats].plain();
     let held = residency(&Plain, instance, phase, machine, question.terms(), load);
     [held.weights, held.kv, held.activations, held.total, held.usable].map(|bytes| bytes.value())
@@ -119,7 +119,7 @@ fn memory_never_falls_as_load_grows() {
 /// The prompt pool's latency is its own: numbers of instances and the answers' load leave it alone, so
 /// that one look at a pair tells its TTFT. With so many requests in flight it is never less than that of one.
 fn of_a_pair(case: &Case) -> Result<(), TestCaseError> {
-    if case.candidate.pools[0].duty != Duty::Prefill || case.candidate.pools.len() > 2 {
+    if case.candidate.pools[0].duty != PoolRole::Prefill || case.candidate.pools.len() > 2 {
         return Ok(());
     }
     let crowded = matches!(case.question.traffic, Traffic::InFlight(_));

@@ -4,9 +4,9 @@ use mantile::cost::machine::Machine;
 use mantile::quantity::datum::Datum;
 use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
-use mantile::search::question::{Formats, Question, Traffic};
+use mantile::search::question::{Formats, Problem, Traffic};
 use mantile::serving::evaluate::Evaluation;
-use mantile::spec::format::Format;
+use mantile::spec::format::NumberFormat;
 use mantile::store::catalog::Catalog;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -36,12 +36,12 @@ const BETTER: [(&str, Better); 10] = [
     ("cache", |m, by| m.chip.kv_bytes.value /= by),
 ];
 
-fn better(question: &Question, formats: usize, change: Better, by: f64) -> Question {
+fn better(question: &Problem, formats: usize, change: Better, by: f64) -> Problem {
     let catalog = Catalog::default();
     let known = &question.formats[formats];
     let mut machine = known.machine.clone();
     change(&mut machine, by);
-    let load = |id: &str| catalog.load::<Format>(id).unwrap();
+    let load = |id: &str| catalog.load::<NumberFormat>(id).unwrap();
     let mut question = question.clone();
     question.formats[formats] = Formats::new(&load(&known.weights), &load(&known.kv), machine);
     question
@@ -58,7 +58,7 @@ const TIMES: [(&str, fn(&Evaluation<Qty<f64>>) -> f64); 6] = [
 ];
 
 fn never_slower(case: &Case) -> Result<(), TestCaseError> {
-    let at = |question: &Question| case.candidate.evaluate(&Plain, question, &mut ());
+    let at = |question: &Problem| case.candidate.evaluate(&Plain, question, &mut ());
     let before = at(&case.question);
     for (name, change) in BETTER {
         for by in [1.1, 3.0] {

@@ -2,7 +2,7 @@
 
 use mantile::search::outcome::Outcome;
 use mantile::search::point::Point;
-use mantile::search::question::Question;
+use mantile::search::question::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 use rayon::ThreadPoolBuilder;
@@ -11,7 +11,7 @@ use super::ask::{ask, on};
 use super::brute::ranks;
 
 /// Questions of every kind of traffic, with pools apart and without.
-fn questions() -> Vec<Question> {
+fn questions() -> Vec<Problem> {
     let ask = |scenario: &Scenario| ask(scenario).unwrap_or_else(|fault| panic!("{fault}"));
     let any = Some("any".to_owned());
     vec![
@@ -22,7 +22,7 @@ fn questions() -> Vec<Question> {
     ]
 }
 
-fn with_threads(question: &Question, threads: usize) -> Outcome {
+fn with_threads(question: &Problem, threads: usize) -> Outcome {
     let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| run(question, &UNWATCHED))
 }

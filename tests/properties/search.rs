@@ -5,14 +5,14 @@ use mantile::search::candidate::{Candidate, PoolPlan};
 use mantile::search::front_sampling::FrontSampling;
 use mantile::search::outcome::Outcome;
 use mantile::search::point::{Point, cost};
-use mantile::search::question::{OffloadPolicy, Question, Traffic};
+use mantile::search::question::{OffloadPolicy, Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};
-use mantile::search::shape::{Laid, cuts, shape};
+use mantile::search::shape::{PreparedShape, cuts, shape};
 use mantile::serving::instance::Instance;
-use mantile::serving::terms::Offload::Nothing;
-use mantile::serving::terms::{Lengths, Stated};
-use mantile::spec::objective::{Limits, METRICS, Metric};
-use mantile::spec::scenario::{Offload, Scenario};
+use mantile::serving::terms::OffloadTarget::Nothing;
+use mantile::serving::terms::{Lengths, WorkloadInputs};
+use mantile::spec::objective::{LatencyLimits, METRICS, Metric};
+use mantile::spec::scenario::{OffloadMode, Scenario};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -89,17 +89,23 @@ fn small() -> impl Strategy<Value = Small> {
 }
 
 /// The question with other lengths, traffic and limits.
-fn with(question: &Question, lengths: Lengths, traffic: Traffic, limits: Limits, runtime: &str) -> Question {
+fn with(
+    question: &Problem,
+    lengths: Lengths,
+    traffic: Traffic,
+    limits: LatencyLimits,
+    runtime: &str,
+) -> Problem {
     let catalog = mantile::store::catalog::Catalog::default();
     let runtime = catalog.load(runtime).unwrap();
-    let Question { graph, cluster, formats, stated, aims, axes, .. } = question.clone();
+    let Problem { graph, cluster, formats, stated, aims, axes, .. } = question.clone();
     let graph = mantile::graph::model::ModelGraph { max_context: None, ..graph };
-    let stated = Stated { lengths, ..stated };
-    Question::new(graph, cluster, &runtime, formats, stated, traffic, limits, (aims, axes))
+    let stated = WorkloadInputs { lengths, ..stated };
+    Problem::new(graph, cluster, &runtime, formats, stated, traffic, limits, (aims, axes))
 }
 
 /// The most requests of a rank that any shape holds.
-fn most_requests(question: &Question) -> u64 {
+fn most_requests(question: &Problem) -> u64 {
     let formats = 0..question.formats.len();
     let plans = formats
         .flat_map(|formats| brute::plans(question, formats).into_iter().map(move |plan| (formats, plan)));
@@ -115,18 +121,18 @@ fn most_requests(question: &Question) -> u64 {
 
 impl Small {
     /// The question with prompts so long that no instance holds more than `most` requests.
-    fn question(&self) -> Question {
+    fn question(&self) -> Problem {
         let scenario = Scenario {
             runtime: Some(self.runtime.into()),
             objective: Some(self.objective.into()),
-            offload: Some(Offload::Never),
+            offload: Some(OffloadMode::Never),
             ..on(self.model, self.hardware)
         };
         let mut asked = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
         if let Some(axes) = &self.axes {
             asked.axes.clone_from(axes);
         }
-        let none = Limits::default();
+        let none = LatencyLimits::default();
         let mut lengths = Lengths { isl: 1 << 12, osl: self.osl, prefix: 0 };
         let free = loop {
             let question = with(&asked, lengths, Traffic::Free, none, self.runtime);
@@ -138,7 +144,7 @@ impl Small {
         // Limits and traffic are set around what the unlimited question reaches.
         let Some(best) = run(&free, &UNWATCHED).best else { return free };
         let around = |which: usize| self.limits[which].map(|factor| best.point[which] * factor);
-        let limits = Limits { ttft: around(0), tpot: around(1), e2e: around(2) };
+        let limits = LatencyLimits { ttft: around(0), tpot: around(1), e2e: around(2) };
         let traffic = match self.traffic {
             None => Traffic::Free,
             Some(part) if self.rate => Traffic::Rate(best.point[3] / self.osl as f64 * part),
@@ -177,7 +183,7 @@ fn is_mix(candidate: &Candidate) -> bool {
     candidate.pools.len() > if candidate.apart() { 2 } else { 1 }
 }
 
-fn same_optimum(question: &Question, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
+fn same_optimum(question: &Problem, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
     let mix = outcome.best.as_ref().is_some_and(|best| is_mix(&best.candidate));
     let crowded = matches!(question.traffic, Traffic::InFlight(_));
     let counted = || known.iter().filter(|known| known.shown || !crowded);
@@ -211,7 +217,7 @@ fn same_optimum(question: &Question, outcome: &Outcome, known: &[Known]) -> Resu
     Ok(())
 }
 
-fn same_front(question: &Question, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
+fn same_front(question: &Problem, outcome: &Outcome, known: &[Known]) -> Result<(), TestCaseError> {
     let front: Vec<_> = outcome.front.iter().map(|found| (ranks(question, &found.point), found)).collect();
     let known: Vec<_> = known.iter().map(|known| (ranks(question, &known.point), known)).collect();
     for (ranks, found) in &front {
@@ -250,7 +256,7 @@ fn same_front(question: &Question, outcome: &Outcome, known: &[Known]) -> Result
 
 /// Whether the front lists a deployment, where nothing beats it: of like instances one or as many as there is room for,
 /// unless output in all was named as an axis.
-fn listed(question: &Question, candidate: &Candidate) -> bool {
+fn listed(question: &Problem, candidate: &Candidate) -> bool {
     let [only] = &candidate.pools[..] else { return true };
     let most = question.room().most(only.plan.devices());
     question.counts || question.traffic != Traffic::Free || only.replicas == 1 || only.replicas == most
@@ -267,7 +273,7 @@ fn agrees(small: &Small) -> Result<(), TestCaseError> {
     })
 }
 
-fn answer(question: &Question) -> Result<(), TestCaseError> {
+fn answer(question: &Problem) -> Result<(), TestCaseError> {
     let outcome = run(question, &UNWATCHED);
     let known = everything(question);
     same_optimum(question, &outcome, &known)?;
@@ -289,9 +295,9 @@ fn adds_up(Outcome { census, .. }: &Outcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn everything(question: &Question) -> Vec<Known> {
+fn everything(question: &Problem) -> Vec<Known> {
     let shapes = brute::shapes(question);
-    let laid: Vec<_> = shapes.iter().map(|shape| Laid::new(question, shape)).collect();
+    let laid: Vec<_> = shapes.iter().map(|shape| PreparedShape::new(question, shape)).collect();
     let mut known = brute::together(question, &laid);
     let unlike = brute::unlike(question, &laid, &known);
     if mixes(question) {

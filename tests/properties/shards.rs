@@ -1,6 +1,6 @@
 //! Shards add up to the whole, and nobody exchanges anything alone.
 
-use mantile::graph::model::{Block, ModelGraph, Node};
+use mantile::graph::model::{Block, ModelGraph, OperatorNode};
 use mantile::graph::operator::{Operator, Split};
 use mantile::graph::tensor::Role;
 use mantile::plan::parallel::{ParallelPlan, Phase};
@@ -9,10 +9,10 @@ use mantile::quantity::num::Qty;
 use mantile::quantity::read::Plain;
 use mantile::serving::evaluate::residency;
 use mantile::serving::instance::Instance;
-use mantile::serving::residency::{Held, stage_footprint};
+use mantile::serving::residency::{CachedSequences, stage_footprint};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::kind::Kind;
+use mantile::store::kind::CatalogKind;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -47,8 +47,9 @@ fn blocks<'a>(
 
 /// Roles whose tensors in a block are divided without rest: matrices that `tp` or the experts' degrees divide.
 fn exact(role: usize, block: &Block, graph: &ModelGraph, plan: &ParallelPlan) -> bool {
-    let of_role = |node: &&Node| node.weights.iter().any(|weight| weight.role as usize == role);
-    let whole = |node: &Node| matches!(node.operator, Operator::Linear { split: Split::Replicate, .. });
+    let of_role = |node: &&OperatorNode| node.weights.iter().any(|weight| weight.role as usize == role);
+    let whole =
+        |node: &OperatorNode| matches!(node.operator, Operator::Linear { split: Split::Replicate, .. });
     if block.graph.node_weights().filter(of_role).any(whole) {
         return false;
     }
@@ -134,7 +135,7 @@ fn weighty(case: &Case) -> Result<(), TestCaseError> {
     let all = model(&question.graph) + draft;
     for (pool, instance) in case.candidate.pools.iter().zip(case.candidate.instances(question)) {
         let held = residency(&Plain, &instance, Phase::Decode, machine, question.terms(), pool.concurrency);
-        let load = Held::whole(Qty(1.0), Qty(1.0));
+        let load = CachedSequences::whole(Qty(1.0), Qty(1.0));
         let stage = |kind| stage_footprint(&Plain, &instance, Phase::Decode, kind, load, machine);
         let stages: Vec<_> = instance.kinds.iter().map(|kind| (kind.times, stage(kind))).collect();
         let weights: f64 = stages.iter().map(|(times, stage)| *times as f64 * stage.weights.value()).sum();
@@ -165,7 +166,7 @@ fn exchanges(model: &ShardedModel) -> usize {
 
 #[test]
 fn one_device_exchanges_nothing() {
-    for file in Catalog::default().shelf(Kind::Models).into_keys() {
+    for file in Catalog::default().shelf(CatalogKind::Models).into_keys() {
         let question = {
             // Some checkpoints are in several formats, and ask for one.
             let any = Some("any".to_owned());

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use mantile::report::proof::proof;
 use mantile::search::outcome::Status;
 use mantile::search::point::{before, place};
-use mantile::search::question::Question;
+use mantile::search::question::Problem;
 use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::objective::Direction;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::problem::Problem;
+use mantile::store::resolved_scenario::ResolvedScenario;
 
-fn question(model: &str, hardware: &str, objective: &str, concurrency: Option<u64>) -> Question {
+fn question(model: &str, hardware: &str, objective: &str, concurrency: Option<u64>) -> Problem {
     let scenario = Scenario {
         model: Some(model.into()),
         hardware: Some(hardware.into()),
@@ -20,7 +20,7 @@ fn question(model: &str, hardware: &str, objective: &str, concurrency: Option<u6
         concurrency,
         ..Scenario::default()
     };
-    Problem::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap()
+    ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap()
 }
 
 /// Stopped at once, after some shapes, and after all of them when pairs are looked at: against the whole search.

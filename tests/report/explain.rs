@@ -1,17 +1,17 @@
 //! The drill-down as text: narrow, each thing told once, formula and numbers and source for each number.
 
-use mantile::cli::stated::candidate;
+use mantile::cli::build_candidate::candidate;
 use mantile::quantity::ledger::{Explanation, Ledger};
 use mantile::report::explain::explained;
 use mantile::search::candidate::Candidate;
-use mantile::search::question::Question;
+use mantile::search::question::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 
 use super::{plain, pose, reads_well, scenario};
 
 /// TPOT of a deployment, `depth` levels deep: as data and as text.
-fn told(question: &Question, candidate: &Candidate, depth: usize) -> (Explanation, String) {
+fn told(question: &Problem, candidate: &Candidate, depth: usize) -> (Explanation, String) {
     let ledger = Ledger::new();
     let number = candidate.evaluate(&&ledger, question, &mut ()).metrics.tpot;
     let explanation = ledger.explain(number, depth);

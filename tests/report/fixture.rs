@@ -5,27 +5,28 @@ use std::collections::BTreeMap;
 
 use mantile::plan::parallel::Phase;
 use mantile::quantity::datum::Grade;
-use mantile::report::asked::Asked;
-use mantile::report::breakdown::{Class, Line, Module};
+use mantile::report::breakdown::{Class, Module, OperatorLine};
 use mantile::report::constraint::{Constraint, Resource};
-use mantile::report::detail::{Detail, PhaseTime, PoolMemory};
+use mantile::report::detail::{DeploymentDetail, PhaseTime, PoolMemory};
+use mantile::report::inputs::ReportInputs;
 use mantile::report::proof::Proof;
 use mantile::report::result::{
-    Answer, Assumption, Feasibility, Figures, LowerFormat, Memory, Plan, PoolReport, Reported,
+    Assumption, Feasibility, LowerFormat, MemoryReport, MetricsReport, OptimizeResult, Plan, PoolReport,
+    ReportedDeployment,
 };
 use mantile::report::space::Space;
 use mantile::report::text;
-use mantile::search::candidate::Duty;
-use mantile::search::outcome::{Census, Refusal, Status};
+use mantile::search::candidate::PoolRole;
+use mantile::search::outcome::{Census, RejectionCount, Status};
 use mantile::spec::format::Quality;
-use mantile::spec::objective::{Aim, Direction, Limits, Metric};
-use mantile::spec::percentile::Risk;
+use mantile::spec::objective::{Direction, LatencyLimits, Metric, ObjectiveTerm};
+use mantile::spec::percentile::Confidence;
 
 use super::{plain, reads_well};
 
 const GIB: f64 = 1_073_741_824.0;
 
-fn pool(duty: Duty, (tp, pp): (u64, u64), replicas: u64, label: &str) -> PoolReport {
+fn pool(duty: PoolRole, (tp, pp): (u64, u64), replicas: u64, label: &str) -> PoolReport {
     PoolReport {
         duty,
         label: label.into(),
@@ -43,8 +44,8 @@ fn pool(duty: Duty, (tp, pp): (u64, u64), replicas: u64, label: &str) -> PoolRep
     }
 }
 
-fn memory(weights: f64) -> Memory {
-    Memory {
+fn memory(weights: f64) -> MemoryReport {
+    MemoryReport {
         weights_bytes: weights * GIB,
         kv_cache_bytes: 20.0 * GIB,
         activations_bytes: 2.0 * GIB,
@@ -59,13 +60,13 @@ fn memory(weights: f64) -> Memory {
 }
 
 /// Two prefill instances of pp2 and a decode instance of tp2, one of seven devices idle; or three of tp2.
-fn candidate(apart: bool, speed: f64) -> Reported {
-    let (front, back) = (pool(Duty::Prefill, (1, 2), 2, "pp2"), pool(Duty::Decode, (2, 1), 1, "tp2"));
-    let both = pool(Duty::Both, (2, 1), 3, "tp2");
+fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
+    let (front, back) = (pool(PoolRole::Prefill, (1, 2), 2, "pp2"), pool(PoolRole::Decode, (2, 1), 1, "tp2"));
+    let both = pool(PoolRole::Both, (2, 1), 3, "tp2");
     let (mode, label) =
         if apart { ("disaggregated", "prefill 2 x pp2, decode 1 x tp2") } else { ("aggregated", "3 x tp2") };
     let (prefill, decode) = if apart { (front, back) } else { (both.clone(), both) };
-    Reported {
+    ReportedDeployment {
         plan: Plan { mode: mode.into(), label: label.into(), prefill, decode, others: vec![] },
         notation: format!("{label}, weights fp8, kv bf16"),
         weight_format: "fp8".into(),
@@ -77,7 +78,7 @@ fn candidate(apart: bool, speed: f64) -> Reported {
         violations: vec![],
         memory: Some(memory(30.0)),
         bottleneck: Some("memory".into()),
-        metrics: Some(Figures {
+        metrics: Some(MetricsReport {
             ttft_ms: if apart { 400.0 } else { 250.0 },
             tpot_ms: 20.0 / speed,
             e2e_ms: 10_220.0 / speed,
@@ -96,7 +97,7 @@ fn candidate(apart: bool, speed: f64) -> Reported {
 }
 
 fn phase(phase: Phase, scale: f64) -> PhaseTime {
-    let line = |block: &str, module: &str, part_of, layers, class, time: f64, light: f64| Line {
+    let line = |block: &str, module: &str, part_of, layers, class, time: f64, light: f64| OperatorLine {
         phase,
         block: block.into(),
         module: module.into(),
@@ -128,8 +129,8 @@ fn phase(phase: Phase, scale: f64) -> PhaseTime {
     }
 }
 
-fn answer() -> Answer {
-    let asked = Asked {
+fn answer() -> OptimizeResult {
+    let asked = ReportInputs {
         model: "maker/model".into(),
         hardware: "a box".into(),
         devices: 7,
@@ -143,11 +144,11 @@ fn answer() -> Answer {
         concurrency: None,
         rate: None,
         percentile: None,
-        risk: Risk::P50,
+        risk: Confidence::P50,
         speculation: None,
-        limits: Limits { ttft: Some(2.0), tpot: Some(0.02), e2e: None },
+        limits: LatencyLimits { ttft: Some(2.0), tpot: Some(0.02), e2e: None },
         objective: "throughput".into(),
-        optimize: vec![Aim { metric: Metric::OutputTokS, direction: Direction::Maximize }],
+        optimize: vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }],
         pareto: vec!["tpot".into(), "output_tok_s_per_device".into()],
         weight_formats: vec![],
         kv_formats: vec![],
@@ -161,7 +162,7 @@ fn answer() -> Answer {
     };
     let best = candidate(true, 1.0);
     let held = |duty, label: &str, weights| PoolMemory { duty, label: label.into(), memory: memory(weights) };
-    Answer {
+    OptimizeResult {
         scenario: None,
         conflict: None,
         split_ratio: None,
@@ -188,10 +189,10 @@ fn answer() -> Answer {
             },
         },
         question: asked,
-        detail: Some(Detail {
+        detail: Some(DeploymentDetail {
             percentiles: vec![],
             phases: vec![phase(Phase::Prefill, 20.0), phase(Phase::Decode, 1.0)],
-            pools: vec![held(Duty::Prefill, "pp2", 15.0), held(Duty::Decode, "tp2", 30.0)],
+            pools: vec![held(PoolRole::Prefill, "pp2", 15.0), held(PoolRole::Decode, "tp2", 30.0)],
             constraints: vec![
                 constraint(Resource::Ttft, false, Some(0.2), "TTFT 400 ms of 2 s"),
                 constraint(Resource::Tpot, true, Some(1.0), "TPOT 20.0 ms of 20 ms; 20.3 ms at 41 requests"),
@@ -221,7 +222,7 @@ fn answer() -> Answer {
             pruned: BTreeMap::from([("latency_limit".into(), 2000), ("dominated".into(), 1222)]),
             illegal: BTreeMap::from([(
                 "out_of_memory".into(),
-                Refusal { count: 2, example: "90 GB needed".into() },
+                RejectionCount { count: 2, example: "90 GB needed".into() },
             )]),
         },
         nearest: None,

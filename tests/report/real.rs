@@ -1,7 +1,7 @@
 //! Real answers: the text tells every number of the JSON, parts add up to their wholes, what binds binds.
 
 use mantile::report::number::{digits, gib_number, time};
-use mantile::report::result::{Answer, Feasibility, Figures};
+use mantile::report::result::{Feasibility, MetricsReport, OptimizeResult};
 use mantile::report::table::grouped;
 use mantile::report::text;
 use mantile::search::outcome::Status;
@@ -27,7 +27,7 @@ fn feasible() -> Vec<Scenario> {
     ]
 }
 
-fn told(figures: &Figures) -> Vec<String> {
+fn told(figures: &MetricsReport) -> Vec<String> {
     let optional = [figures.usd_per_mtok, figures.usd_per_mtok_total, figures.watts, figures.tok_per_joule];
     let always = [figures.output_tok_s, figures.output_tok_s_per_device, figures.output_tok_s_per_user];
     let times = [figures.ttft_ms, figures.tpot_ms, figures.e2e_ms].map(time);
@@ -161,7 +161,7 @@ fn the_front_is_drawn_with_every_kind_of_mark() {
     }
 }
 
-fn infeasible(asked: &Scenario) -> (Answer, String) {
+fn infeasible(asked: &Scenario) -> (OptimizeResult, String) {
     let answer = optimize(asked);
     let text = plain(&text::table(&answer));
     reads_well(&text, 100);

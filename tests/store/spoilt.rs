@@ -46,7 +46,7 @@ fn spoil(tree: &mut Value, path: &[prop::sample::Index], value: Value) {
     }
 }
 
-fn shipped(kind: Kind, at: prop::sample::Index) -> Value {
+fn shipped(kind: CatalogKind, at: prop::sample::Index) -> Value {
     let shelf = Catalog::default().shelf(kind);
     let file = shelf.values().nth(at.index(shelf.len())).unwrap();
     serde_json::from_str(&file.text().unwrap()).unwrap()
@@ -76,7 +76,7 @@ proptest! {
         nodes in any::<u64>(),
         per_node in 0u64..20,
     ) {
-        let mut value = shipped(Kind::Systems, system);
+        let mut value = shipped(CatalogKind::Systems, system);
         let device: Device = Catalog::default().load("h100").unwrap();
         for (path, with) in spoilers {
             spoil(&mut value, &path, with);
@@ -101,14 +101,14 @@ proptest! {
             spoil(&mut value, &path, with.clone());
             value.to_string()
         };
-        let device = from_json::<Device>(&spoilt(Kind::Devices), "a device").and_then(|device| device.check().map(|()| device));
+        let device = from_json::<Device>(&spoilt(CatalogKind::Devices), "a device").and_then(|device| device.check().map(|()| device));
         let sound = |d: Device| d.memory.capacity.is_none_or(|c| c.value > 0.0 && c.value.is_finite());
         prop_assert!(device.is_err() || device.is_ok_and(sound));
-        let _ = from_json::<Format>(&spoilt(Kind::Formats), "a format");
-        let _ = from_json::<Link>(&spoilt(Kind::Links), "a link");
-        let objective = from_json::<Objective>(&spoilt(Kind::Objectives), "an objective").and_then(|o| o.check().map(|()| o));
+        let _ = from_json::<NumberFormat>(&spoilt(CatalogKind::Formats), "a format");
+        let _ = from_json::<Link>(&spoilt(CatalogKind::Links), "a link");
+        let objective = from_json::<Objective>(&spoilt(CatalogKind::Objectives), "an objective").and_then(|o| o.check().map(|()| o));
         prop_assert!(objective.is_err() || objective.is_ok_and(|o| !o.pareto.is_empty() && !o.optimize.is_empty()));
-        let workload = from_json::<Workload>(&spoilt(Kind::Workloads), "a workload").and_then(|w| w.check().map(|()| w));
+        let workload = from_json::<Workload>(&spoilt(CatalogKind::Workloads), "a workload").and_then(|w| w.check().map(|()| w));
         prop_assert!(workload.is_err() || workload.is_ok_and(|w| w.isl > w.prefix && w.osl > 0));
     }
 

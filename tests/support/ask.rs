@@ -1,14 +1,14 @@
 //! Scenarios put to the built-in catalogues.
 
-use mantile::search::question::Question;
+use mantile::search::question::Problem;
 use mantile::spec::error::Error;
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::problem::Problem;
+use mantile::store::resolved_scenario::ResolvedScenario;
 
 /// The question that a scenario puts.
-pub fn ask(scenario: &Scenario) -> Result<Question, Error> {
-    Problem::resolve(&Catalog::default(), scenario)?.question()
+pub fn ask(scenario: &Scenario) -> Result<Problem, Error> {
+    ResolvedScenario::resolve(&Catalog::default(), scenario)?.question()
 }
 
 /// A model on some hardware, nothing else stated.

@@ -4,17 +4,17 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use mantile::plan::enumerate::enumerate;
-use mantile::plan::legal::{Limits, check, has_experts};
+use mantile::plan::legal::{LegalLimits, check, has_experts};
 use mantile::plan::parallel::ParallelPlan;
-use mantile::search::candidate::{Candidate, Duty, PoolPlan};
-use mantile::search::question::Question;
+use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
+use mantile::search::question::Problem;
 use mantile::search::shape::cuts;
-use mantile::serving::terms::Offload;
+use mantile::serving::terms::OffloadTarget;
 use mantile::spec::image::ImageSize;
-use mantile::spec::percentile::{Percentile, Risk};
+use mantile::spec::percentile::{Confidence, Percentile};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::kind::Kind;
+use mantile::store::kind::CatalogKind;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -24,14 +24,14 @@ use super::ask::{ask, on};
 /// A deployment and the question it answers.
 pub struct Case {
     /// What is asked.
-    pub question: Question,
+    pub question: Problem,
     /// What is deployed.
     pub candidate: Candidate,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Question { graph, cluster, runtime, stated, traffic, .. } = &self.question;
+        let Problem { graph, cluster, runtime, stated, traffic, .. } = &self.question;
         let formats = &self.question.formats[self.candidate.formats];
         writeln!(
             f,
@@ -71,11 +71,11 @@ pub struct Draw {
     concurrency: [u64; 2],
     replicas: [u64; 2],
     traffic: Traffic,
-    offload: Offload,
+    offload: OffloadTarget,
     pools: Pools,
     images: Option<(u64, u64, u64)>,
     percentile: Percentile,
-    risk: Risk,
+    risk: Confidence,
     guesses: Option<u64>,
 }
 
@@ -92,10 +92,10 @@ pub fn draws() -> impl Strategy<Value = Draw> {
         1 => (0.01..100.0).prop_map(Traffic::Rate),
     ];
     let offload = prop_oneof![
-        3 => Just(Offload::Nothing),
-        1 => Just(Offload::Layers),
-        1 => Just(Offload::Experts),
-        1 => Just(Offload::Kv),
+        3 => Just(OffloadTarget::Nothing),
+        1 => Just(OffloadTarget::Layers),
+        1 => Just(OffloadTarget::Experts),
+        1 => Just(OffloadTarget::Kv),
     ];
     let pools = prop_oneof![4 => Just(Pools::One), 1 => Just(Pools::Mixed), 2 => Just(Pools::Split), 1 => Just(Pools::Unlike)];
     let prefix = prop_oneof![Just(0.0), 0.0..1.0];
@@ -104,7 +104,7 @@ pub fn draws() -> impl Strategy<Value = Draw> {
     let images = prop_oneof![5 => Just(None), 1 => (1u64..5, 1u64..3000, 1u64..3000).prop_map(Some)];
     let load = ((sizes(17), sizes(13)), prefix, [sizes(11), sizes(11)], [1u64..5, 1u64..5]);
     let percentile = prop::sample::select(&Percentile::ALL[..]);
-    let risk = prop_oneof![3 => Just(Risk::P50), 1 => Just(Risk::P90)];
+    let risk = prop_oneof![3 => Just(Confidence::P50), 1 => Just(Confidence::P90)];
     let guesses = prop_oneof![3 => Just(None), 1 => (1u64..6).prop_map(Some)];
     let sure = (percentile, risk, guesses);
     (choices, load, traffic, offload, (pools, images), sure).prop_map(
@@ -129,7 +129,7 @@ pub fn draws() -> impl Strategy<Value = Draw> {
 
 static NAMES: LazyLock<[Vec<String>; 3]> = LazyLock::new(|| {
     let catalog = Catalog::default();
-    let mut names = [Kind::Models, Kind::Systems, Kind::Runtimes]
+    let mut names = [CatalogKind::Models, CatalogKind::Systems, CatalogKind::Runtimes]
         .map(|kind| catalog.shelf(kind).into_keys().collect::<Vec<_>>());
     // Systems whose devices lack a figure are refused before anything runs.
     names[1].retain(|system| catalog.hardware(system).is_ok());
@@ -141,7 +141,7 @@ const MOST_DEVICES: u64 = 64;
 
 impl Draw {
     /// The question: the first model from the one drawn that the system's runtimes run at all.
-    fn question(&self) -> Question {
+    fn question(&self) -> Problem {
         let [models, systems, runtimes] = &*NAMES;
         let system = &systems[self.names[1].index(systems.len())];
         let (isl, osl) = (self.lengths.0, self.lengths.1.max(if self.split() { 2 } else { 1 }));
@@ -206,28 +206,30 @@ impl Draw {
         };
         let linked = !question.cluster.tiers.is_empty();
         let (pools, offload) = match self.pools {
-            Pools::Split if linked => (vec![pool(0, Duty::Prefill), pool(1, Duty::Decode)], Offload::Nothing),
+            Pools::Split if linked => {
+                (vec![pool(0, PoolRole::Prefill), pool(1, PoolRole::Decode)], OffloadTarget::Nothing)
+            }
             Pools::Unlike if linked => {
                 let all = [
-                    (0, Duty::Prefill),
-                    (1, Duty::Decode),
-                    (1, Duty::Prefill),
-                    (0, Duty::Decode),
-                    (0, Duty::Both),
+                    (0, PoolRole::Prefill),
+                    (1, PoolRole::Decode),
+                    (1, PoolRole::Prefill),
+                    (0, PoolRole::Decode),
+                    (0, PoolRole::Both),
                 ];
-                (all.map(|(which, duty)| pool(which, duty)).to_vec(), Offload::Nothing)
+                (all.map(|(which, duty)| pool(which, duty)).to_vec(), OffloadTarget::Nothing)
             }
-            Pools::Mixed => (vec![pool(0, Duty::Both), pool(1, Duty::Both)], self.offload),
-            _ => (vec![pool(0, Duty::Both)], self.offload),
+            Pools::Mixed => (vec![pool(0, PoolRole::Both), pool(1, PoolRole::Both)], self.offload),
+            _ => (vec![pool(0, PoolRole::Both)], self.offload),
         };
         Case { candidate: Candidate { formats, pools, offload }, question }
     }
 }
 
 /// Every legal plan, whatever the runtime has of degrees; for dense models also with data parallelism.
-pub fn plans(question: &Question, formats: usize) -> Vec<ParallelPlan> {
+pub fn plans(question: &Problem, formats: usize) -> Vec<ParallelPlan> {
     let limits = question.legal_limits(&question.formats[formats]);
-    let limits = Limits { devices: limits.devices.min(MOST_DEVICES), runtime: None, ..limits };
+    let limits = LegalLimits { devices: limits.devices.min(MOST_DEVICES), runtime: None, ..limits };
     let mut plans = enumerate(&question.graph, &limits).legal;
     if !has_experts(&question.graph) {
         let shared =

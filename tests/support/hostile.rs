@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use clap::Parser;
-use mantile::cli::output::{Format, Output};
+use mantile::cli::output::{OutputArgs, OutputFormat};
 use mantile::cli::verify::Verify;
-use mantile::cli::{Cli, ask, stated, validate};
+use mantile::cli::{Cli, ask, build_candidate, validate};
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
 use mantile::quantity::unit::{humanize, parse};
@@ -20,7 +20,7 @@ use mantile::spec::device::Device;
 use mantile::spec::error::Error;
 use mantile::spec::figure::{self, Bytes, Dollars, FlopRate, Ratio, Seconds, Watts};
 use mantile::spec::fleet::{FleetFile, TracedRequest, buckets};
-use mantile::spec::format::Format as NumberFormat;
+use mantile::spec::format::NumberFormat;
 use mantile::spec::image::ImageSize;
 use mantile::spec::link::Link;
 use mantile::spec::model::ModelConfig;
@@ -35,8 +35,8 @@ use mantile::store::catalog::{Catalog, is_path};
 use mantile::store::hardware::Shorthand;
 use mantile::store::kind::Entry;
 use mantile::store::model::ResolvedModel;
-use mantile::store::problem::Problem;
-use mantile::store::rig::Rigged;
+use mantile::store::resolved_scenario::ResolvedScenario;
+use mantile::store::rig::ResolvedRig;
 use serde_json::Value;
 
 /// A door by its name.
@@ -98,7 +98,7 @@ pub fn hardware(text: &str) {
     if let Some(runtime) = entry::<Runtime>(text)
         && let Ok(problem) = problem(catalog().hardware("1xh100").unwrap(), &Scenario::default())
     {
-        deployed(&Problem { runtime, ..problem });
+        deployed(&ResolvedScenario { runtime, ..problem });
     }
     if let Some(device) = entry::<Device>(text)
         && let Ok(cluster) = Cluster::build(&alone(&device), device.clone(), 1, 1)
@@ -120,15 +120,15 @@ fn alone(device: &Device) -> System {
     System { device: device.id.clone(), ..from_json(text, "a system").unwrap() }
 }
 
-fn problem(cluster: Cluster, asked: &Scenario) -> Result<Problem, Error> {
-    Problem::placed(catalog(), asked, small(), cluster)
+fn problem(cluster: Cluster, asked: &Scenario) -> Result<ResolvedScenario, Error> {
+    ResolvedScenario::placed(catalog(), asked, small(), cluster)
 }
 
 /// One deployment, told in every way.
-fn deployed(problem: &Problem) {
+fn deployed(problem: &ResolvedScenario) {
     let Ok(question) = problem.question() else { return };
     let Ok(plan) = problem.deployment.clone().unwrap_or_default().text() else { return };
-    let Ok(candidate) = stated::candidate(&question, &plan) else { return };
+    let Ok(candidate) = build_candidate::candidate(&question, &plan) else { return };
     let estimated = estimated(&question, ask::asked(problem, &question), &candidate);
     finite(&text::estimate(&estimated));
     finite(&csv(std::slice::from_ref(&estimated.candidate)));
@@ -138,7 +138,7 @@ fn deployed(problem: &Problem) {
 pub fn rig(text: &str) {
     let Some(rig) = entry::<Rig>(text) else { return };
     let asked = Scenario { model: Some(MODEL.into()), ..Scenario::default() };
-    let _ = Rigged::resolve(catalog(), &asked, rig, 1);
+    let _ = ResolvedRig::resolve(catalog(), &asked, rig, 1);
 }
 
 /// A fleet's file, or its trace.
@@ -182,13 +182,13 @@ pub fn answer(text: &str) {
             [&asked.model, &asked.hardware, &asked.objective, &asked.workload, &asked.runtime, &asked.draft];
         let from_afar = |name: &&Option<String>| name.as_ref().is_some_and(|n| is_path(n) || n.contains(':'));
         if !names.iter().any(from_afar) {
-            let _ = Problem::resolve(catalog(), &asked).and_then(|problem| problem.question());
+            let _ = ResolvedScenario::resolve(catalog(), &asked).and_then(|problem| problem.question());
         }
         return;
     }
     let path = scratch().join("saved.json");
     std::fs::write(&path, text).unwrap();
-    let output = Output { format: Format::Table, out: Some(scratch().join("checks.txt")) };
+    let output = OutputArgs { format: OutputFormat::Table, out: Some(scratch().join("checks.txt")) };
     // What is saved is told as it is saved, whatever word stands where a number should.
     let _ = Verify { file: path, sample: 5, seed: 1, output }.run(catalog());
 }

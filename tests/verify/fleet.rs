@@ -1,20 +1,20 @@
 //! Saved fleets.
 
-use mantile::cli::fleet::pose::{answered, pose};
-use mantile::report::fleet::{FleetAnswer, Posed, fleet_answer};
+use mantile::cli::fleet::build_problem::{answered, pose};
+use mantile::report::fleet::{FleetProblem, FleetResult, fleet_answer};
 use mantile::report::verify::Verified;
 use mantile::report::verify::fleet::verify;
-use mantile::search::fleet::{Aim, pinned};
+use mantile::search::fleet::{FleetObjective, pinned};
+use mantile::search::mip::solve::SolveBudget;
 use mantile::search::outcome::Status;
-use mantile::search::programme::solve::Effort;
 use mantile::store::catalog::Catalog;
 use serde_json::Value;
 
 use super::{Spoiling, caught, more, saved, times};
 
 struct Asked {
-    posed: Posed,
-    fresh: FleetAnswer,
+    posed: FleetProblem,
+    fresh: FleetResult,
 }
 
 fn asked(value: &Value) -> Asked {
@@ -76,12 +76,12 @@ fn a_spoilt_fleet_is_told_by_what_is_wrong_with_it() {
 #[test]
 fn a_sound_fleet_that_is_too_dear_is_beaten_by_a_sample() {
     let asked = asked(&saved(&SMALL));
-    let Posed { fleet, bounds, .. } = &asked.posed;
-    let best = mantile::search::fleet::mix(fleet, Aim::Cost, bounds, &Effort::default());
+    let FleetProblem { fleet, bounds, .. } = &asked.posed;
+    let best = mantile::search::fleet::mix(fleet, FleetObjective::Cost, bounds, &SolveBudget::default());
     for kind in 0..fleet.kinds.len().min(6) {
         let mut counts = best.counts.clone();
         counts[kind] += 1;
-        let mut mix = pinned(fleet, Aim::Cost, bounds, &counts, &Effort::default());
+        let mut mix = pinned(fleet, FleetObjective::Cost, bounds, &counts, &SolveBudget::default());
         assert_eq!(mix.solved.status, Status::Optimal, "of so many systems it is the best");
         let used = (0..counts.len()).filter(|kind| counts[*kind] > 0).collect::<Vec<_>>();
         let mut all = vec![0; counts.len()];

@@ -9,7 +9,7 @@ use mantile::search::outcome::Status;
 use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::problem::Problem;
+use mantile::store::resolved_scenario::ResolvedScenario;
 use serde_json::to_value;
 
 use super::{Spoiling, caught, saved, times};
@@ -35,7 +35,7 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
         hardware: Some("2xl40s".into()),
         ..Scenario::default()
     };
-    let problem = Problem::resolve(&Catalog::default(), &scenario).unwrap();
+    let problem = ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap();
     let question = problem.question().unwrap();
     let told = |control: &Control| {
         let outcome = run(&question, control);

@@ -1,18 +1,18 @@
 //! Saved placements.
 
 use mantile::cli::place::aim;
-use mantile::cli::place::found::found;
-use mantile::report::place::Answer;
-use mantile::report::place::told::placed;
+use mantile::cli::place::solve::found;
+use mantile::report::place::PlacementResult;
+use mantile::report::place::build::placed;
 use mantile::report::verify::Verified;
 use mantile::report::verify::place::verify;
 use mantile::search::placement::chain::Stage;
+use mantile::search::placement::evaluate::PlacementEvaluator;
 use mantile::search::placement::sample::neighbours;
-use mantile::search::placement::weigh::Scales;
 use mantile::search::run::UNWATCHED;
-use mantile::spec::placing::Placing;
+use mantile::spec::placing::PlacementScenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::rig::Rigged;
+use mantile::store::rig::ResolvedRig;
 use serde_json::{Value, json};
 
 use super::{Spoiling, caught, more, saved, times};
@@ -22,13 +22,13 @@ const FOUR_CARDS: [&str; 7] =
     ["place", "--model", "Llama-3.3-70B", "--weight-format", "q4_k_m", "--hardware", "pcie-four-cards"];
 
 struct Asked {
-    placing: Placing,
-    fresh: Answer,
-    rigged: Rigged,
+    placing: PlacementScenario,
+    fresh: PlacementResult,
+    rigged: ResolvedRig,
 }
 
 fn asked(value: &Value) -> Asked {
-    let placing: Placing = serde_json::from_value(value["scenario"].clone()).unwrap();
+    let placing: PlacementScenario = serde_json::from_value(value["scenario"].clone()).unwrap();
     let (fresh, rigged) =
         found(&Catalog::default(), &placing, &UNWATCHED).unwrap_or_else(|fault| panic!("{fault}"));
     Asked { placing, fresh, rigged }
@@ -158,7 +158,7 @@ fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
     let value = saved(&FOUR_CARDS);
     let asked = asked(&value);
     let questions = &asked.rigged.questions;
-    let scales = Scales::new(&questions[0], aim(asked.placing.objective));
+    let scales = PlacementEvaluator::new(&questions[0], aim(asked.placing.objective));
     let stage = |stage: &Value| Stage {
         member: questions[0].offers.iter().position(|offer| stage["member"] == *offer.name).unwrap(),
         from: stage["first_layer"].as_u64().unwrap() as usize,

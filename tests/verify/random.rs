@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use clap::Parser;
 use fastrand::Rng;
-use mantile::cli::verify::again::Again;
+use mantile::cli::verify::rerun::Rerun;
 use mantile::cli::{Cli, Command};
 use mantile::report::verify::Verified;
 use mantile::store::catalog::Catalog;
@@ -175,7 +175,7 @@ fn answers_to_random_questions_hold() {
         if count > SOUND {
             eprintln!("{checked}: {}", asked.join(" "));
         }
-        let again = Again::of(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
+        let again = Rerun::of(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
         let verified = again.check(&catalog, &value, DRAWN);
         if !verified.holds {
             eprintln!("{}\n  {}", asked.join(" "), faults(&verified).join("\n  "));
@@ -268,7 +268,7 @@ fn random_spoilings_are_found() {
     while spoilt < count {
         let asked = question(&mut random);
         let Some(value) = answer(&asked) else { continue };
-        let again = Again::of(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
+        let again = Rerun::of(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
         if count > SPOILT {
             eprintln!("{spoilt}, {} not found: {}", passed.values().sum::<u64>(), asked.join(" "));
         }
@@ -284,7 +284,7 @@ fn random_spoilings_are_found() {
             let found = if same {
                 !again.check(&catalog, &other, DRAWN).holds
             } else {
-                Again::of(&catalog, &other)
+                Rerun::of(&catalog, &other)
                     .is_ok_and(|again| again.check(&catalog, &other, DRAWN).holds)
                     .eq(&false)
             };

@@ -1,6 +1,6 @@
 //! Saved recommendations.
 
-use mantile::cli::verify::again::Again;
+use mantile::cli::verify::rerun::Rerun;
 use mantile::report::verify::Verified;
 use mantile::store::catalog::Catalog;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::{Spoiling, caught, more, saved, times};
 
 fn check(value: &Value) -> Verified {
     let catalog = Catalog::default();
-    let again = Again::of(&catalog, value).unwrap_or_else(|fault| panic!("{fault}"));
+    let again = Rerun::of(&catalog, value).unwrap_or_else(|fault| panic!("{fault}"));
     again.check(&catalog, value, (200, 5))
 }
 

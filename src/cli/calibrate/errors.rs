@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::calibrate::posed::Times;
-use crate::calibrate::sample::Sample;
-use crate::validate::decision::{Choice, Decision, decision};
-use crate::validate::score::{Pair, Score, score};
+use crate::calibrate::deployment::PredictedTimes;
+use crate::calibrate::sample::CalibrationSample;
+use crate::validate::decision::{Decision, DecisionOption, decision};
+use crate::validate::score::{PredictionPair, Score, score};
 
 /// Errors of both latencies.
 #[derive(Clone, Debug, Serialize)]
@@ -25,10 +25,10 @@ pub struct Errors {
 }
 
 /// Of all `samples`.
-pub(super) fn errors(name: &str, samples: &[&Sample], made: &[Times]) -> Errors {
-    let pairs = |pick: fn(&Sample) -> Option<f64>, of: fn(&Times) -> f64| {
+pub(super) fn errors(name: &str, samples: &[&CalibrationSample], made: &[PredictedTimes]) -> Errors {
+    let pairs = |pick: fn(&CalibrationSample) -> Option<f64>, of: fn(&PredictedTimes) -> f64| {
         let paired = samples.iter().zip(made).filter_map(|(sample, times)| {
-            Some(Pair { predicted: of(times), measured: pick(sample)?, interval: None })
+            Some(PredictionPair { predicted: of(times), measured: pick(sample)?, interval: None })
         });
         score(&paired.collect::<Vec<_>>())
     };
@@ -42,8 +42,12 @@ pub(super) fn errors(name: &str, samples: &[&Sample], made: &[Times]) -> Errors 
 }
 
 /// What predictions lead to, where configurations of a server can be chosen among: limits hold where `limited` does.
-pub(super) fn choices(samples: &[&Sample], made: &[Times], limited: &[f64]) -> Option<Decision> {
-    let mut comparable = BTreeMap::<_, Vec<Choice>>::new();
+pub(super) fn choices(
+    samples: &[&CalibrationSample],
+    made: &[PredictedTimes],
+    limited: &[f64],
+) -> Option<Decision> {
+    let mut comparable = BTreeMap::<_, Vec<DecisionOption>>::new();
     for ((sample, times), limited) in samples.iter().zip(made).zip(limited) {
         let posed = &sample.posed;
         let (Some(ttft), Some(tpot), false) = (sample.ttft, sample.tpot, posed.apart) else { continue };
@@ -51,15 +55,15 @@ pub(super) fn choices(samples: &[&Sample], made: &[Times], limited: &[f64]) -> O
             (&sample.model, &sample.hardware, &sample.weight_format, posed.lengths.isl, posed.lengths.osl);
         let load = (posed.concurrency, posed.lengths.osl, posed.devices());
         let ms = |ttft: f64, tpot: f64| (ttft * 1e3, tpot * 1e3);
-        let choice = Choice::new(load, limited * 1e3, ms(times.ttft, times.tpot), ms(ttft, tpot));
+        let choice = DecisionOption::new(load, limited * 1e3, ms(times.ttft, times.tpot), ms(ttft, tpot));
         comparable.entry(key).or_default().push(choice);
     }
     decision(&comparable.into_values().collect::<Vec<_>>())
 }
 
 /// Errors of each that was left out.
-pub(super) fn each(keys: &[String], samples: &[&Sample], made: &[Times]) -> Vec<Errors> {
-    let mut groups = BTreeMap::<String, (Vec<&Sample>, Vec<Times>)>::new();
+pub(super) fn each(keys: &[String], samples: &[&CalibrationSample], made: &[PredictedTimes]) -> Vec<Errors> {
+    let mut groups = BTreeMap::<String, (Vec<&CalibrationSample>, Vec<PredictedTimes>)>::new();
     for ((key, sample), times) in keys.iter().zip(samples).zip(made) {
         let group = groups.entry(key.clone()).or_default();
         group.0.push(sample);

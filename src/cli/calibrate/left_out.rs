@@ -3,51 +3,55 @@
 use std::collections::BTreeMap;
 
 use super::errors::{Errors, choices};
-use super::{Fault, Sample, Times, csv, errors, kind, medians};
-use crate::calibrate::cross::Out;
-use crate::calibrate::fit::Found;
+use super::{CalibrationSample, CliError, PredictedTimes, csv, errors, kind, medians};
+use crate::calibrate::cross::HoldoutGroup;
+use crate::calibrate::fit::FitSolution;
 use crate::calibrate::profile::rounded;
 use crate::report::residuals::{Strip, residuals};
-use crate::spec::nearness::{Interval, LeftOut, Near};
+use crate::spec::nearness::{Interval, LeftOut, Nearness};
 
 /// Why a question is far, by what was left out.
-const NEARNESS: [(Near, Out); 7] = [
-    (Near::Measured, Out::Fifth),
-    (Near::HardwareAndRuntime, Out::Combination),
-    (Near::Load, Out::Load),
-    (Near::Model, Out::Model),
-    (Near::Hardware, Out::DeviceAndRuntime),
-    (Near::Vendor, Out::Device),
-    (Near::Nothing, Out::Maker),
+const NEARNESS: [(Nearness, HoldoutGroup); 7] = [
+    (Nearness::Measured, HoldoutGroup::Fifth),
+    (Nearness::HardwareAndRuntime, HoldoutGroup::Combination),
+    (Nearness::Load, HoldoutGroup::Load),
+    (Nearness::Model, HoldoutGroup::Model),
+    (Nearness::Hardware, HoldoutGroup::DeviceAndRuntime),
+    (Nearness::Vendor, HoldoutGroup::Device),
+    (Nearness::Nothing, HoldoutGroup::Maker),
 ];
 
 /// Rows as predicted while their like was left out.
-pub(super) struct Apart {
+pub(super) struct HoldoutPredictions {
     /// What was left out.
-    pub(super) out: Out,
+    pub(super) out: HoldoutGroup,
     /// What each row has in common with others that were left out with it.
     pub(super) keys: Vec<String>,
     /// The predictions.
-    pub(super) made: Vec<Times>,
+    pub(super) made: Vec<PredictedTimes>,
 }
 
 /// Measured over predicted of one figure: which row, and its ratio.
 type Ratios = Vec<(usize, f64)>;
 
-fn ratios(samples: &[&Sample], made: &[Times], of: impl Fn(&Sample, &Times) -> Option<f64>) -> Ratios {
+fn ratios(
+    samples: &[&CalibrationSample],
+    made: &[PredictedTimes],
+    of: impl Fn(&CalibrationSample, &PredictedTimes) -> Option<f64>,
+) -> Ratios {
     let all = samples.iter().zip(made).enumerate();
     all.filter_map(|(at, (sample, times))| Some((at, of(sample, times)?))).collect()
 }
 
-fn ttft(sample: &Sample, times: &Times) -> Option<f64> {
+fn ttft(sample: &CalibrationSample, times: &PredictedTimes) -> Option<f64> {
     Some(sample.ttft? / times.ttft)
 }
 
-fn tpot(sample: &Sample, times: &Times) -> Option<f64> {
+fn tpot(sample: &CalibrationSample, times: &PredictedTimes) -> Option<f64> {
     Some(sample.tpot? / times.tpot)
 }
 
-fn throughput(sample: &Sample, times: &Times) -> Option<f64> {
+fn throughput(sample: &CalibrationSample, times: &PredictedTimes) -> Option<f64> {
     let whole = |ttft: f64, tpot: f64| ttft + (sample.posed.lengths.osl as f64 - 1.0) * tpot;
     let tpot = sample.tpot?;
     Some(match sample.ttft {
@@ -78,7 +82,7 @@ fn quantiles(ratios: &Ratios, keys: &[String], but: Option<&str>) -> Option<[f64
     Some([at(0.1)?, at(0.5)?, at(0.9)?])
 }
 
-impl Apart {
+impl HoldoutPredictions {
     fn intervals(&self, ratios: &Ratios) -> BTreeMap<&str, [f64; 3]> {
         let mut different: Vec<&str> = self.keys.iter().map(String::as_str).collect();
         different.sort_unstable();
@@ -102,8 +106,9 @@ impl Apart {
     }
 
     /// What it tells, as a profile keeps it.
-    pub(super) fn told(&self, samples: &[&Sample]) -> LeftOut {
-        let ratios = [tpot as fn(&Sample, &Times) -> _, ttft].map(|of| ratios(samples, &self.made, of));
+    pub(super) fn told(&self, samples: &[&CalibrationSample]) -> LeftOut {
+        let ratios = [tpot as fn(&CalibrationSample, &PredictedTimes) -> _, ttft]
+            .map(|of| ratios(samples, &self.made, of));
         let late = self.intervals(&ratios[0]);
         let limited: Vec<f64> = (self.made.iter().zip(&self.keys))
             .map(|(times, key)| times.tpot * late.get(&**key).map_or(f64::INFINITY, |ends| ends[2]))
@@ -148,28 +153,34 @@ impl LeftOut {
 
 /// Quantiles of measured over predicted where the like was left out, and of split pools, which no fit saw.
 pub(super) fn intervals(
-    samples: &[&Sample],
-    apart: &[Apart],
-    split: &[Sample],
-    fit: &Found,
+    samples: &[&CalibrationSample],
+    apart: &[HoldoutPredictions],
+    split: &[CalibrationSample],
+    fit: &FitSolution,
 ) -> Vec<Interval> {
-    let of = |(near, out): (Near, Out)| {
+    let of = |(near, out): (Nearness, HoldoutGroup)| {
         let found = apart.iter().find(|known| known.out == out)?;
         let how = format!("{}, each predicted from {}", kind(samples), out.name());
         around(near, samples, &found.made, &found.keys, &how)
     };
     let mut found: Vec<Interval> = NEARNESS.into_iter().filter_map(of).collect();
-    let split: Vec<&Sample> = split.iter().collect();
+    let split: Vec<&CalibrationSample> = split.iter().collect();
     if !split.is_empty() {
         let how = "serving points with prefill and decode apart, on which no constant was fitted";
-        let keys = Out::Combination.keys(&split);
-        found.extend(around(Near::Split, &split, &fit.predict(&split), &keys, how));
+        let keys = HoldoutGroup::Combination.keys(&split);
+        found.extend(around(Nearness::Split, &split, &fit.predict(&split), &keys, how));
     }
     found
 }
 
-fn around(near: Near, samples: &[&Sample], made: &[Times], keys: &[String], how: &str) -> Option<Interval> {
-    let of = |of: fn(&Sample, &Times) -> Option<f64>| {
+fn around(
+    near: Nearness,
+    samples: &[&CalibrationSample],
+    made: &[PredictedTimes],
+    keys: &[String],
+    how: &str,
+) -> Option<Interval> {
+    let of = |of: fn(&CalibrationSample, &PredictedTimes) -> Option<f64>| {
         quantiles(&ratios(samples, made, of), keys, None).map(|found| found.map(rounded))
     };
     Some(Interval {
@@ -187,8 +198,12 @@ fn around(near: Near, samples: &[&Sample], made: &[Times], keys: &[String], how:
 }
 
 /// Each row as measured, as fitted, and as predicted while its like was left out.
-pub(super) fn rows(samples: &[&Sample], fitted: &[Times], apart: &[Apart]) -> Result<String, Fault> {
-    let made: Vec<(String, &[Times])> = std::iter::once(("fitted".to_owned(), fitted))
+pub(super) fn rows(
+    samples: &[&CalibrationSample],
+    fitted: &[PredictedTimes],
+    apart: &[HoldoutPredictions],
+) -> Result<String, CliError> {
+    let made: Vec<(String, &[PredictedTimes])> = std::iter::once(("fitted".to_owned(), fitted))
         .chain(apart.iter().map(|one| (format!("without_{}", one.out.key_name()), &one.made[..])))
         .collect();
     let mut header =
@@ -199,7 +214,7 @@ pub(super) fn rows(samples: &[&Sample], fitted: &[Times], apart: &[Apart]) -> Re
     }
     let number = |value: Option<f64>| value.map(|value| format!("{value:.6e}")).unwrap_or_default();
     let cells = samples.iter().enumerate().map(|(at, sample)| {
-        let Sample { id, runtime, hardware, model, weight_format, .. } = sample;
+        let CalibrationSample { id, runtime, hardware, model, weight_format, .. } = sample;
         let mut cells: Vec<String> = [id, runtime, hardware, model, weight_format].map(Clone::clone).into();
         cells.push(number(sample.ttft));
         cells.extend(made.iter().map(|(_, times)| number(Some(times[at].ttft))));
@@ -211,8 +226,8 @@ pub(super) fn rows(samples: &[&Sample], fitted: &[Times], apart: &[Apart]) -> Re
 }
 
 /// How far each group of model, hardware and runtime is off when it is left out.
-pub(super) fn picture(samples: &[&Sample], apart: &[Apart]) -> String {
-    let made = apart.iter().find(|known| known.out == Out::Combination).map(|known| &known.made);
+pub(super) fn picture(samples: &[&CalibrationSample], apart: &[HoldoutPredictions]) -> String {
+    let made = apart.iter().find(|known| known.out == HoldoutGroup::Combination).map(|known| &known.made);
     let mut strips = BTreeMap::<String, Strip>::new();
     for (sample, times) in samples.iter().zip(made.into_iter().flatten()) {
         let name = format!("{}, {}, {}", sample.runtime, sample.hardware, short(&sample.model));

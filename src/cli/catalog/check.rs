@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::cli::output::{Format, Output, json as pretty};
-use crate::cli::{Fault, Verdict};
+use crate::cli::output::{OutputArgs, OutputFormat, json as pretty};
+use crate::cli::{CliError, ExitStatus};
 use crate::spec::error::Error;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
-use crate::store::check::{Check, Understood, files};
-use crate::store::kind::Kind;
+use crate::store::check::{CheckedFile, FileChecker, files};
+use crate::store::kind::CatalogKind;
 
 /// The flags of `catalog check`.
 #[derive(Clone, Debug, clap::Args)]
@@ -21,10 +21,10 @@ pub struct CheckFiles {
     pub path: PathBuf,
     /// What the file is meant to be, where its keys do not tell
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
-    pub kind: Option<Kind>,
+    pub kind: Option<CatalogKind>,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 impl CheckFiles {
@@ -32,30 +32,30 @@ impl CheckFiles {
     ///
     /// # Errors
     /// There is no file, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let paths = files(&self.path)?;
         let stem = |path: &PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
         let beside: BTreeSet<String> = paths.iter().filter_map(stem).collect();
         // A folder laid out as one's own catalogue is read as it.
         let own = Catalog::at(Some(self.path.clone()));
         let laid_out = ["hardware", "models", "objectives"].iter().any(|name| self.path.join(name).is_dir());
-        let check = Check { catalog: if laid_out { &own } else { catalog }, beside };
-        let results: Vec<Result<Understood, Error>> =
+        let check = FileChecker { catalog: if laid_out { &own } else { catalog }, beside };
+        let results: Vec<Result<CheckedFile, Error>> =
             paths.iter().map(|path| check.file(path, self.kind)).collect();
         let text = match self.output.format {
-            Format::Table => results.iter().map(spell).collect::<Vec<_>>().join("\n"),
-            Format::Json => pretty(&results.iter().map(value).collect::<Vec<_>>()),
-            Format::Csv => {
+            OutputFormat::Table => results.iter().map(spell).collect::<Vec<_>>().join("\n"),
+            OutputFormat::Json => pretty(&results.iter().map(value).collect::<Vec<_>>()),
+            OutputFormat::Csv => {
                 let fix = "take --format table or json for a check";
                 return Err(Error::new("format", "csv", "table or json", fix).into());
             }
         };
         self.output.write(&text)?;
-        Ok(if results.iter().any(Result::is_err) { Verdict::Faulty } else { Verdict::Found })
+        Ok(if results.iter().any(Result::is_err) { ExitStatus::Faulty } else { ExitStatus::Found })
     }
 }
 
-fn spell(result: &Result<Understood, Error>) -> String {
+fn spell(result: &Result<CheckedFile, Error>) -> String {
     match result {
         Err(fault) => format!("{fault}\n"),
         Ok(good) => {
@@ -74,7 +74,7 @@ fn spell(result: &Result<Understood, Error>) -> String {
     }
 }
 
-fn value(result: &Result<Understood, Error>) -> serde_json::Value {
+fn value(result: &Result<CheckedFile, Error>) -> serde_json::Value {
     match result {
         Ok(good) => json!({"ok": true, "understood": good}),
         Err(fault) => json!({

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::cli::output::{Format, Output, csv, json};
-use crate::cli::{Fault, Verdict};
+use crate::cli::output::{OutputArgs, OutputFormat, csv, json};
+use crate::cli::{CliError, ExitStatus};
 use crate::report::diff::{difference, text};
 use crate::spec::error::Error;
 use crate::spec::text::from_json;
-use crate::store::catalog::{Catalog, Miss, Shelved, is_path};
+use crate::store::catalog::{Catalog, CatalogEntry, LookupError, is_path};
 use crate::store::check::recognise;
-use crate::store::kind::{KINDS, Kind};
+use crate::store::kind::{CatalogKind, KINDS};
 
 /// The flags of `catalog diff`.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,10 +24,10 @@ pub struct DiffEntries {
     pub b: String,
     /// Their kind, where a name means entries of several
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
-    pub kind: Option<Kind>,
+    pub kind: Option<CatalogKind>,
     /// Where the answer goes.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputArgs,
 }
 
 impl DiffEntries {
@@ -35,13 +35,13 @@ impl DiffEntries {
     ///
     /// # Errors
     /// One is not known, they are of different kinds, or the answer cannot be written.
-    pub fn run(&self, catalog: &Catalog) -> Result<Verdict, Fault> {
+    pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (a, b) = self.both(catalog)?;
         let found = difference(&a, &b);
         self.output.found(&match self.output.format {
-            Format::Table => text([&self.a, &self.b], &found),
-            Format::Json => json(&found),
-            Format::Csv => {
+            OutputFormat::Table => text([&self.a, &self.b], &found),
+            OutputFormat::Json => json(&found),
+            OutputFormat::Csv => {
                 let row = |d: crate::report::diff::Difference| {
                     let ratio = d.ratio.map(|ratio| ratio.to_string()).unwrap_or_default();
                     vec![d.key, d.a.unwrap_or_default(), d.b.unwrap_or_default(), ratio]
@@ -54,7 +54,7 @@ impl DiffEntries {
     /// Both entries, of the first kind that has both.
     fn both(&self, catalog: &Catalog) -> Result<(Value, Value), Error> {
         let mut first: Option<Error> = None;
-        let mut one: Option<(Kind, &str)> = None;
+        let mut one: Option<(CatalogKind, &str)> = None;
         for kind in self.kind.map_or_else(|| KINDS.to_vec(), |kind| vec![kind]) {
             match (entry(catalog, kind, &self.a), entry(catalog, kind, &self.b)) {
                 (Ok(a), Ok(b)) => return Ok((a, b)),
@@ -84,7 +84,7 @@ impl DiffEntries {
 }
 
 /// The entry of a kind that a name or path means.
-fn entry(catalog: &Catalog, kind: Kind, name: &str) -> Result<Value, Error> {
+fn entry(catalog: &Catalog, kind: CatalogKind, name: &str) -> Result<Value, Error> {
     if is_path(name) {
         let (found, map) = recognise(Path::new(name))?;
         if found != kind {
@@ -93,13 +93,13 @@ fn entry(catalog: &Catalog, kind: Kind, name: &str) -> Result<Value, Error> {
         }
         return Ok(Value::Object(map));
     }
-    let shelved: Shelved = match kind {
-        Kind::Models => catalog.known_model(name).map_err(Error::from)?,
-        Kind::Devices => {
+    let shelved: CatalogEntry = match kind {
+        CatalogKind::Models => catalog.known_model(name).map_err(Error::from)?,
+        CatalogKind::Devices => {
             let device = catalog.device(name).map_err(Error::from)?;
             catalog.find(kind, &device.id).map_err(Error::from)?
         }
-        kind => catalog.find(kind, name).map_err(|miss: Miss| Error::from(miss))?,
+        kind => catalog.find(kind, name).map_err(|miss: LookupError| Error::from(miss))?,
     };
     from_json(&shelved.text()?, kind.article()).map_err(|fault| fault.in_file(&shelved.file))
 }

@@ -1,21 +1,21 @@
 //! What would let a model fit that does not, where that takes a catalogue: lower formats, host memory.
 
-use super::found::Sought;
-use crate::report::place::Tried;
+use super::solve::PlacementRequest;
+use crate::report::place::TriedChange;
 use crate::search::placement::solve::fits;
-use crate::spec::format::Format;
-use crate::spec::scenario::{Offload, Scenario};
+use crate::spec::format::NumberFormat;
+use crate::spec::scenario::{OffloadMode, Scenario};
 use crate::store::catalog::Catalog;
-use crate::store::rig::Rigged;
+use crate::store::rig::ResolvedRig;
 
-impl Sought<'_> {
+impl PlacementRequest<'_> {
     /// The highest lower formats in which the model fits, and host memory where it was ruled out.
-    pub(super) fn formats(&self, rigged: &Rigged) -> Vec<Tried> {
+    pub(super) fn formats(&self, rigged: &ResolvedRig) -> Vec<TriedChange> {
         let catalog = self.catalog;
         let asked = Scenario { model: Some(rigged.model.name.clone()), ..self.stated.scenario() };
         let holds = |scenario: &Scenario| {
             let concurrency = rigged.questions.first().map_or(1, |question| question.concurrency);
-            let again = Rigged::resolve(catalog, scenario, rigged.rig.clone(), concurrency);
+            let again = ResolvedRig::resolve(catalog, scenario, rigged.rig.clone(), concurrency);
             again.is_ok_and(|rigged| rigged.questions.iter().chain(&rigged.offloaded).any(fits))
         };
         let weights = rigged.runtimes.iter().map(|runtime| runtime.weight_formats.as_slice()).collect();
@@ -24,23 +24,23 @@ impl Sought<'_> {
         let kv = lower(catalog, kv, &rigged.kv.format);
         let in_weights = |id: &String| holds(&Scenario { weight_format: Some(id.clone()), ..asked.clone() });
         let in_kv = |id: &String| holds(&Scenario { kv_format: Some(id.clone()), ..asked.clone() });
-        let mut tried = vec![Tried {
+        let mut tried = vec![TriedChange {
             change: "--weight-format".into(),
             stated: rigged.weights.format.id.clone(),
             needed: weights.into_iter().find(in_weights),
         }];
         if !kv.is_empty() {
-            tried.push(Tried {
+            tried.push(TriedChange {
                 change: "--kv-format".into(),
                 stated: rigged.kv.format.id.clone(),
                 needed: kv.into_iter().find(in_kv),
             });
         }
-        if self.stated.offload == Some(Offload::Never)
+        if self.stated.offload == Some(OffloadMode::Never)
             && rigged.rig.hosts.values().any(|host| host.memory.is_some())
         {
             let with = holds(&Scenario { offload: None, ..asked });
-            tried.push(Tried {
+            tried.push(TriedChange {
                 change: "--offload".into(),
                 stated: "never".into(),
                 needed: with.then(|| "auto".to_owned()),
@@ -51,12 +51,12 @@ impl Sought<'_> {
 }
 
 /// Formats that all runtimes have in common and that take fewer bits than `now`, most bits first.
-fn lower(catalog: &Catalog, runtimes: Vec<&[String]>, now: &Format) -> Vec<String> {
+fn lower(catalog: &Catalog, runtimes: Vec<&[String]>, now: &NumberFormat) -> Vec<String> {
     let Some((first, others)) = runtimes.split_first() else { return vec![] };
     let common = first.iter().filter(|id| others.iter().all(|other| other.contains(id)));
-    let loaded = common.filter_map(|id| catalog.load::<Format>(id).ok());
-    let bits = |format: &Format| format.bits_per_element.value;
-    let mut lower: Vec<Format> = loaded.filter(|format| bits(format) < bits(now)).collect();
+    let loaded = common.filter_map(|id| catalog.load::<NumberFormat>(id).ok());
+    let bits = |format: &NumberFormat| format.bits_per_element.value;
+    let mut lower: Vec<NumberFormat> = loaded.filter(|format| bits(format) < bits(now)).collect();
     lower.sort_by(|a, b| bits(b).total_cmp(&bits(a)).then(a.id.cmp(&b.id)));
     lower.into_iter().map(|format| format.id).collect()
 }

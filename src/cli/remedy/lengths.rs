@@ -1,15 +1,15 @@
 //! Shorter requests, where a request is longer than the model or the memory allows.
 
-use super::Unanswered;
+use super::InfeasibleProblem;
 use crate::plan::infeasible::Infeasible;
 use crate::report::flag::Flag;
-use crate::report::relax::{Clash, Conflict};
+use crate::report::relax::{ConflictReport, ConflictSet};
 use crate::report::table::grouped;
 use crate::search::relax::{Stopped, answered, conflicts, largest_below};
 
-impl Unanswered<'_> {
+impl InfeasibleProblem<'_> {
     /// Names the lengths as what conflicts, with those that can be had.
-    pub(super) fn lengths(&self, found: &mut Conflict) -> Result<(), Stopped> {
+    pub(super) fn lengths(&self, found: &mut ConflictReport) -> Result<(), Stopped> {
         let workload = &self.problem.workload;
         let (isl, osl) = (workload.isl, workload.osl);
         let tokens = self.question.stated.lengths.isl + osl;
@@ -28,7 +28,7 @@ impl Unanswered<'_> {
         let context = self.question.context_fits().err();
         if let Some(Infeasible::ContextTooLong { limit, .. }) = context {
             let why = format!("{request}, the model states {} at most", grouped(limit));
-            found.conflicts.push(Clash { conditions: stated.clone(), why: Some(why) });
+            found.conflicts.push(ConflictSet { conditions: stated.clone(), why: Some(why) });
         }
         // What is kept of the conditions is no matter of length: the longest that is held, then the longest with which
         // all of them are kept.
@@ -43,7 +43,7 @@ impl Unanswered<'_> {
                     format!("{request}, in device memory not even one of prompt is held beside the model")
                 }
             };
-            found.conflicts.push(Clash { conditions: stated, why: Some(why) });
+            found.conflicts.push(ConflictSet { conditions: stated, why: Some(why) });
         }
         if let Some(longest) = longest {
             let all = |flags: &[Flag]| {

@@ -1,12 +1,12 @@
 //! Other hardware and lower weight formats, where a question has no answer as it stands.
 
-use super::Unanswered;
+use super::InfeasibleProblem;
 use crate::report::flag::Flag;
-use crate::report::relax::{Conflict, Remedy};
+use crate::report::relax::{ConflictReport, Remedy};
 use crate::search::relax::{Stopped, more_memory};
 use crate::spec::device::Device;
 use crate::store::hardware::Shorthand;
-use crate::store::kind::Kind;
+use crate::store::kind::CatalogKind;
 
 /// So many times the devices are tried at most, and on few devices so many in all.
 const MOST_TIMES: u64 = 4;
@@ -15,7 +15,7 @@ const MOST_OF_FEW: u64 = 16;
 /// Other devices that are tried.
 const MOST_OTHERS: usize = 4;
 
-impl Unanswered<'_> {
+impl InfeasibleProblem<'_> {
     /// The fewest more devices of the same kind that the shorthand can say and with which there is an answer; where
     /// what is there does not hold the model (`bare`), the other conditions may be loosened as well.
     pub(super) fn larger(&self, bare: bool) -> Result<Option<Remedy>, Stopped> {
@@ -88,14 +88,14 @@ impl Unanswered<'_> {
 
     /// More memory on every device, and the device with the least more than now with which there is an answer, where
     /// memory is what is short.
-    pub(super) fn other_devices(&self, bare: bool, found: &mut Conflict) -> Result<(), Stopped> {
+    pub(super) fn other_devices(&self, bare: bool, found: &mut ConflictReport) -> Result<(), Stopped> {
         found.more_memory_gb = more_memory(self.question, self.control)?;
         if !bare && found.more_memory_gb.is_none() {
             return Ok(());
         }
         let cluster = &self.problem.cluster;
         let size = |device: &Device| device.memory.capacity.as_ref().map(|capacity| capacity.value);
-        let files = self.catalog.shelf(Kind::Devices).into_values();
+        let files = self.catalog.shelf(CatalogKind::Devices).into_values();
         let all = files.filter_map(|file| self.catalog.load::<Device>(&file.id).ok());
         let mut larger: Vec<(f64, String)> = all
             .filter(|device| device.vendor == cluster.device.vendor && device.class == cluster.device.class)

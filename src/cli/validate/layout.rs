@@ -1,10 +1,10 @@
 //! What a measured row says of its layout and load, and why some rows do not say enough.
 
-use crate::validate::measured::{Degrees, Measured};
+use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
 
 /// Devices that the degrees of a row multiply to.
-fn laid_out(row: &Measured) -> u64 {
-    let of = |pool: &Degrees| {
+fn laid_out(row: &MeasuredRow) -> u64 {
+    let of = |pool: &MeasuredDegrees| {
         let factors = [pool.workers.unwrap_or(1), pool.tp, pool.pp, pool.dp];
         factors.into_iter().fold(1, u64::saturating_mul)
     };
@@ -12,12 +12,12 @@ fn laid_out(row: &Measured) -> u64 {
 }
 
 /// Devices of the whole deployment: as stated, else what the degrees multiply to.
-pub(super) fn devices(row: &Measured) -> u64 {
+pub(super) fn devices(row: &MeasuredRow) -> u64 {
     row.devices.unwrap_or(0).max(laid_out(row)).max(1)
 }
 
 /// Why a row does not say what was measured; nothing where it does.
-pub(super) fn untold(row: &Measured) -> Result<u64, String> {
+pub(super) fn untold(row: &MeasuredRow) -> Result<u64, String> {
     if let Some(method) = &row.speculative {
         return Err(format!("speculative: {method}, and nobody knows how many guesses were accepted"));
     }

@@ -6,26 +6,26 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::layout::{devices, untold};
-use crate::calibrate::posed::{Posed, Times};
+use crate::calibrate::deployment::{MeasuredDeployment, PredictedTimes};
 use crate::cost::memory::Footprint;
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::{check, has_experts};
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
-use crate::search::candidate::{Duty, PoolPlan};
-use crate::search::question::Question;
+use crate::search::candidate::{PoolPlan, PoolRole};
+use crate::search::question::Problem;
 use crate::search::shape::cuts;
 use crate::serving::instance::Instance;
 use crate::serving::terms::Lengths;
 use crate::spec::error::Error;
-use crate::spec::runtime::Traits;
+use crate::spec::runtime::CalibrationKey;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
 use crate::store::catalog::Catalog;
-use crate::store::kind::Kind;
-use crate::store::problem::Problem;
-use crate::validate::measured::{Degrees, Measured};
-use crate::validate::summary::{Held, Prediction};
+use crate::store::kind::CatalogKind;
+use crate::store::resolved_scenario::ResolvedScenario;
+use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
+use crate::validate::summary::{Prediction, ScoredRow};
 
 /// Names of runtimes as published tables spell them, and what they are here.
 const RUNTIMES: [(&str, &str); 11] = [
@@ -87,7 +87,7 @@ pub fn runtime(published: &str) -> String {
 }
 
 /// The version that a row tells, or what stands for one.
-fn version(row: &Measured) -> String {
+fn version(row: &MeasuredRow) -> String {
     let published = row.runtime.to_lowercase();
     let build = BUILDS.into_iter().find(|build| published.contains(build));
     build.map_or_else(|| row.version.clone(), str::to_owned)
@@ -133,21 +133,21 @@ fn format(published: &str) -> String {
 }
 
 /// What rows share: the question, but for lengths and load.
-type Key = (String, String, u64, String, String, String, bool, String);
+type ScenarioKey = (String, String, u64, String, String, String, bool, String);
 
 /// A row made ready, with the question that holds its machine.
-pub struct Ready {
+pub struct PreparedRow {
     /// Id of the runtime that ran: where a table says vLLM, the maker's own version of it.
     pub runtime: String,
     /// The question of all rows of its kind.
-    pub question: Arc<Question>,
+    pub question: Arc<Problem>,
     /// What a runtime's fit depends on.
-    pub traits: Traits,
+    pub traits: CalibrationKey,
     /// The deployment.
-    pub posed: Posed,
+    pub posed: MeasuredDeployment,
 }
 
-impl Ready {
+impl PreparedRow {
     /// What a device of its first pool holds.
     pub fn held(&self) -> Footprint<Qty<f64>> {
         self.posed.evaluate(self.question.formats[0].plain(), &mut ()).memory
@@ -156,7 +156,7 @@ impl Ready {
 
 /// Which fit of the runtime's profile holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum ProfileFit {
     /// The one that it states.
     Shipped,
     /// None: the constants as kernels alone have them.
@@ -164,8 +164,8 @@ pub enum Fit {
 }
 
 /// Makes every row ready, or says why it cannot be.
-pub fn ready(catalog: &Catalog, rows: &[Measured], fit: Fit) -> Vec<Result<Ready, String>> {
-    let mut kinds = HashMap::<Key, Vec<usize>>::new();
+pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Result<PreparedRow, String>> {
+    let mut kinds = HashMap::<ScenarioKey, Vec<usize>>::new();
     for (at, row) in rows.iter().enumerate() {
         let key = (
             row.model.clone(),
@@ -187,7 +187,7 @@ pub fn ready(catalog: &Catalog, rows: &[Measured], fit: Fit) -> Vec<Result<Ready
             let of = |at: usize| {
                 let (question, (runtime, traits)) = question.clone().map_err(|error| reason(&error))?;
                 let posed = pose(&question, &rows[at], &mut laid)?;
-                Ok(Ready { runtime, question, traits, posed })
+                Ok(PreparedRow { runtime, question, traits, posed })
             };
             rows_of_kind.iter().copied().map(of).zip(rows_of_kind.clone()).collect::<Vec<_>>()
         })
@@ -206,10 +206,14 @@ const NODES: [u64; 4] = [8, 4, 2, 1];
 /// Runtimes of the catalogue that are named after `runtime`: `vllm-gaudi` of `vllm`.
 fn versions(catalog: &Catalog, runtime: &str) -> impl Iterator<Item = String> {
     let start = format!("{runtime}-");
-    catalog.shelf(Kind::Runtimes).into_keys().filter(move |id| id.starts_with(&start))
+    catalog.shelf(CatalogKind::Runtimes).into_keys().filter(move |id| id.starts_with(&start))
 }
 
-fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, (String, Traits)), Error> {
+fn question(
+    catalog: &Catalog,
+    key: &ScenarioKey,
+    fit: ProfileFit,
+) -> Result<(Problem, (String, CalibrationKey)), Error> {
     let (model, hardware, devices, runtime, weight_format, kv_format, equal_lengths, version) = key;
     let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
     let ask = |model: &str, runtime: &str, hardware: String| {
@@ -223,7 +227,7 @@ fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, (String
             concurrency: Some(1),
             ..Scenario::default()
         };
-        Problem::resolve(catalog, &scenario)
+        ResolvedScenario::resolve(catalog, &scenario)
     };
     // What is more than a node is nodes of eight or what they hold, the last one perhaps not full.
     let asked = |model: &str, runtime: &str| {
@@ -247,15 +251,15 @@ fn question(catalog: &Catalog, key: &Key, fit: Fit) -> Result<(Question, (String
         Some(base) if fault.key == "model" => ran(base).map_err(|_| fault),
         _ => Err(fault),
     })?;
-    if fit == Fit::Without {
+    if fit == ProfileFit::Without {
         problem.runtime.serving_fit = None;
     }
     problem.workload.equal_lengths = *equal_lengths;
     Ok((problem.question()?, (problem.runtime.id.clone(), problem.traits())))
 }
 
-fn plan(graph: &ModelGraph, degrees: &Degrees) -> Result<ParallelPlan, String> {
-    let Degrees { tp, pp, dp, ep, .. } = *degrees;
+fn plan(graph: &ModelGraph, degrees: &MeasuredDegrees) -> Result<ParallelPlan, String> {
+    let MeasuredDegrees { tp, pp, dp, ep, .. } = *degrees;
     let (ep, whole) = if has_experts(graph) { (ep, tp * dp) } else { (1, tp) };
     if !whole.is_multiple_of(ep) {
         return Err(format!("degrees: ep {ep} does not divide tp x dp = {whole}"));
@@ -263,9 +267,9 @@ fn plan(graph: &ModelGraph, degrees: &Degrees) -> Result<ParallelPlan, String> {
     Ok(ParallelPlan { tp, pp, dp, cp: 1, ep, moe_tp: whole / ep, sp: false })
 }
 
-type Laid = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>>;
+type PlanCache = HashMap<ParallelPlan, Result<(Vec<u32>, Arc<Instance>), String>>;
 
-fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, String> {
+fn pose(question: &Problem, row: &MeasuredRow, laid: &mut PlanCache) -> Result<MeasuredDeployment, String> {
     let requests = untold(row)?;
     let mut pools = Vec::new();
     let mut instances = Vec::new();
@@ -274,10 +278,10 @@ fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, S
         let (stages, instance) = laid.entry(plan).or_insert_with(|| lay(question, plan)).clone()?;
         let alone = row.pools.len() == 1;
         let replicas = degrees.workers.unwrap_or(1).max(1);
-        let duty = [Duty::Prefill, Duty::Decode][number];
+        let duty = [PoolRole::Prefill, PoolRole::Decode][number];
         let concurrency = requests.div_ceil(replicas);
         pools.push(PoolPlan {
-            duty: if alone { Duty::Both } else { duty },
+            duty: if alone { PoolRole::Both } else { duty },
             plan,
             stages,
             replicas,
@@ -286,12 +290,12 @@ fn pose(question: &Question, row: &Measured, laid: &mut Laid) -> Result<Posed, S
         instances.push(instance);
     }
     let lengths = Lengths { isl: row.isl.saturating_add(row.depth), osl: row.osl, prefix: row.depth };
-    Ok(Posed { pools, instances, lengths, concurrency: requests, apart: row.apart })
+    Ok(MeasuredDeployment { pools, instances, lengths, concurrency: requests, apart: row.apart })
 }
 
-fn lay(question: &Question, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
+fn lay(question: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
     // What was measured did run: only what cannot be laid out at all is refused.
-    let limits = crate::plan::legal::Limits {
+    let limits = crate::plan::legal::LegalLimits {
         devices: u64::MAX,
         domain: u64::MAX,
         block: u64::MAX,
@@ -304,9 +308,9 @@ fn lay(question: &Question, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instanc
     Ok((stages, Arc::new(instance)))
 }
 
-fn prediction(measured: &Measured, ready: &Ready) -> Result<Prediction, String> {
+fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction, String> {
     let formats = &ready.question.formats[0];
-    let Times { ttft, tpot } = ready.posed.times(formats.plain());
+    let PredictedTimes { ttft, tpot } = ready.posed.times(formats.plain());
     let (ttft_ms, tpot_ms) = (ttft * 1e3, tpot * 1e3);
     let held = ready.held();
     let bytes = held.total.value();
@@ -333,14 +337,14 @@ fn prediction(measured: &Measured, ready: &Ready) -> Result<Prediction, String> 
 }
 
 /// Predicts every row.
-pub fn predict(catalog: &Catalog, rows: Vec<Measured>) -> Vec<Held> {
-    let ready = ready(catalog, &rows, Fit::Shipped);
+pub fn predict(catalog: &Catalog, rows: Vec<MeasuredRow>) -> Vec<ScoredRow> {
+    let ready = ready(catalog, &rows, ProfileFit::Shipped);
     let paired: Vec<_> = rows.into_iter().zip(ready).collect();
     paired
         .into_par_iter()
         .map(|(measured, ready)| {
             let predicted = ready.and_then(|ready| prediction(&measured, &ready));
-            Held { measured, predicted }
+            ScoredRow { measured, predicted }
         })
         .collect()
 }

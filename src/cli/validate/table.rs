@@ -4,15 +4,15 @@ use std::path::Path;
 
 use crate::spec::error::Error;
 use crate::spec::limits::ROWS;
-use crate::store::file::{self, Most};
-use crate::validate::measured::{Measured, Record};
+use crate::store::file::{self, FileSizeLimit};
+use crate::validate::measured::{MeasuredRow, Record};
 
 /// The rows of the table at `path`.
 ///
 /// # Errors
 /// The file cannot be read, or a row is no measurement: says which.
-pub fn read(path: &Path) -> Result<Vec<Measured>, Error> {
-    let text = file::read_most(path, Most::Table)?;
+pub fn read(path: &Path) -> Result<Vec<MeasuredRow>, Error> {
+    let text = file::read_most(path, FileSizeLimit::Table)?;
     rows(&text).map_err(|fault| fault.in_file(file::shown(path)))
 }
 
@@ -20,7 +20,7 @@ pub fn read(path: &Path) -> Result<Vec<Measured>, Error> {
 ///
 /// # Errors
 /// A row is no measurement: says which.
-pub fn rows(text: &str) -> Result<Vec<Measured>, Error> {
+pub fn rows(text: &str) -> Result<Vec<MeasuredRow>, Error> {
     let broken = |fault: csv::Error| {
         Error::new("", fault.to_string(), "comma-separated rows under a header", "mend that line")
     };

@@ -5,17 +5,17 @@
 use super::deepseek::shared_of;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::moe::Moe;
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::{interleaved_windows, uniform_window};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("pre_feedforward_layernorm", "pre_mlp_layernorm"),
         ("post_feedforward_layernorm", "post_mlp_layernorm"),
@@ -36,7 +36,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "score_func",
         "use_grouped_mm",
     ]);
-    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let (hidden, layers) = (whole.hidden, whole.layers);
     let attention = Attention {
         qk_norm: QkNorm::PerHead,

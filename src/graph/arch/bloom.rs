@@ -5,10 +5,10 @@ use serde_json::json;
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, mha};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -31,12 +31,12 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let layers = keys.count(keys.spelling(&["n_layer", "num_hidden_layers"])?)?;
     let heads = keys.count(keys.spelling(&["n_head", "num_attention_heads"])?)?;
     keys.only("n_inner", &json!(4 * hidden.value)).or_else(|_| keys.only("n_inner", &json!(null)))?;
-    let whole = Whole {
+    let whole = DecoderSpec {
         norm,
         names: BLOOM_NAMES,
         embedding_norm: true,
         max_context: keys.count_or_none("seq_length")?.map(|length| length.value),
-        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
     };
     let attention = Attention::of(hidden, heads, mha(heads), None)?.biased(true);
     let network = FeedForward::plain(hidden, fourfold(hidden), true);
@@ -74,7 +74,11 @@ pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     };
     let two = arrangement == Arrangement::ParallelTwoNorms;
     let names = if two { FALCON_TWO_NORMS } else { FALCON_NAMES };
-    let whole = Whole { norm, names, ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, true)? };
+    let whole = DecoderSpec {
+        norm,
+        names,
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
+    };
     let bias = keys.flag("bias", false)?;
     let attention = Attention::of(hidden, heads, kv_heads, None)?.biased(bias);
     let width = keys.count_or_none("ffn_hidden_size")?.unwrap_or_else(|| fourfold(hidden));
@@ -114,10 +118,10 @@ pub fn build_mpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         keys.count(keys.spelling(&["d_model", "hidden_size"])?)?,
         keys.count(keys.spelling(&["n_layers", "num_hidden_layers"])?)?,
     );
-    let whole = Whole {
+    let whole = DecoderSpec {
         names: MPT_NAMES,
         max_context: keys.count_or_none("max_seq_len")?.map(|length| length.value),
-        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
     };
     let heads = keys.count(keys.spelling(&["n_heads", "num_attention_heads"])?)?;
     let attention = Attention::of(hidden, heads, mha(heads), None)?;
@@ -137,7 +141,7 @@ fn fourfold(hidden: Count) -> Count {
     Count::derived("intermediate_size", 4 * hidden.value, "4 × hidden_size")
 }
 
-const BLOOM_NAMES: Names = Names {
+const BLOOM_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "self_attention.dense"),
         ("self_attn.q_proj", "self_attention.query_key_value"),
@@ -153,9 +157,9 @@ const BLOOM_NAMES: Names = Names {
     transposed: false,
 };
 
-const FALCON_NAMES: Names = BLOOM_NAMES;
+const FALCON_NAMES: TensorNames = BLOOM_NAMES;
 
-const FALCON_TWO_NORMS: Names = Names {
+const FALCON_TWO_NORMS: TensorNames = TensorNames {
     table: &[
         ("input_layernorm", "ln_attn"),
         ("post_attention_layernorm", "ln_mlp"),
@@ -172,7 +176,7 @@ const FALCON_TWO_NORMS: Names = Names {
     transposed: false,
 };
 
-const MPT_NAMES: Names = Names {
+const MPT_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "attn.out_proj"),
         ("self_attn.q_proj", "attn.Wqkv"),

@@ -5,26 +5,26 @@
 //! classes work out from others; builders do.
 
 /// Keys that a class gives numbers to.
-type Defaults = &'static [(&'static str, u64)];
+type KeyDefaults = &'static [(&'static str, u64)];
 
 /// What the class of a whole file says: only keys that older versions of the class did not write, for a file that
 /// leaves out its widths is broken sooner than meant.
-pub fn of_file(model_type: &str) -> Defaults {
+pub fn of_file(model_type: &str) -> KeyDefaults {
     find(FILES, model_type)
 }
 
 /// What the class of a part says (`text_config`, `vision_config`): older versions of transformers left out of these
 /// whatever equals the class's own number.
-pub fn of_part(model_type: &str) -> Defaults {
+pub fn of_part(model_type: &str) -> KeyDefaults {
     find(PARTS, model_type)
 }
 
-fn find(table: &'static [(&'static str, Defaults)], model_type: &str) -> Defaults {
+fn find(table: &'static [(&'static str, KeyDefaults)], model_type: &str) -> KeyDefaults {
     table.iter().find(|(class, _)| *class == model_type).map_or(&[], |(_, defaults)| defaults)
 }
 
 /// `qwen2_5_vl_text`, and classes made after it.
-const QWEN2_5_VL_TEXT: Defaults = &[
+const QWEN2_5_VL_TEXT: KeyDefaults = &[
     ("vocab_size", 152_064),
     ("hidden_size", 8192),
     ("intermediate_size", 29568),
@@ -34,7 +34,7 @@ const QWEN2_5_VL_TEXT: Defaults = &[
 ];
 
 /// `idefics3_vision`, and SmolVLM's after it.
-const IDEFICS3_VISION: Defaults = &[
+const IDEFICS3_VISION: KeyDefaults = &[
     ("hidden_size", 1152),
     ("intermediate_size", 3072),
     ("num_hidden_layers", 12),
@@ -44,7 +44,7 @@ const IDEFICS3_VISION: Defaults = &[
 ];
 
 /// `qwen3`, and classes made after it.
-const QWEN3: Defaults = &[
+const QWEN3: KeyDefaults = &[
     ("vocab_size", 151_936),
     ("hidden_size", 4096),
     ("intermediate_size", 22016),
@@ -55,7 +55,7 @@ const QWEN3: Defaults = &[
 ];
 
 /// By `model_type` of the file.
-static FILES: &[(&str, Defaults)] = &[
+static FILES: &[(&str, KeyDefaults)] = &[
     ("bamba", &[("num_key_value_heads", 8)]),
     ("dots1", &[("num_key_value_heads", 32)]),
     ("ernie4_5", &[("num_key_value_heads", 2), ("head_dim", 128)]),
@@ -89,7 +89,7 @@ static FILES: &[(&str, Defaults)] = &[
 ];
 
 /// By `model_type` of the part.
-static PARTS: &[(&str, Defaults)] = &[
+static PARTS: &[(&str, KeyDefaults)] = &[
     (
         "clip_vision_model",
         &[

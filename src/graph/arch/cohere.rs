@@ -4,16 +4,16 @@ use serde_json::json;
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
-use crate::graph::part::whole::Whole;
 use crate::graph::part::window::patterned_windows;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// `cohere`: Command R; Command R+ with a scale for each head of Q and K.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, true)?;
+    let whole = DecoderSpec::read(keys, true)?;
     let each = keys.flag("use_qk_norm", false)?;
     let qk_norm = if each { QkNorm::EachHead } else { QkNorm::Absent };
     let layer = layer(keys, &whole, qk_norm)?;
@@ -22,13 +22,13 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `cohere2`: Command A and R7B: one full layer in four.
 pub fn build_cohere2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, true)?;
+    let whole = DecoderSpec::read(keys, true)?;
     let layer = layer(keys, &whole, QkNorm::Absent)?;
     let windows = patterned_windows(keys, whole.layers, 4096, 4)?;
     Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
 }
 
-fn layer(keys: &Keys<'_>, whole: &Whole, qk_norm: QkNorm) -> Result<Layer, Error> {
+fn layer(keys: &Keys<'_>, whole: &DecoderSpec, qk_norm: QkNorm) -> Result<Layer, Error> {
     // Notes of the checkpoints' makers; the layer has one form.
     keys.set_aside(&[
         "layer_switch",

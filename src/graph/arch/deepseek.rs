@@ -5,11 +5,11 @@ use serde_json::json;
 use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
-use crate::graph::part::moe::{Moe, Shared};
-use crate::graph::part::whole::Whole;
+use crate::graph::part::moe::{Moe, SharedExperts};
 use crate::graph::part::window::{interleaved_windows, uniform_window};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
@@ -27,7 +27,7 @@ pub enum Mtp {
 
 /// What tells the families with DeepSeek's layers apart.
 #[derive(Clone, Copy, Debug)]
-pub struct Family {
+pub struct DeepseekVariant {
     /// The buffer that balances the experts.
     pub correction_bias: Option<&'static str>,
     /// What multi-token prediction stores again.
@@ -35,11 +35,11 @@ pub struct Family {
 }
 
 /// The families before DeepSeek-V3.
-const EARLY: Family = Family { correction_bias: None, mtp: Mtp::WithCopies };
+const EARLY: DeepseekVariant = DeepseekVariant { correction_bias: None, mtp: Mtp::WithCopies };
 
 /// DeepSeek-V3 and those after it.
-pub const V3: Family =
-    Family { correction_bias: Some("mlp.gate.e_score_correction_bias"), mtp: Mtp::WithCopies };
+pub const V3: DeepseekVariant =
+    DeepseekVariant { correction_bias: Some("mlp.gate.e_score_correction_bias"), mtp: Mtp::WithCopies };
 
 /// `deepseek_v2`: experts chosen by plain scores.
 pub fn build_v2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -62,7 +62,7 @@ pub fn build_mistral4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `deepseek`: the first DeepSeek-MoE, whose attention is Llama's.
 pub fn build_v1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let plain = vec![Mixer::Attention(attention); whole.layers.value as usize];
     layers(keys, whole, plain, None, EARLY)
@@ -75,7 +75,7 @@ pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// The same; `bias`, the class's default of `attention_bias`, which GLM-4.5V's language model has otherwise.
 pub fn glm4(keys: &Keys<'_>, bias: bool) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention {
         qkv_bias: keys.flag("attention_bias", bias)?,
         qk_norm: if keys.flag("use_qk_norm", false)? { QkNorm::PerHead } else { QkNorm::Absent },
@@ -89,7 +89,7 @@ pub fn glm4(keys: &Keys<'_>, bias: bool) -> Result<ModelGraph, Error> {
 pub fn build_solar(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // The class has neither dense layers nor a rotary share, whatever the keys of older ones say.
     keys.set_aside(&["first_k_dense_replace", "intermediate_size"]);
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention {
         qkv_bias: keys.flag("attention_bias", false)?,
         ..Attention::read_stated(keys, whole.hidden)?
@@ -102,7 +102,7 @@ pub fn build_solar(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `dots1`: a norm on each head of Q and K; layers from `max_window_layers` on slide, where there is a window.
 pub fn build_dots1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
     let first = keys.count_or("max_window_layers", 62)?.value;
@@ -114,8 +114,8 @@ pub fn build_dots1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     layers(keys, whole, mixers.collect(), None, V3)
 }
 
-fn build(keys: &Keys<'_>, family: Family) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+fn build(keys: &Keys<'_>, family: DeepseekVariant) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, false)?;
     let latent = Mixer::Latent(Latent::read(keys, whole.hidden)?);
     let same = vec![latent; whole.layers.value as usize];
     layers(keys, whole, same, None, family)
@@ -125,10 +125,10 @@ fn build(keys: &Keys<'_>, family: Family) -> Result<ModelGraph, Error> {
 /// else what the last layer has.
 pub fn layers(
     keys: &Keys<'_>,
-    whole: Whole,
+    whole: DecoderSpec,
     mixers: Vec<Mixer>,
     predicting: Option<Mixer>,
-    family: Family,
+    family: DeepseekVariant,
 ) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     keys.only("moe_layer_freq", &json!(1))?;
@@ -184,22 +184,26 @@ pub fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
 }
 
 /// The shared experts, which the checkpoint keeps as one network of their joint width.
-pub fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<Shared>, Error> {
+pub fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<SharedExperts>, Error> {
     shared_of(keys, hidden, "n_shared_experts")
 }
 
 /// The same where their number has another key.
-pub fn shared_of(keys: &Keys<'_>, hidden: Count, number: &'static str) -> Result<Option<Shared>, Error> {
+pub fn shared_of(
+    keys: &Keys<'_>,
+    hidden: Count,
+    number: &'static str,
+) -> Result<Option<SharedExperts>, Error> {
     let Some(experts) = keys.stated(number)?.count_unless_zero(number)? else { return Ok(None) };
     let width = experts.value * keys.count("moe_intermediate_size")?.value;
     let width = Count::derived("shared_intermediate", width, "shared experts × moe_intermediate_size");
     let network = FeedForward::gated(hidden, width);
-    Ok(Some(Shared { tensor: "mlp.shared_experts", network, gate: None }))
+    Ok(Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }))
 }
 
 /// The weights of a multi-token-prediction module: a layer, its two-to-one projection, three norms,
 /// and copies of embedding and head where the checkpoint stores them again.
-fn mtp_module(whole: &Whole, layer: &Layer, index: u64, mtp: Mtp) -> Vec<Weight> {
+fn mtp_module(whole: &DecoderSpec, layer: &Layer, index: u64, mtp: Mtp) -> Vec<Weight> {
     let (hidden, vocab) = (whole.hidden.value, whole.vocab.value);
     let copy = |name, role| (mtp == Mtp::WithCopies).then(|| weight(name, vec![vocab, hidden], role));
     let mut weights: Vec<Weight> = copy("embed_tokens.weight", Role::Embedding).into_iter().collect();

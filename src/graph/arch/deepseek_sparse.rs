@@ -2,25 +2,25 @@
 
 use serde_json::json;
 
-use super::deepseek::{self, Family, Mtp, V3};
+use super::deepseek::{self, DeepseekVariant, Mtp, V3};
+use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::indexer::Indexer;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::Mixer;
-use crate::graph::part::whole::Whole;
-use crate::graph::reach::Reach;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// GLM-5 stores embedding and head once.
-const GLM: Family = Family { mtp: Mtp::Shared, ..V3 };
+const GLM: DeepseekVariant = DeepseekVariant { mtp: Mtp::Shared, ..V3 };
 
 /// `deepseek_v32`: an indexer in every layer.
 pub fn build_v32(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // The class takes it over from another one and does not read it.
     keys.set_aside(&["mlp_bias"]);
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let own = everywhere(whole.layers);
     build(keys, whole, own, V3)
 }
@@ -33,7 +33,7 @@ pub fn build_glm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "moe_router_dtype",
         "index_share_for_mtp_iteration",
     ]);
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let own = indexer_types(keys, whole.layers)?;
     // The class takes it for `n_routed_experts`, of which it is a copy.
     keys.only("num_experts", &json!(keys.count("n_routed_experts")?.value))?;
@@ -41,12 +41,18 @@ pub fn build_glm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 /// Latent attention over what an indexer picked, a layer's `own` or an earlier one's.
-fn build(keys: &Keys<'_>, whole: Whole, own: Vec<bool>, family: Family) -> Result<ModelGraph, Error> {
+fn build(
+    keys: &Keys<'_>,
+    whole: DecoderSpec,
+    own: Vec<bool>,
+    family: DeepseekVariant,
+) -> Result<ModelGraph, Error> {
     let every = |kind: &str| json!(vec![kind; whole.layers.value as usize]);
     keys.only("layer_types", &every("deepseek_sparse_attention"))
         .or_else(|_| keys.only("layer_types", &every("indexed_attention")))?;
     let indexer = Indexer::read(keys, whole.hidden)?;
-    let latent = Latent { reach: Reach::Selected(indexer.top_k), ..Latent::read(keys, whole.hidden)? };
+    let latent =
+        Latent { reach: AttentionMask::Selected(indexer.top_k), ..Latent::read(keys, whole.hidden)? };
     let mixer = |own| Mixer::Latent(Latent { indexer: Some(indexer).filter(|_| own), ..latent.clone() });
     let mixers = own.into_iter().map(mixer).collect();
     deepseek::layers(keys, whole, mixers, Some(mixer(true)), family)

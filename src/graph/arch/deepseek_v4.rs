@@ -8,9 +8,9 @@ use super::deepseek::{routed, shared};
 use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::compressed::{Compressed, Compressor, Picker};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
-use crate::graph::part::whole::Whole;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -38,7 +38,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("n_shared_experts", &json!(1))?;
     let bias = keys.flag("mlp_bias", false)?;
     let streams = keys.count("hc_mult")?;
-    let whole = Whole { streams: Some(streams), ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { streams: Some(streams), ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let window = keys.count("sliding_window")?;
     let plain = Compressed {
@@ -153,7 +153,7 @@ fn hash_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
 }
 
 /// A multi-token-prediction module: a layer without compressor, two projections, three norms, a head of streams.
-fn mtp_module(whole: &Whole, streams: Count, layer: &Layer, module: u64) -> Vec<Weight> {
+fn mtp_module(whole: &DecoderSpec, streams: Count, layer: &Layer, module: u64) -> Vec<Weight> {
     let hidden = whole.hidden.value;
     let mut weights = vec![
         weight("enorm.weight", vec![hidden], Role::Norm),

@@ -6,11 +6,11 @@ use serde_json::json;
 use super::{deepseek, qwen_next};
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::moe::Moe;
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::{interleaved_windows, patterned_windows, uniform_window};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -22,14 +22,17 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let layers = keys.count(keys.spelling(&["num_layers", "num_hidden_layers"])?)?;
     // The class's own default is not known for certain.
     keys.stated("tie_word_embeddings")?;
-    let whole = Whole { names: NAMES, ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, false)? };
+    let whole = DecoderSpec {
+        names: NAMES,
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
+    };
     let network = Network::Dense(FeedForward::gated(hidden, keys.count("intermediate_size")?));
     Ok(whole.uniform(Layer::new(Attention::read_stated(keys, hidden)?, network)))
 }
 
 /// `exaone4`: norms after attention and network only.
 pub fn build_exaone4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, whole.hidden)? };
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     let layer = Layer { arrangement: Arrangement::PostNorm, ..Layer::new(attention, network) };
@@ -39,7 +42,7 @@ pub fn build_exaone4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `exaone_moe`: K-EXAONE: norms before, experts with a shared network, windows as in EXAONE 4.0.
 pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let (hidden, layers) = (whole.hidden, whole.layers);
     // The class has no such biases and reads the kinds of networks from other keys.
     for key in ["attention_bias", "mlp_bias"] {
@@ -86,7 +89,7 @@ fn windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> 
     }
 }
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "attn.attention.out_proj"),
         ("self_attn", "attn.attention"),

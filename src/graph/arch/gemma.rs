@@ -2,10 +2,10 @@
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::patterned_windows;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -27,7 +27,7 @@ pub(super) fn causal(keys: &Keys<'_>) -> Result<(), Error> {
 /// `gemma`: Llama's layers; heads of 256 unless stated.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     causal(keys)?;
-    let whole = Whole::read(keys, true)?;
+    let whole = DecoderSpec::read(keys, true)?;
     let layer = layer(keys, &whole)?;
     Ok(whole.uniform(layer))
 }
@@ -37,7 +37,7 @@ pub fn build_gemma2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     causal(keys)?;
     // `sliding_window_size` repeats `sliding_window`.
     keys.set_aside(&["sliding_window_size"]);
-    let whole = Whole::read(keys, true)?;
+    let whole = DecoderSpec::read(keys, true)?;
     let layer = Layer { arrangement: Arrangement::Sandwich, ..layer(keys, &whole)? };
     let windows = patterned_windows(keys, whole.layers, 4096, 2)?;
     Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
@@ -46,7 +46,8 @@ pub fn build_gemma2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `vaultgemma`: Gemma-2 without the norms after attention and network.
 pub fn build_vault(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let table = &[("post_attention_layernorm", "pre_feedforward_layernorm")];
-    let whole = Whole { names: Names { table, transposed: false }, ..Whole::read(keys, true)? };
+    let whole =
+        DecoderSpec { names: TensorNames { table, transposed: false }, ..DecoderSpec::read(keys, true)? };
     let layer = layer(keys, &whole)?;
     let windows = patterned_windows(keys, whole.layers, 4096, 2)?;
     Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
@@ -58,7 +59,7 @@ pub fn build_vault(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     causal(keys)?;
     let (hidden, layers) = (keys.count_or("hidden_size", 2304)?, keys.count_or("num_hidden_layers", 26)?);
-    let whole = Whole::of(keys, hidden, layers, keys.count_or("vocab_size", 262_208)?, true)?;
+    let whole = DecoderSpec::of(keys, hidden, layers, keys.count_or("vocab_size", 262_208)?, true)?;
     let (heads, kv_heads) =
         (keys.count_or("num_attention_heads", 8)?, keys.count_or("num_key_value_heads", 4)?);
     let head_dim = keys.count_or("head_dim", 256)?;
@@ -73,7 +74,7 @@ pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 /// A layer of Gemma 1 or 2, which state everything but, at times, `head_dim`.
-fn layer(keys: &Keys<'_>, whole: &Whole) -> Result<Layer, Error> {
+fn layer(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
     let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
     let head_dim = keys.count_or("head_dim", 256)?;
     let attention = Attention::of(whole.hidden, heads, kv_heads, Some(head_dim))?;

@@ -5,14 +5,14 @@
 use super::gemma4::shared_layers;
 use super::vision::gemma3n as tower;
 use super::wrapper::{self, INSIDE_MODEL, text, tied, wrap};
+use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
-use crate::graph::part::attention::{Attention, QkNorm, Source};
+use crate::graph::part::attention::{Attention, KvSource, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
 use crate::graph::part::streams::{Altup, Extras, PerLayer};
-use crate::graph::part::whole::Whole;
-use crate::graph::reach::Reach;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -52,7 +52,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "rope_local_base_freq",
     ]);
     let (hidden, layers) = (keys.count_or("hidden_size", 2048)?, keys.count_or("num_hidden_layers", 35)?);
-    let whole = Whole::of(keys, hidden, layers, keys.count_or("vocab_size", 262_400)?, true)?;
+    let whole = DecoderSpec::of(keys, hidden, layers, keys.count_or("vocab_size", 262_400)?, true)?;
     let per_layer = Some(PerLayer {
         vocab: keys.count_or("vocab_size_per_layer_input", 262_144)?,
         width: keys.count_or("hidden_size_per_layer_input", 256)?,
@@ -61,7 +61,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         inputs: keys.count_or("altup_num_inputs", 4)?,
         laurel_rank: keys.count_or("laurel_rank", 64)?,
     });
-    let whole = Whole { per_layer, altup, ..whole };
+    let whole = DecoderSpec { per_layer, altup, ..whole };
     let kinds = [("full_attention", true), ("sliding_attention", false)];
     let full = match layer_kinds(keys, "layer_types", layers, &kinds)? {
         Some(full) => full,
@@ -76,12 +76,12 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         v_norm: true,
         ..attention.biased(keys.flag("attention_bias", false)?)
     };
-    let window = Reach::Window(keys.count_or("sliding_window", 512)?);
+    let window = AttentionMask::Window(keys.count_or("sliding_window", 512)?);
     let widths = widths(keys, layers)?;
     let extras = Extras { per_layer, altup, scalar: false };
     let layer = |((index, full), width): ((u64, bool), Count)| {
-        let reach = if full { Reach::All } else { window };
-        let source = if index >= first_shared { Source::Shared } else { Source::Own };
+        let reach = if full { AttentionMask::All } else { window };
+        let source = if index >= first_shared { KvSource::Shared } else { KvSource::Own };
         let mixer = Mixer::Attention(Attention { reach, source, ..attention.clone() });
         let network = Network::Dense(FeedForward::gated(hidden, width));
         Layer { arrangement: Arrangement::Sandwich, extras, ..Layer::of(hidden, mixer, network) }

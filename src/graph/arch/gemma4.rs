@@ -9,23 +9,23 @@ use serde_json::{Value, json};
 
 use super::vision::gemma4 as tower;
 use super::wrapper::{self, INSIDE_MODEL, text, tied, wrap};
+use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
-use crate::graph::part::attention::{Attention, QkNorm, Source};
+use crate::graph::part::attention::{Attention, KvSource, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Arrangement, Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
-use crate::graph::part::names::Names;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::streams::{Extras, PerLayer};
-use crate::graph::part::whole::Whole;
-use crate::graph::reach::Reach;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 use crate::spec::model::value::elided;
 
-const NAMES: Names =
-    Names { table: &[("mlp.experts", "experts"), ("mlp.router", "router")], transposed: false };
+const NAMES: TensorNames =
+    TensorNames { table: &[("mlp.experts", "experts"), ("mlp.router", "router")], transposed: false };
 
 /// `gemma4`: the language model with encoders of images and of audio, where the file has them.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -55,9 +55,9 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("use_bidirectional_attention", &json!("vision"))
         .or_else(|_| keys.only("use_bidirectional_attention", &Value::Null))?;
     let (hidden, layers) = (keys.count_or("hidden_size", 2304)?, keys.count_or("num_hidden_layers", 30)?);
-    let whole = Whole::of(keys, hidden, layers, keys.count_or("vocab_size", 262_144)?, true)?;
+    let whole = DecoderSpec::of(keys, hidden, layers, keys.count_or("vocab_size", 262_144)?, true)?;
     let per_layer = per_layer(keys)?;
-    let whole = Whole { per_layer, names: NAMES, ..whole };
+    let whole = DecoderSpec { per_layer, names: NAMES, ..whole };
     let full = full_layers(keys, layers)?;
     let first_shared = layers.value - shared_layers(keys, layers, 0)?;
     let heads = Heads::read(keys, hidden)?;
@@ -69,7 +69,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         let shared = index >= first_shared;
         let own = own.as_mut().map(|own| own.remove(&index));
         let attention = heads.attention(full, own)?;
-        let source = if shared { Source::Shared } else { attention.source };
+        let source = if shared { KvSource::Shared } else { attention.source };
         let width = match shared && wide {
             true => Count::derived("intermediate_size", 2 * width.value, "twice, since the cache is shared"),
             false => width,
@@ -125,11 +125,11 @@ pub(super) fn shared_layers(keys: &Keys<'_>, layers: Count, default: u64) -> Res
 }
 
 /// Head dimension and key/value heads of a layer that states its own.
-type Own = (Option<Count>, Option<Count>);
+type HeadOverride = (Option<Count>, Option<Count>);
 
 /// What `per_layer_config` says of layers by their index; `None` where the file does not have it: it replaces
 /// `global_head_dim` and `num_global_key_value_heads` in files of transformers 5.
-fn own_numbers(keys: &Keys<'_>, layers: Count) -> Result<Option<BTreeMap<u64, Own>>, Error> {
+fn own_numbers(keys: &Keys<'_>, layers: Count) -> Result<Option<BTreeMap<u64, HeadOverride>>, Error> {
     let key = "per_layer_config";
     let Some(entries) = keys.entries(key)? else { return Ok(None) };
     keys.set_aside(&["global_head_dim", "num_global_key_value_heads"]);
@@ -154,7 +154,7 @@ struct Heads {
     kv_heads: [Count; 2],
     head_dim: [Count; 2],
     window: Count,
-    source: Source,
+    source: KvSource,
     bias: bool,
 }
 
@@ -170,13 +170,13 @@ impl Heads {
             kv_heads: [kv_heads, global.unwrap_or(kv_heads)],
             head_dim: [head_dim, keys.count_or("global_head_dim", 512)?],
             window: keys.count_or("sliding_window", 512)?,
-            source: if keys_alone { Source::KeysAlone } else { Source::Own },
+            source: if keys_alone { KvSource::KeysAlone } else { KvSource::Own },
             bias: keys.flag("attention_bias", false)?,
         })
     }
 
     /// A layer's attention: by its kind, or by what it states itself over the numbers of sliding layers.
-    fn attention(&self, full: bool, own: Option<Option<Own>>) -> Result<Attention, Error> {
+    fn attention(&self, full: bool, own: Option<Option<HeadOverride>>) -> Result<Attention, Error> {
         let kind = usize::from(full);
         let (head_dim, kv_heads) = match own {
             None => (self.head_dim[kind], self.kv_heads[kind]),
@@ -189,7 +189,7 @@ impl Heads {
         let attention = Attention { qk_norm: QkNorm::PerHead, v_norm: true, ..attention };
         Ok(match full {
             true => Attention { source: self.source, ..attention },
-            false => Attention { reach: Reach::Window(self.window), ..attention },
+            false => Attention { reach: AttentionMask::Window(self.window), ..attention },
         })
     }
 }

@@ -4,23 +4,23 @@ use serde_json::json;
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// `glm`: biases on Q, K and V; gate and up stored as one.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let layer = layer(keys, &whole)?;
     Ok(whole.uniform(layer))
 }
 
 /// `glm4`: norms after attention and network as well.
 pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole { names: GLM4_NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: GLM4_NAMES, ..DecoderSpec::read(keys, false)? };
     let layer = Layer { arrangement: Arrangement::Sandwich, ..layer(keys, &whole)? };
     Ok(whole.uniform(layer))
 }
@@ -28,7 +28,7 @@ pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// The language model of `glm4v`: biases on Q, K and V by class, heads of `hidden_size / num_attention_heads`.
 pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("attention_bias", &json!(true))?;
-    let whole = Whole { names: GLM4_NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: GLM4_NAMES, ..DecoderSpec::read(keys, false)? };
     let attention = Attention { qkv_bias: true, ..Attention::read_stated(keys, whole.hidden)? };
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
     let layer =
@@ -36,7 +36,7 @@ pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(layer))
 }
 
-fn layer(keys: &Keys<'_>, whole: &Whole) -> Result<Layer, Error> {
+fn layer(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
     let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
     let attention = Attention {
         qkv_bias: keys.flag("attention_bias", true)?,
@@ -73,10 +73,10 @@ pub fn build_chatglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let hidden = keys.count("hidden_size")?;
     let layers = keys.count(keys.spelling(&["num_layers", "num_hidden_layers"])?)?;
     let vocab = keys.count("padded_vocab_size")?;
-    let whole = Whole {
+    let whole = DecoderSpec {
         names: CHATGLM_NAMES,
         max_context: keys.count_or_none("seq_length")?.map(|length| length.value),
-        ..Whole::of(keys, hidden, layers, vocab, false)?
+        ..DecoderSpec::of(keys, hidden, layers, vocab, false)?
     };
     let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("multi_query_group_num")?);
     let attention = Attention {
@@ -87,12 +87,12 @@ pub fn build_chatglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[("mlp.gate_proj", "mlp.gate_up_proj"), ("mlp.up_proj", "mlp.gate_up_proj")],
     transposed: false,
 };
 
-const GLM4_NAMES: Names = Names {
+const GLM4_NAMES: TensorNames = TensorNames {
     table: &[
         ("mlp.gate_proj", "mlp.gate_up_proj"),
         ("mlp.up_proj", "mlp.gate_up_proj"),
@@ -103,7 +103,7 @@ const GLM4_NAMES: Names = Names {
     transposed: false,
 };
 
-const CHATGLM_NAMES: Names = Names {
+const CHATGLM_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "self_attention.dense"),
         ("self_attn.q_proj", "self_attention.query_key_value"),

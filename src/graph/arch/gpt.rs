@@ -5,10 +5,10 @@ use serde_json::Value;
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, mha};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -36,17 +36,17 @@ pub fn build_bigcode(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     gpt2(keys, BIGCODE_NAMES, multi_query)
 }
 
-fn gpt2(keys: &Keys<'_>, names: Names, multi_query: bool) -> Result<ModelGraph, Error> {
+fn gpt2(keys: &Keys<'_>, names: TensorNames, multi_query: bool) -> Result<ModelGraph, Error> {
     summary(keys);
     let norm = Affine::ScaleAndShift;
     let (hidden, layers, heads) = widths(keys)?;
     let positions = keys.count(keys.spelling(&["n_positions", "max_position_embeddings"])?)?;
-    let whole = Whole {
+    let whole = DecoderSpec {
         norm,
         names,
         positions: Some(positions),
         max_context: Some(positions.value),
-        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
     };
     let kv_heads = if multi_query {
         Count::derived("num_key_value_heads", 1, "one head, as multi_query says")
@@ -71,16 +71,16 @@ pub fn build_codegen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     rotary(keys, CODEGEN_NAMES)
 }
 
-fn rotary(keys: &Keys<'_>, names: Names) -> Result<ModelGraph, Error> {
+fn rotary(keys: &Keys<'_>, names: TensorNames) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
     let (hidden, layers, heads) = widths(keys)?;
     let context = keys.count(keys.spelling(&["n_positions", "max_position_embeddings"])?)?;
-    let whole = Whole {
+    let whole = DecoderSpec {
         norm,
         names,
         head_bias: true,
         max_context: Some(context.value),
-        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
     };
     let attention = Attention::of(hidden, heads, mha(heads), None)?;
     let network = FeedForward::plain(hidden, inner(keys, hidden, "n_inner")?, true);
@@ -96,11 +96,11 @@ pub fn build_neo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let layers = keys.count(keys.spelling(&["num_layers", "num_hidden_layers"])?)?;
     let heads = keys.count(keys.spelling(&["num_heads", "num_attention_heads"])?)?;
     let positions = keys.count_or("max_position_embeddings", 2048)?;
-    let whole = Whole {
+    let whole = DecoderSpec {
         norm,
         names: NEO_NAMES,
         positions: Some(positions),
-        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
     };
     let attention = Attention { o_bias: true, ..Attention::of(hidden, heads, mha(heads), None)? };
     let network = FeedForward::plain(hidden, inner(keys, hidden, "intermediate_size")?, true);
@@ -141,7 +141,7 @@ fn local_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
 /// `gpt_neox`: attention and network side by side, each behind its own norm, unless switched off.
 pub fn build_neox(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
-    let whole = Whole { norm, names: NEOX_NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { norm, names: NEOX_NAMES, ..DecoderSpec::read(keys, false)? };
     let parallel = keys.flag("use_parallel_residual", true)?;
     let arrangement = if parallel { Arrangement::ParallelTwoNorms } else { Arrangement::PreNorm };
     let heads = keys.count("num_attention_heads")?;
@@ -186,7 +186,7 @@ fn summary(keys: &Keys<'_>) {
     ]);
 }
 
-const GPT2_NAMES: Names = Names {
+const GPT2_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "attn.c_proj"),
         ("self_attn.q_proj", "attn.c_attn"),
@@ -204,9 +204,9 @@ const GPT2_NAMES: Names = Names {
     transposed: true,
 };
 
-const BIGCODE_NAMES: Names = Names { transposed: false, ..GPT2_NAMES };
+const BIGCODE_NAMES: TensorNames = TensorNames { transposed: false, ..GPT2_NAMES };
 
-const GPTJ_NAMES: Names = Names {
+const GPTJ_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "attn.out_proj"),
         ("self_attn", "attn"),
@@ -220,7 +220,7 @@ const GPTJ_NAMES: Names = Names {
     transposed: false,
 };
 
-const CODEGEN_NAMES: Names = Names {
+const CODEGEN_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "attn.out_proj"),
         ("self_attn.q_proj", "attn.qkv_proj"),
@@ -236,7 +236,7 @@ const CODEGEN_NAMES: Names = Names {
     transposed: false,
 };
 
-const NEO_NAMES: Names = Names {
+const NEO_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "attn.attention.out_proj"),
         ("self_attn", "attn.attention"),
@@ -252,7 +252,7 @@ const NEO_NAMES: Names = Names {
     transposed: false,
 };
 
-const NEOX_NAMES: Names = Names {
+const NEOX_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "attention.dense"),
         ("self_attn.q_proj", "attention.query_key_value"),

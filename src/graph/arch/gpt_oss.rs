@@ -2,9 +2,9 @@
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::{Moe, Stacking};
-use crate::graph::part::whole::Whole;
 use crate::graph::part::window::interleaved_windows;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -14,7 +14,7 @@ use crate::spec::model::keys::Keys;
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // `experts_per_token` repeats `num_experts_per_tok`.
     keys.set_aside(&["experts_per_token"]);
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     keys.count("head_dim")?;
     let bias = keys.flag("attention_bias", true)?;
     let attention = Attention {

@@ -5,9 +5,9 @@
 use serde_json::json;
 
 use super::vision::intern::{CHAT, HUGGING_FACE, tower};
-use super::wrapper::{self, INSIDE_MODEL, Place, language, text, tied, vision, wrap};
+use super::wrapper::{self, INSIDE_MODEL, WrapperPaths, language, text, tied, vision, wrap};
+use crate::graph::image_processor::ImageProcessor;
 use crate::graph::model::ModelGraph;
-use crate::graph::sight::Sight;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -16,8 +16,8 @@ use crate::spec::model::keys::Keys;
 const LANGUAGES: &[&str] = &["gpt_oss", "internlm2", "llama", "phi3", "qwen2", "qwen3", "qwen3_moe"];
 
 /// Where the checkpoints' own code keeps the language model.
-const PLACE: Place =
-    Place { model: "language_model.model", head: "language_model.lm_head", others: "language_model." };
+const PLACE: WrapperPaths =
+    WrapperPaths { model: "language_model.model", head: "language_model.lm_head", others: "language_model." };
 
 /// `internvl`, as transformers has it.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -49,7 +49,7 @@ pub fn build_chat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = language(&inside, LANGUAGES)?;
     let mut tower = tower(&vision(keys, "")?, graph.hidden, &CHAT, tiles(keys)?)?;
     if keys.flag("dynamic_image_size", false)? && !keys.flag("use_thumbnail", false)? {
-        tower.sight = Sight::Untold;
+        tower.sight = ImageProcessor::Untold;
     }
     Ok(wrap(graph, PLACE, vec![tower]))
 }

@@ -8,17 +8,17 @@ use super::mamba::{dt_rank, inner};
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::mamba::Mamba;
 use crate::graph::part::moe::Moe;
-use crate::graph::part::names::Names;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
-use crate::graph::part::whole::Whole;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("model.norm", "model.final_layernorm"),
         ("post_attention_layernorm", "pre_ff_layernorm"),
@@ -38,7 +38,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     ]);
     keys.only("mamba_inner_layernorms", &json!(true))?;
     keys.only("sliding_window", &Value::Null)?;
-    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let mamba = Mamba {
         hidden,

@@ -6,20 +6,20 @@
 use serde_json::json;
 
 use crate::graph::model::ModelGraph;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kimi_delta::KimiDelta;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
-use crate::graph::part::moe::{Moe, Shared};
-use crate::graph::part::names::Names;
+use crate::graph::part::moe::{Moe, SharedExperts};
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
-use crate::graph::part::whole::Whole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("mlp.experts", "block_sparse_moe.experts"),
         ("mlp.gate.weight", "block_sparse_moe.gate.weight"),
@@ -46,7 +46,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("tie_word_embeddings", &json!(false))?;
     keys.only("num_nextn_predict_layers", &json!(0))?;
     let max_context = keys.count_or_none("model_max_length")?.map(|tokens| tokens.value);
-    let whole = Whole { names: NAMES, max_context, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: NAMES, max_context, ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let latent = Latent::read(keys, hidden)?;
     let (delta, recurrent) = linear_attention(keys, hidden, whole.layers)?;
@@ -123,7 +123,7 @@ fn moe(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
     let shared = keys.count_unless_zero(shared)?.map(|shared| {
         let how = "num_shared_experts × moe_intermediate_size";
         let width = Count::derived("shared_intermediate", shared.value * inner.value, how);
-        Shared { tensor: "mlp.shared_experts", network: FeedForward::gated(hidden, width), gate: None }
+        SharedExperts { tensor: "mlp.shared_experts", network: FeedForward::gated(hidden, width), gate: None }
     });
     let correction_bias = Some("mlp.gate.e_score_correction_bias");
     Ok(Moe { correction_bias, shared, ..Moe::routed(hidden, experts, top_k, inner)? })

@@ -6,20 +6,20 @@ use serde_json::json;
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
-use crate::graph::part::names::Names;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::short_conv::GatedConv;
-use crate::graph::part::whole::Whole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 use crate::spec::model::value::WIDTH_LIMIT;
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("model.norm", "model.embedding_norm"),
         ("input_layernorm", "operator_norm"),
@@ -113,16 +113,16 @@ pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     layers(keys, whole, networks)
 }
 
-fn whole(keys: &Keys<'_>) -> Result<Whole, Error> {
+fn whole(keys: &Keys<'_>) -> Result<DecoderSpec, Error> {
     keys.set_aside(ASIDE);
     let tied = keys.flag("tie_embedding", true)?;
     if keys.has("tie_embedding") {
         keys.only("tie_word_embeddings", &json!(tied))?;
     }
-    Ok(Whole { names: NAMES, ..Whole::read(keys, tied)? })
+    Ok(DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, tied)? })
 }
 
-fn layers(keys: &Keys<'_>, whole: Whole, networks: Vec<Network>) -> Result<ModelGraph, Error> {
+fn layers(keys: &Keys<'_>, whole: DecoderSpec, networks: Vec<Network>) -> Result<ModelGraph, Error> {
     let hidden = whole.hidden;
     let kinds = [("conv", false), ("full_attention", true)];
     let attends = match layer_kinds(keys, "layer_types", whole.layers, &kinds)? {

@@ -2,9 +2,9 @@
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
-use crate::graph::part::whole::Whole;
 use crate::graph::part::window::{interleaved_windows, uniform_window};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -12,7 +12,7 @@ use crate::spec::model::keys::Keys;
 
 /// `llama`: biases by `attention_bias` (Q, K, V and output) and `mlp_bias`.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let bias = keys.flag("attention_bias", false)?;
     let attention =
         Attention { qkv_bias: bias, o_bias: bias, ..Attention::read_grouped(keys, whole.hidden)? };
@@ -27,7 +27,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // `sliding_window_size`, `attention_sink_size` and `prefill_chunk_size` are a serving runtime's notes.
     keys.set_aside(&["sliding_window_size", "attention_sink_size", "prefill_chunk_size"]);
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let window = uniform_window(keys, Some(4096))?;
     let attention = Attention { reach: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
@@ -56,7 +56,7 @@ fn windowed(
     bias: bool,
     sliding: impl Fn(u64) -> bool,
 ) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let windows = interleaved_windows(keys, whole.layers, uniform_window(keys, default)?, sliding)?;
     let attention = Attention::read_stated(keys, whole.hidden)?;
     let width = keys.count("intermediate_size")?;

@@ -5,22 +5,22 @@
 use serde_json::json;
 
 use super::{vision, wrapper};
+use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
-use crate::graph::part::moe::{Moe, Shared, Stacking};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
-use crate::graph::reach::Reach;
+use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
+use crate::graph::part::names::TensorNames;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: Names = Names { table: &[("mlp", "feed_forward")], transposed: false };
+const NAMES: TensorNames = TensorNames { table: &[("mlp", "feed_forward")], transposed: false };
 
-const PLACE: wrapper::Place =
-    wrapper::Place { model: "language_model.model", head: "language_model.lm_head", others: "" };
+const PLACE: wrapper::WrapperPaths =
+    wrapper::WrapperPaths { model: "language_model.model", head: "language_model.lm_head", others: "" };
 
 /// `llama4`: the language model and its tower.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -40,7 +40,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Norms of queries and keys have no weights; temperature tuning scales queries.
     keys.set_aside(&["use_qk_norm", "attn_temperature_tuning", "floor_scale", "attn_scale"]);
-    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let bias = keys.flag("attention_bias", false)?;
     keys.count("head_dim")?;
     let attention = Attention { qkv_bias: bias, o_bias: bias, ..Attention::read_stated(keys, whole.hidden)? };
@@ -51,7 +51,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let moe = Moe {
         router: "mlp.router",
         stacking: Stacking::InOut,
-        shared: Some(Shared { tensor: "mlp.shared_expert", network: shared, gate: None }),
+        shared: Some(SharedExperts { tensor: "mlp.shared_expert", network: shared, gate: None }),
         ..Moe::routed(
             whole.hidden,
             keys.count("num_local_experts")?,
@@ -65,7 +65,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         Some(layers) => layers.contains(&layer),
         None => (layer + 1).is_multiple_of(step),
     };
-    let layer = |(index, reach): (u64, Reach)| {
+    let layer = |(index, reach): (u64, AttentionMask)| {
         let network =
             if sparse(index) { Network::Moe(Box::new(moe.clone())) } else { Network::Dense(dense.clone()) };
         Layer::new(Attention { reach, ..attention.clone() }, network)
@@ -75,15 +75,15 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 /// How far each layer reaches: all that came before in layers without rotary positions, the chunk in the others.
-fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<Reach>, Error> {
+fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<AttentionMask>, Error> {
     // An old name that the class does not read.
     keys.only("nope_layer_interval", &json!(4))?;
     let interval = keys.count_or("no_rope_layer_interval", 4)?.value;
     let stated = keys.has("attention_chunk_size");
     let chunk = match keys.count_or_none("attention_chunk_size")? {
-        Some(chunk) => Reach::Chunk(chunk),
-        None if stated => Reach::All,
-        None => Reach::Chunk(Count::class_default("attention_chunk_size", 8192)),
+        Some(chunk) => AttentionMask::Chunk(chunk),
+        None if stated => AttentionMask::All,
+        None => AttentionMask::Chunk(Count::class_default("attention_chunk_size", 8192)),
     };
     let refuse = |key: &str, found: String, expected: String| {
         Error::new(key, found, expected, "copy the value from the model's config.json")
@@ -100,7 +100,7 @@ fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<Reach>, Error> {
         complete("layer_types", types.len())?;
         let one = |kind: &String| match kind.as_str() {
             "chunked_attention" => Ok(chunk),
-            "full_attention" => Ok(Reach::All),
+            "full_attention" => Ok(AttentionMask::All),
             other => {
                 Err(refuse("layer_types", other.to_owned(), "chunked_attention or full_attention".to_owned()))
             }
@@ -114,5 +114,5 @@ fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<Reach>, Error> {
         }
         None => (0..layers.value).map(|layer| !(layer + 1).is_multiple_of(interval)).collect::<Vec<_>>(),
     };
-    Ok(rope.into_iter().map(|rope| if rope { chunk } else { Reach::All }).collect())
+    Ok(rope.into_iter().map(|rope| if rope { chunk } else { AttentionMask::All }).collect())
 }

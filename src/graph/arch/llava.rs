@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use super::vision::clip::{self, Projector};
+use super::vision::clip::{self, ClipProjector};
 use super::vision::{pixtral, shuffle};
 use super::wrapper::{self, INSIDE_MODEL, language, text, tied, vision, wrap};
 use crate::graph::model::ModelGraph;
@@ -49,8 +49,8 @@ fn with_two_matrices(
     let bias = keys.flag("multimodal_projector_bias", true)?;
     let seen = vision(keys, encoder)?;
     let tower = match seen.says("model_type", "pixtral") && seen.has("model_type") {
-        true => pixtral::tower(&seen, &pixtral::Projector { text: graph.hidden, merge: None, bias })?,
-        false => clip::tower(&seen, encoder, &Projector::Two { text: graph.hidden, bias, newline })?,
+        true => pixtral::tower(&seen, &pixtral::PixtralProjector { text: graph.hidden, merge: None, bias })?,
+        false => clip::tower(&seen, encoder, &ClipProjector::Two { text: graph.hidden, bias, newline })?,
     };
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
@@ -81,8 +81,8 @@ pub fn build_idefics3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 /// Where Idefics3 keeps its language model.
-const INSIDE_TEXT_MODEL: wrapper::Place =
-    wrapper::Place { model: "model.text_model", head: "lm_head", others: "" };
+const INSIDE_TEXT_MODEL: wrapper::WrapperPaths =
+    wrapper::WrapperPaths { model: "model.text_model", head: "lm_head", others: "" };
 
 /// `cohere2_vision`: Command A Vision.
 pub fn build_cohere2_vision(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
@@ -132,6 +132,6 @@ pub fn build_paligemma(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         return Err(Error::new("projection_dim", width.to_string(), expected, fix));
     }
     seen.set_aside(&["num_image_tokens", "projector_hidden_act"]);
-    let tower = clip::tower(&seen, "siglip_vision_model", &Projector::One { text: graph.hidden })?;
+    let tower = clip::tower(&seen, "siglip_vision_model", &ClipProjector::One { text: graph.hidden })?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }

@@ -5,12 +5,12 @@
 use crate::graph::assembly::Affine;
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::mamba::Mamba;
-use crate::graph::part::names::Names;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::ssd::Ssd;
-use crate::graph::part::whole::Whole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -38,7 +38,7 @@ const ASIDE: &[&str] = &[
     "use_mambapy",
 ];
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("model.layers", "backbone.layers"),
         ("model.embed_tokens", "backbone.embeddings"),
@@ -61,7 +61,7 @@ pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 fn build_first(keys: &Keys<'_>, norms: Option<Affine>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
-    let whole = Whole { names: NAMES, ..Whole::read(keys, true)? };
+    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, true)? };
     let mamba = Mamba {
         hidden: whole.hidden,
         inner: inner(keys, whole.hidden, "expand", Some("intermediate_size"))?,
@@ -81,7 +81,7 @@ pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
     // Left of the first Mamba: no matrix has this width here.
     keys.set_aside(&["time_step_rank"]);
-    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let bias = keys.flag("use_bias", false)?;
     let ssd = Ssd {
         hidden: whole.hidden,
@@ -100,7 +100,7 @@ pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(alone(whole, Recurrent::Ssd(ssd.checked()?)))
 }
 
-fn alone(whole: Whole, mixer: Recurrent) -> ModelGraph {
+fn alone(whole: DecoderSpec, mixer: Recurrent) -> ModelGraph {
     let mixer = Mixer::Recurrent(Box::new(mixer));
     let layer = Layer::of(whole.hidden, mixer, Network::Absent);
     whole.uniform(layer)

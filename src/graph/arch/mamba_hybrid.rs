@@ -8,14 +8,14 @@ use super::mamba::{fills, inner};
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Mixer, Network};
-use crate::graph::part::moe::{Moe, Shared};
-use crate::graph::part::names::Names;
+use crate::graph::part::moe::{Moe, SharedExperts};
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::ssd::Ssd;
-use crate::graph::part::whole::Whole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -34,7 +34,7 @@ const ASIDE: &[&str] = &[
     "z_loss_coefficient",
 ];
 
-const BAMBA: Names = Names {
+const BAMBA: TensorNames = TensorNames {
     table: &[
         ("model.norm", "model.final_layernorm"),
         ("post_attention_layernorm", "pre_ff_layernorm"),
@@ -43,7 +43,7 @@ const BAMBA: Names = Names {
     transposed: false,
 };
 
-const GRANITE: Names = Names {
+const GRANITE: TensorNames = TensorNames {
     table: &[
         ("mlp.experts", "block_sparse_moe.experts"),
         ("mlp.gate_proj", "shared_mlp.input_linear"),
@@ -57,7 +57,7 @@ const GRANITE: Names = Names {
 /// `bamba`: attention where `attn_layer_indices` says.
 pub fn build_bamba(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
-    let whole = Whole { names: BAMBA, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: BAMBA, ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let attending = keys.numbers("attn_layer_indices")?.unwrap_or_default();
     let attention = Attention::read_stated(keys, hidden)?.biased(keys.flag("attention_bias", false)?);
@@ -84,7 +84,7 @@ pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "residual_multiplier",
     ]);
     keys.only("normalization_function", &json!("rmsnorm"))?;
-    let whole = Whole { names: GRANITE, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: GRANITE, ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let kinds =
         [("mamba", false), ("linear_attention", false), ("attention", true), ("full_attention", true)];
@@ -103,7 +103,7 @@ pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         None => Network::Dense(shared),
         Some(experts) => {
             let top_k = keys.count_or("num_experts_per_tok", 2)?;
-            let shared = Some(Shared { tensor: "mlp", network: shared, gate: None });
+            let shared = Some(SharedExperts { tensor: "mlp", network: shared, gate: None });
             let moe = Moe::routed(hidden, experts, top_k, keys.count("intermediate_size")?)?;
             Network::Moe(Box::new(Moe { shared, ..moe }))
         }
@@ -130,7 +130,7 @@ pub fn build_falcon_h1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     ]);
     keys.only("mamba_use_mlp", &json!(true))?;
     keys.only("attn_layer_indices", &Value::Null)?;
-    let whole = Whole { names: BAMBA, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: BAMBA, ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     let (attention_bias, mlp_bias) = (keys.flag("attention_bias", false)?, keys.flag("mlp_bias", false)?);
     let attention = Attention::read_stated(keys, hidden)?;

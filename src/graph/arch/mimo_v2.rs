@@ -5,14 +5,14 @@
 
 use serde_json::json;
 
+use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::moe::Moe;
-use crate::graph::part::whole::Whole;
-use crate::graph::reach::Reach;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -27,7 +27,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "swa_rope_theta",
     ]);
     keys.only("n_shared_experts", &json!(0)).or_else(|_| keys.only("n_shared_experts", &json!(null)))?;
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let hidden = whole.hidden;
     if !keys.has("hybrid_layer_pattern") && !keys.has("moe_layer_freq") {
         return build_by_class(keys, whole);
@@ -59,18 +59,18 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let full = attention(
         ["num_attention_heads", "num_key_value_heads", "head_dim", "v_head_dim"],
         keys.flag("add_full_attention_sink_bias", false)?,
-        Reach::All,
+        AttentionMask::All,
     )?;
     let sliding = attention(
         ["swa_num_attention_heads", "swa_num_key_value_heads", "swa_head_dim", "swa_v_head_dim"],
         keys.stated("add_swa_attention_sink_bias")?.flag("add_swa_attention_sink_bias", false)?,
-        Reach::Window(keys.count("sliding_window")?),
+        AttentionMask::Window(keys.count("sliding_window")?),
     )?;
     assemble(keys, whole, [full, sliding], slides, sparse)
 }
 
 /// The keys that transformers writes: sliding layers have twice as many heads of keys and values, and sinks.
-fn build_by_class(keys: &Keys<'_>, whole: Whole) -> Result<ModelGraph, Error> {
+fn build_by_class(keys: &Keys<'_>, whole: DecoderSpec) -> Result<ModelGraph, Error> {
     let layers = whole.layers;
     let words = [("sliding_attention", true), ("full_attention", false)];
     let slides = layer_kinds(keys, "layer_types", layers, &words)?
@@ -87,15 +87,15 @@ fn build_by_class(keys: &Keys<'_>, whole: Whole) -> Result<ModelGraph, Error> {
         let v_head_dim = Some(v_head_dim);
         Ok::<_, Error>(Attention { v_head_dim, qkv_bias: bias, sinks, reach, ..attention })
     };
-    let full = attention(kv_heads, false, Reach::All)?;
-    let sliding = attention(twice, true, Reach::Window(keys.count_or("sliding_window", 129)?))?;
+    let full = attention(kv_heads, false, AttentionMask::All)?;
+    let sliding = attention(twice, true, AttentionMask::Window(keys.count_or("sliding_window", 129)?))?;
     assemble(keys, whole, [full, sliding], slides, sparse)
 }
 
 /// The model of full and sliding layers, those with experts as `sparse` says.
 fn assemble(
     keys: &Keys<'_>,
-    whole: Whole,
+    whole: DecoderSpec,
     [full, sliding]: [Attention; 2],
     slides: Vec<bool>,
     sparse: Vec<bool>,

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
+use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::latent::Latent;
 use crate::graph::part::layer::{Layer, Mixer, Network};
-use crate::graph::part::whole::Whole;
-use crate::graph::reach::Reach;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
@@ -19,7 +19,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         // Files of the first generation say that the head is stored apart; their checkpoints hold none.
         keys.only("tie_word_embeddings", &json!(true))?;
     }
-    let whole = Whole::read(keys, true)?;
+    let whole = DecoderSpec::read(keys, true)?;
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     let attention = Attention::read_stated(keys, whole.hidden)?;
     let biased = attention.biased(keys.flag("attention_bias", false)?);
@@ -29,7 +29,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `minicpm3`: the values' heads share the stream between them.
 pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
-    let whole = Whole::read(keys, true)?;
+    let whole = DecoderSpec::read(keys, true)?;
     let hidden = whole.hidden;
     let heads = keys.count("num_attention_heads")?;
     let v_head_dim = match keys.count_or_none("v_head_dim")? {
@@ -45,7 +45,7 @@ pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
         v_head_dim,
         bias: keys.flag("attention_bias", false)?,
-        reach: Reach::All,
+        reach: AttentionMask::All,
         indexer: None,
     };
     let network = FeedForward::gated(hidden, keys.count("intermediate_size")?);

@@ -4,15 +4,15 @@ use serde_json::json;
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::Moe;
-use crate::graph::part::whole::Whole;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// `minimax_m2`: full attention in every layer, 256 experts in every layer, none shared.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     // The files announce multi-token prediction, but the checkpoints' totals hold no weights for it.
     keys.set_aside(&["use_mtp", "num_mtp_modules", "mtp_transformer_layers"]);
     keys.only("use_qk_norm", &json!(true))?;

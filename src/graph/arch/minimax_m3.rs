@@ -5,21 +5,21 @@
 use serde_json::json;
 
 use super::{vision, wrapper};
+use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::indexer::Indexer;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Network};
-use crate::graph::part::moe::{Moe, Shared};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
-use crate::graph::reach::Reach;
+use crate::graph::part::moe::{Moe, SharedExperts};
+use crate::graph::part::names::TensorNames;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("mlp.gate_proj", "mlp.gate_up_proj"),
         ("mlp.up_proj", "mlp.gate_up_proj"),
@@ -56,7 +56,7 @@ fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("qk_norm_type", &json!("per_head"))?;
     keys.only("use_routing_bias", &json!(true))?;
     keys.only("n_shared_experts", &json!(1))?;
-    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let hidden = whole.hidden;
     keys.count("head_dim")?;
     let attention = Attention { qk_norm: QkNorm::PerHead, ..Attention::read_stated(keys, hidden)? };
@@ -71,7 +71,7 @@ fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let network = FeedForward::gated(hidden, keys.count("shared_intermediate_size")?);
     let moe = Moe {
         correction_bias: Some("mlp.gate.e_score_correction_bias"),
-        shared: Some(Shared { tensor: "mlp.shared_experts", network, gate: None }),
+        shared: Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }),
         ..Moe::routed(
             hidden,
             keys.count("num_local_experts")?,
@@ -80,7 +80,7 @@ fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         )?
     };
     let layer = |(sparse, experts): (bool, bool)| {
-        let reach = if sparse { Reach::Selected(indexer.top_k) } else { Reach::All };
+        let reach = if sparse { AttentionMask::Selected(indexer.top_k) } else { AttentionMask::All };
         let indexer = Some(indexer).filter(|_| sparse);
         let network =
             if experts { Network::Moe(Box::new(moe.clone())) } else { Network::Dense(dense.clone()) };

@@ -4,12 +4,12 @@
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::lightning::Lightning;
 use crate::graph::part::moe::Moe;
 use crate::graph::part::recurrent::Recurrent;
-use crate::graph::part::whole::Whole;
 use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -24,7 +24,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "mlp_alpha_factor",
         "mlp_beta_factor",
     ]);
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let hidden = whole.hidden;
     let kinds = [("full_attention", true), ("linear_attention", false)];
     let attends = match layer_kinds(keys, "layer_types", whole.layers, &kinds)? {

@@ -2,16 +2,16 @@
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::layer::{Layer, Network};
 use crate::graph::part::moe::Moe;
-use crate::graph::part::whole::Whole;
 use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// `mixtral`: `intermediate_size` is the width of one expert.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let window = uniform_window(keys, None)?;
     let attention = Attention { reach: window.into(), ..Attention::read_stated(keys, whole.hidden)? };
     let moe = Moe::routed(

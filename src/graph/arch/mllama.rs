@@ -6,9 +6,9 @@ use super::{vision, wrapper};
 use crate::graph::model::{Block, ModelGraph};
 use crate::graph::part::attention::Attention;
 use crate::graph::part::cross::Cross;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Mixer, Network};
-use crate::graph::part::whole::Whole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -24,7 +24,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let text = wrapper::text(keys, "mllama_text_model")?;
     text.set_aside(&["cross_attention_hidden_size", "dropout"]);
-    let whole = Whole::read(&text, false)?;
+    let whole = DecoderSpec::read(&text, false)?;
     let (tower, positions) =
         vision::mllama::tower(&wrapper::vision(keys, "mllama_vision_model")?, whole.hidden)?;
     let attention = Attention::read_stated(&text, whole.hidden)?;

@@ -5,17 +5,17 @@ use serde_json::json;
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm, mha};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// `nemotron`: LayerNorm with shift.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
-    let whole = Whole { norm, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { norm, ..DecoderSpec::read(keys, false)? };
     let layer = Layer { norm, ..plain(keys, &whole)? };
     Ok(whole.uniform(layer))
 }
@@ -23,7 +23,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `jais2`: LayerNorm with shift, and biases unless switched off.
 pub fn build_jais2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
-    let whole = Whole { norm, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { norm, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", true)?);
     let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", true)?);
     let network = Network::Dense(FeedForward::plain(whole.hidden, width, bias));
@@ -34,8 +34,8 @@ pub fn build_jais2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_nanochat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::Absent;
     let names =
-        Names { table: &[("mlp.up_proj", "mlp.fc1"), ("mlp.down_proj", "mlp.fc2")], transposed: false };
-    let whole = Whole { norm, embedding_norm: true, names, ..Whole::read(keys, false)? };
+        TensorNames { table: &[("mlp.up_proj", "mlp.fc1"), ("mlp.down_proj", "mlp.fc2")], transposed: false };
+    let whole = DecoderSpec { norm, embedding_norm: true, names, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = Attention { qk_norm: QkNorm::Plain, ..attention };
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, false);
@@ -44,7 +44,7 @@ pub fn build_nanochat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `arcee`: RMSNorm.
 pub fn build_arcee(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let layer = plain(keys, &whole)?;
     Ok(whole.uniform(layer))
 }
@@ -54,7 +54,7 @@ pub fn build_apertus(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("post_norm", &json!(false))?;
     keys.only("qk_norm", &json!(true))?;
     keys.only("mlp_bias", &json!(false))?;
-    let whole = Whole { names: APERTUS_NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: APERTUS_NAMES, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, false);
@@ -72,7 +72,7 @@ pub fn build_apertus(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 /// `persimmon`: LayerNorm with shift, also on the heads of Q and K; biases throughout.
 pub fn build_persimmon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
-    let whole = Whole { norm, names: PERSIMMON_NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { norm, names: PERSIMMON_NAMES, ..DecoderSpec::read(keys, false)? };
     let heads = keys.count("num_attention_heads")?;
     keys.only("num_key_value_heads", &json!(heads.value))?;
     let qk_norm = if keys.flag("qk_layernorm", true)? { QkNorm::PerHeadWithShift } else { QkNorm::Absent };
@@ -82,13 +82,13 @@ pub fn build_persimmon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
 }
 
-fn plain(keys: &Keys<'_>, whole: &Whole) -> Result<Layer, Error> {
+fn plain(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
     let (width, bias) = (keys.count("intermediate_size")?, keys.flag("mlp_bias", false)?);
     Ok(Layer::new(attention, Network::Dense(FeedForward::plain(whole.hidden, width, bias))))
 }
 
-const APERTUS_NAMES: Names = Names {
+const APERTUS_NAMES: TensorNames = TensorNames {
     table: &[
         ("input_layernorm", "attention_layernorm"),
         ("post_attention_layernorm", "feedforward_layernorm"),
@@ -96,7 +96,7 @@ const APERTUS_NAMES: Names = Names {
     transposed: false,
 };
 
-const PERSIMMON_NAMES: Names = Names {
+const PERSIMMON_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "self_attn.dense"),
         ("self_attn.q_proj", "self_attn.query_key_value"),

@@ -8,20 +8,20 @@ use crate::graph::assembly::weight;
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::kinds_of;
 use crate::graph::part::layer::{Layer, Mixer, Network};
-use crate::graph::part::moe::{Moe, Shared, Stacking};
-use crate::graph::part::names::Names;
+use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
 use crate::graph::part::ssd::Ssd;
-use crate::graph::part::whole::Whole;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("model.embed_tokens", "model.embeddings"),
         ("model.norm", "model.norm_f"),
@@ -36,7 +36,7 @@ const NAMES: Names = Names {
 
 /// The one mixer of a layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum NemotronMixer {
     Mamba,
     Attention,
     Moe,
@@ -44,17 +44,17 @@ enum Kind {
 }
 
 /// How lists and pattern strings name them.
-const WORDS: &[(&str, Kind)] = &[
-    ("mamba", Kind::Mamba),
-    ("linear_attention", Kind::Mamba),
-    ("attention", Kind::Attention),
-    ("full_attention", Kind::Attention),
-    ("moe", Kind::Moe),
-    ("mlp", Kind::Mlp),
-    ("M", Kind::Mamba),
-    ("*", Kind::Attention),
-    ("E", Kind::Moe),
-    ("-", Kind::Mlp),
+const WORDS: &[(&str, NemotronMixer)] = &[
+    ("mamba", NemotronMixer::Mamba),
+    ("linear_attention", NemotronMixer::Mamba),
+    ("attention", NemotronMixer::Attention),
+    ("full_attention", NemotronMixer::Attention),
+    ("moe", NemotronMixer::Moe),
+    ("mlp", NemotronMixer::Mlp),
+    ("M", NemotronMixer::Mamba),
+    ("*", NemotronMixer::Attention),
+    ("E", NemotronMixer::Moe),
+    ("-", NemotronMixer::Mlp),
 ];
 
 /// `nemotron_h`: the pattern says what there is; keys of what it does not name are idle.
@@ -97,9 +97,9 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         let fix = "copy the pattern and num_hidden_layers from the model's config.json";
         return Err(Error::new("num_hidden_layers", stated.value.to_string(), expected, fix));
     }
-    let whole = Whole::of(keys, keys.count("hidden_size")?, depth, keys.count("vocab_size")?, false)?;
-    let whole = Whole { names: NAMES, tied: false, ..whole };
-    let parts = Parts { keys, hidden: whole.hidden };
+    let whole = DecoderSpec::of(keys, keys.count("hidden_size")?, depth, keys.count("vocab_size")?, false)?;
+    let whole = DecoderSpec { names: NAMES, tied: false, ..whole };
+    let parts = NemotronReader { keys, hidden: whole.hidden };
     parts.set_idle_aside();
     let layers = kinds.iter().map(|kind| parts.layer(*kind)).collect::<Result<Vec<_>, _>>()?;
     let mtp = parts.predicting(whole.layers)?;
@@ -107,7 +107,11 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 /// The kinds of layers by a string of characters or a list of words.
-fn kinds(keys: &Keys<'_>, pattern: &'static str, list: &'static str) -> Result<Option<Vec<Kind>>, Error> {
+fn kinds(
+    keys: &Keys<'_>,
+    pattern: &'static str,
+    list: &'static str,
+) -> Result<Option<Vec<NemotronMixer>>, Error> {
     if let Some(words) = keys.texts(list)? {
         keys.set_aside(&[pattern]);
         return kinds_of(list, &words, WORDS).map(Some);
@@ -117,12 +121,12 @@ fn kinds(keys: &Keys<'_>, pattern: &'static str, list: &'static str) -> Result<O
     kinds_of(pattern, &characters, WORDS).map(Some)
 }
 
-struct Parts<'k, 'c> {
+struct NemotronReader<'k, 'c> {
     keys: &'k Keys<'c>,
     hidden: Count,
 }
 
-impl Parts<'_, '_> {
+impl NemotronReader<'_, '_> {
     /// Keys of layers that a pattern may not have.
     fn set_idle_aside(&self) {
         self.keys.set_aside(&[
@@ -150,12 +154,14 @@ impl Parts<'_, '_> {
         ]);
     }
 
-    fn layer(&self, kind: Kind) -> Result<Layer, Error> {
+    fn layer(&self, kind: NemotronMixer) -> Result<Layer, Error> {
         let (mixer, network) = match kind {
-            Kind::Mamba => (Mixer::Recurrent(Box::new(Recurrent::Ssd(self.mamba()?))), Network::Absent),
-            Kind::Attention => (Mixer::Attention(self.attention()?), Network::Absent),
-            Kind::Moe => (Mixer::Absent, Network::Moe(Box::new(self.moe()?))),
-            Kind::Mlp => {
+            NemotronMixer::Mamba => {
+                (Mixer::Recurrent(Box::new(Recurrent::Ssd(self.mamba()?))), Network::Absent)
+            }
+            NemotronMixer::Attention => (Mixer::Attention(self.attention()?), Network::Absent),
+            NemotronMixer::Moe => (Mixer::Absent, Network::Moe(Box::new(self.moe()?))),
+            NemotronMixer::Mlp => {
                 let bias = self.keys.flag("mlp_bias", false)?;
                 let width = self.keys.count("intermediate_size")?;
                 (Mixer::Absent, Network::Dense(FeedForward::plain(self.hidden, width, bias)))
@@ -211,7 +217,7 @@ impl Parts<'_, '_> {
             stacking: Stacking::PlainOutIn,
             latent: keys.count_or_none("moe_latent_size")?,
             latent_bias: bias,
-            shared: Some(Shared { tensor: "mlp.shared_experts", network, gate: None }),
+            shared: Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }),
             ..Moe::routed(self.hidden, experts, top_k, keys.count("moe_intermediate_size")?)?
         })
     }
@@ -221,7 +227,7 @@ impl Parts<'_, '_> {
         let keys = self.keys;
         let Some(modules) = keys.count_unless_zero("num_nextn_predict_layers")? else { return Ok(vec![]) };
         let kinds = kinds(keys, "mtp_hybrid_override_pattern", "mtp_layers_block_type")?;
-        let kinds = kinds.unwrap_or_else(|| vec![Kind::Attention, Kind::Moe]);
+        let kinds = kinds.unwrap_or_else(|| vec![NemotronMixer::Attention, NemotronMixer::Moe]);
         let hidden = self.hidden.value;
         let mut weights = vec![];
         for module in 0..modules.value {

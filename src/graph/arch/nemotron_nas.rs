@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Mixer, Network};
-use crate::graph::part::whole::Whole;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -20,7 +20,7 @@ const MULTIPLE: u64 = 256;
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("num_key_value_heads", &Value::Null)?;
     keys.only("intermediate_size", &Value::Null)?;
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let heads = keys.count("num_attention_heads")?;
     let attention_bias = keys.flag("attention_bias", false)?;
     let mlp_bias = keys.flag("mlp_bias", false)?;

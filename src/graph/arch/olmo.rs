@@ -3,10 +3,10 @@
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
 use crate::graph::part::moe::Moe;
-use crate::graph::part::whole::Whole;
 use crate::graph::part::window::patterned_windows;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -14,21 +14,21 @@ use crate::spec::model::keys::Keys;
 /// `olmo`: LayerNorm without scale or shift.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::Absent;
-    let whole = Whole { norm, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { norm, ..DecoderSpec::read(keys, false)? };
     let layer = Layer { norm, ..layer(keys, &whole, QkNorm::Absent)? };
     Ok(whole.uniform(layer))
 }
 
 /// `olmo2`: norms over the whole projections of Q and K.
 pub fn build_olmo2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let layer = layer(keys, &whole, QkNorm::WholeProjection)?;
     Ok(whole.uniform(Layer { arrangement: Arrangement::PostNorm, ..layer }))
 }
 
 /// `olmo3`: OLMo-2 with one full layer in four.
 pub fn build_olmo3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let layer = layer(keys, &whole, QkNorm::WholeProjection)?;
     let layer = Layer { arrangement: Arrangement::PostNorm, ..layer };
     let windows = patterned_windows(keys, whole.layers, 4096, 4)?;
@@ -47,7 +47,7 @@ pub fn build_flex(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `default`: experts and how many of them a token passes, where the file does not say.
 fn with_experts(keys: &Keys<'_>, default: [u64; 2], arrangement: Arrangement) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let experts = keys.spelling(&["num_experts", "num_local_experts"])?;
     let moe = Moe::routed(
         whole.hidden,
@@ -60,12 +60,12 @@ fn with_experts(keys: &Keys<'_>, default: [u64; 2], arrangement: Arrangement) ->
     Ok(whole.uniform(Layer { arrangement, ..layer }))
 }
 
-fn attention(keys: &Keys<'_>, whole: &Whole, qk_norm: QkNorm) -> Result<Attention, Error> {
+fn attention(keys: &Keys<'_>, whole: &DecoderSpec, qk_norm: QkNorm) -> Result<Attention, Error> {
     let attention = Attention::read_grouped(keys, whole.hidden)?;
     Ok(Attention { qk_norm, ..attention.biased(keys.flag("attention_bias", false)?) })
 }
 
-fn layer(keys: &Keys<'_>, whole: &Whole, qk_norm: QkNorm) -> Result<Layer, Error> {
+fn layer(keys: &Keys<'_>, whole: &DecoderSpec, qk_norm: QkNorm) -> Result<Layer, Error> {
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
     Ok(Layer::new(attention(keys, whole, qk_norm)?, Network::Dense(network)))
 }

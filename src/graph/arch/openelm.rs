@@ -6,16 +6,16 @@ use serde_json::json;
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 use crate::spec::model::value::WIDTH_LIMIT;
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("model.embed_tokens", "transformer.token_embeddings"),
         ("model", "transformer"),
@@ -48,8 +48,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let (hidden, layers) = (keys.count("model_dim")?, keys.count("num_transformer_layers")?);
     let tied = keys.flag("share_input_output_layers", true)?;
     keys.only("tie_word_embeddings", &json!(tied))?;
-    let whole = Whole::of(keys, hidden, layers, keys.count("vocab_size")?, tied)?;
-    let whole = Whole { names: NAMES, max_context, ..whole };
+    let whole = DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, tied)?;
+    let whole = DecoderSpec { names: NAMES, max_context, ..whole };
     let head_dim = keys.count("head_dim")?;
     let qk_norm = match keys.flag("normalize_qk_projections", true)? {
         true => QkNorm::PerHead,

@@ -3,10 +3,10 @@
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, mha};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -19,10 +19,10 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let affine = keys.flag("layer_norm_elementwise_affine", true)?;
     let bias = keys.flag("enable_bias", true)?;
     let norm = if affine { Affine::ScaleAndShift } else { Affine::Absent };
-    let whole = Whole::read(keys, true)?;
+    let whole = DecoderSpec::read(keys, true)?;
     let rows = keys.count("max_position_embeddings")?.value + 2;
     let embedding_width = keys.count_or_none("word_embed_proj_dim")?;
-    let whole = Whole {
+    let whole = DecoderSpec {
         norm,
         names: if before { NAMES } else { NAMES_AFTER },
         final_norm: before && !removed,
@@ -37,7 +37,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, network) }))
 }
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("input_layernorm", "self_attn_layer_norm"),
         ("post_attention_layernorm", "final_layer_norm"),
@@ -50,7 +50,7 @@ const NAMES: Names = Names {
     transposed: false,
 };
 
-const NAMES_AFTER: Names = Names {
+const NAMES_AFTER: TensorNames = TensorNames {
     table: &[
         ("post_attention_layernorm", "self_attn_layer_norm"),
         ("post_feedforward_layernorm", "final_layer_norm"),

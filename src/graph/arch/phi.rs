@@ -3,17 +3,17 @@
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// `phi`: biases throughout, the head included.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
-    let whole = Whole { norm, head_bias: true, names: NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { norm, head_bias: true, names: NAMES, ..DecoderSpec::read(keys, false)? };
     let qk_norm = if keys.flag("qk_layernorm", false)? { QkNorm::PerHeadWithShift } else { QkNorm::Absent };
     let attention = Attention { qk_norm, ..Attention::read_grouped(keys, whole.hidden)?.biased(true) };
     let network = FeedForward::plain(whole.hidden, keys.count("intermediate_size")?, true);
@@ -25,7 +25,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_stablelm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["rope_pct", "rotary_scaling_factor"]);
     let norm = Affine::ScaleAndShift;
-    let whole = Whole { norm, names: STABLELM_NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { norm, names: STABLELM_NAMES, ..DecoderSpec::read(keys, false)? };
     let attention = Attention {
         qkv_bias: keys.flag("use_qkv_bias", false)?,
         qk_norm: if keys.flag("qk_layernorm", false)? { QkNorm::EachHeadApart } else { QkNorm::Absent },
@@ -38,7 +38,7 @@ pub fn build_stablelm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, arrangement, ..layer }))
 }
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "self_attn.dense"),
         ("self_attn.q_norm", "self_attn.q_layernorm"),
@@ -50,7 +50,7 @@ const NAMES: Names = Names {
     transposed: false,
 };
 
-const STABLELM_NAMES: Names = Names {
+const STABLELM_NAMES: TensorNames = TensorNames {
     table: &[("self_attn.q_norm", "self_attn.q_layernorm"), ("self_attn.k_norm", "self_attn.k_layernorm")],
     transposed: false,
 };

@@ -2,24 +2,24 @@
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// `phi3`: no biases, whatever the file says of them would be another model.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole { names: NAMES, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let window = uniform_window(keys, None)?;
     let attention = Attention { reach: window.into(), ..Attention::read_grouped(keys, whole.hidden)? };
     let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.q_proj", "self_attn.qkv_proj"),
         ("self_attn.k_proj", "self_attn.qkv_proj"),

@@ -5,10 +5,10 @@ use serde_json::json;
 use crate::graph::assembly::weight;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm, mha};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::qwen_windows;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
@@ -19,7 +19,7 @@ use crate::spec::model::keys::Keys;
 pub fn build_qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // `use_mrope` and `is_causal` choose position encoding and mask; chunks are for contexts beyond the trained one.
     keys.set_aside(&["use_mrope", "is_causal", "dual_chunk_attention_config"]);
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention { qkv_bias: true, ..Attention::read_stated(keys, whole.hidden)? };
     dense(keys, whole, attention)
 }
@@ -42,10 +42,10 @@ pub fn build_qwen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     ]);
     let hidden = keys.count("hidden_size")?;
     let layers = keys.count("num_hidden_layers")?;
-    let whole = Whole {
+    let whole = DecoderSpec {
         names: QWEN_NAMES,
         max_context: keys.count_or_none("seq_length")?.map(|length| length.value),
-        ..Whole::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
     };
     let heads = keys.count("num_attention_heads")?;
     let attention = Attention {
@@ -60,7 +60,7 @@ pub fn build_qwen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }
 
-const QWEN_NAMES: Names = Names {
+const QWEN_NAMES: TensorNames = TensorNames {
     table: &[
         ("self_attn.o_proj", "attn.c_proj"),
         ("self_attn.q_proj", "attn.c_attn"),
@@ -81,7 +81,7 @@ const QWEN_NAMES: Names = Names {
 /// `mimo`: Qwen2's layers, and modules for multi-token prediction with three norms and a two-to-one projection.
 pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["use_mrope"]);
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let hidden = whole.hidden.value;
     let qkv_bias = keys.flag("attention_bias", true)?;
     let attention = Attention { qkv_bias, ..Attention::read_stated(keys, whole.hidden)? };
@@ -104,25 +104,25 @@ pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `qwen3`: a norm of `head_dim` on each head of Q and K. The class's `head_dim` is no quotient, so it must be stated.
 pub fn build_qwen3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole::read(keys, false)?;
+    let whole = DecoderSpec::read(keys, false)?;
     let attention = normed_attention(keys, &whole)?;
     dense(keys, whole, attention)
 }
 
 /// Attention of Qwen3.
-fn normed_attention(keys: &Keys<'_>, whole: &Whole) -> Result<Attention, Error> {
+fn normed_attention(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Attention, Error> {
     keys.count("head_dim")?;
     headed_attention(keys, whole)
 }
 
 /// The same where heads without a `head_dim` share the stream between them: the MoE's class has no number of its own.
-pub(super) fn headed_attention(keys: &Keys<'_>, whole: &Whole) -> Result<Attention, Error> {
+pub(super) fn headed_attention(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Attention, Error> {
     let bias = keys.flag("attention_bias", false)?;
     let qk_norm = QkNorm::PerHead;
     Ok(Attention { qkv_bias: bias, o_bias: bias, qk_norm, ..Attention::read_stated(keys, whole.hidden)? })
 }
 
-fn dense(keys: &Keys<'_>, whole: Whole, attention: Attention) -> Result<ModelGraph, Error> {
+fn dense(keys: &Keys<'_>, whole: DecoderSpec, attention: Attention) -> Result<ModelGraph, Error> {
     let windows = qwen_windows(keys, whole.layers)?;
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     let layer = |window: Option<Count>| {

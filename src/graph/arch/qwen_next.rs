@@ -8,21 +8,21 @@ use crate::graph::assembly::weight;
 use crate::graph::cache::StateWidth;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::delta::Delta;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::layer_kinds;
 use crate::graph::part::layer::{Layer, Mixer, Network};
-use crate::graph::part::moe::{Moe, Shared};
-use crate::graph::part::names::Names;
+use crate::graph::part::moe::{Moe, SharedExperts};
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
-use crate::graph::part::whole::Whole;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// Qwen3-Next joins all of a layer's projections into two.
-const NEXT: Names = Names {
+const NEXT: TensorNames = TensorNames {
     table: &[
         ("linear_attn.in_proj_qk", "linear_attn.in_proj_qkvz"),
         ("linear_attn.in_proj_v", "linear_attn.in_proj_qkvz"),
@@ -34,7 +34,7 @@ const NEXT: Names = Names {
 };
 
 /// Qwen3.5 joins queries, keys and values.
-const FIVE: Names = Names {
+const FIVE: TensorNames = TensorNames {
     table: &[
         ("linear_attn.in_proj_qk", "linear_attn.in_proj_qkv"),
         ("linear_attn.in_proj_v", "linear_attn.in_proj_qkv"),
@@ -44,7 +44,7 @@ const FIVE: Names = Names {
 
 /// `qwen3_next`: experts in every layer unless the keys of Qwen3-MoE say otherwise.
 pub fn build_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    let whole = Whole { names: NEXT, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: NEXT, ..DecoderSpec::read(keys, false)? };
     let moe = moe(keys, whole.hidden, 512, 10)?;
     let step = keys.count_or("decoder_sparse_step", 1)?;
     let dense = keys.numbers("mlp_only_layers")?.unwrap_or_default();
@@ -73,7 +73,7 @@ pub fn build_5_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_5_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // Copied from the class with experts; nothing reads it.
     keys.set_aside(&["mlp_only_layers"]);
-    let whole = Whole { names: FIVE, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: FIVE, ..DecoderSpec::read(keys, false)? };
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
     let networks = vec![network; whole.layers.value as usize];
     five(keys, whole, networks)
@@ -83,7 +83,7 @@ pub fn build_5_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_5_moe_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     // The class has no dense layers, whatever the keys of older ones say.
     keys.set_aside(&["decoder_sparse_step", "intermediate_size", "mlp_only_layers"]);
-    let whole = Whole { names: FIVE, ..Whole::read(keys, false)? };
+    let whole = DecoderSpec { names: FIVE, ..DecoderSpec::read(keys, false)? };
     let network = Network::Moe(Box::new(moe(keys, whole.hidden, 256, 8)?));
     let networks = vec![network; whole.layers.value as usize];
     five(keys, whole, networks)
@@ -100,7 +100,7 @@ fn wrapped(
     Ok(wrap(graph, INSIDE_MODEL, vec![tower::qwen3_5(&vision(keys, "qwen3_5_vision")?)?]))
 }
 
-fn five(keys: &Keys<'_>, whole: Whole, networks: Vec<Network>) -> Result<ModelGraph, Error> {
+fn five(keys: &Keys<'_>, whole: DecoderSpec, networks: Vec<Network>) -> Result<ModelGraph, Error> {
     keys.only("attn_output_gate", &serde_json::json!(true))?;
     keys.only("mtp_use_dedicated_embeddings", &serde_json::json!(false))?;
     let single = keys.says("mamba_ssm_dtype", "float32");
@@ -109,7 +109,7 @@ fn five(keys: &Keys<'_>, whole: Whole, networks: Vec<Network>) -> Result<ModelGr
 
 fn moe(keys: &Keys<'_>, hidden: Count, experts: u64, top_k: u64) -> Result<Moe, Error> {
     let width = keys.count_or("shared_expert_intermediate_size", 512)?;
-    let shared = Shared {
+    let shared = SharedExperts {
         tensor: "mlp.shared_expert",
         network: FeedForward::gated(hidden, width),
         gate: Some("mlp.shared_expert_gate"),
@@ -126,7 +126,7 @@ fn moe(keys: &Keys<'_>, hidden: Count, experts: u64, top_k: u64) -> Result<Moe, 
 /// `layer_types`, else attention in every `full_attention_interval`-th layer.
 fn layers(
     keys: &Keys<'_>,
-    whole: Whole,
+    whole: DecoderSpec,
     networks: Vec<Network>,
     width: StateWidth,
 ) -> Result<ModelGraph, Error> {

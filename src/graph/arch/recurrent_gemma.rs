@@ -4,21 +4,21 @@
 
 use serde_json::Value;
 
+use crate::graph::mask::AttentionMask;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::kinds::kinds_of;
 use crate::graph::part::layer::{Layer, Mixer, Network};
 use crate::graph::part::lru::Lru;
-use crate::graph::part::names::Names;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::recurrent::Recurrent;
-use crate::graph::part::whole::Whole;
-use crate::graph::reach::Reach;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const NAMES: Names = Names {
+const NAMES: TensorNames = TensorNames {
     table: &[
         ("model.norm", "model.final_norm"),
         ("input_layernorm", "temporal_pre_norm"),
@@ -38,7 +38,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "logits_soft_cap",
         "w_init_variance_scale",
     ]);
-    let whole = Whole { names: NAMES, ..Whole::read(keys, true)? };
+    let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, true)? };
     let hidden = whole.hidden;
     let kinds = [("recurrent", false), ("attention", true)];
     let words = keys.texts("block_types")?;
@@ -49,7 +49,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let bias = keys.flag("attention_bias", false)?;
     let window = keys.count_or("attention_window_size", 2048)?;
     let attention = Attention::read_grouped(keys, hidden)?;
-    let attention = Attention { qkv_bias: bias, o_bias: true, reach: Reach::Window(window), ..attention };
+    let attention =
+        Attention { qkv_bias: bias, o_bias: true, reach: AttentionMask::Window(window), ..attention };
     let width = keys.count_or_none("lru_width")?.unwrap_or(hidden);
     let blocks = attention.heads;
     let (Some(_), false) =

@@ -3,10 +3,10 @@
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
+use crate::graph::part::decoder::DecoderSpec;
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::part::whole::Whole;
+use crate::graph::part::names::TensorNames;
 use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -14,7 +14,7 @@ use crate::spec::model::keys::Keys;
 /// `starcoder2`: one switch, `use_bias`, for all matrices; LayerNorm always has its shift.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
-    let whole = Whole { norm, names: NAMES, ..Whole::read(keys, true)? };
+    let whole = DecoderSpec { norm, names: NAMES, ..DecoderSpec::read(keys, true)? };
     // Left of the first StarCoder; the class does not read them.
     keys.set_aside(&[
         "attention_softmax_in_fp32",
@@ -34,5 +34,5 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
 }
 
-const NAMES: Names =
-    Names { table: &[("mlp.up_proj", "mlp.c_fc"), ("mlp.down_proj", "mlp.c_proj")], transposed: false };
+const NAMES: TensorNames =
+    TensorNames { table: &[("mlp.up_proj", "mlp.c_fc"), ("mlp.down_proj", "mlp.c_proj")], transposed: false };

@@ -18,8 +18,8 @@ pub mod whisper;
 
 use super::super::part::encoder::{Projection, linear};
 use crate::graph::assembly::Assembly;
+use crate::graph::image_processor::{ImageProcessor, PatchGrid, SizeRounding};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::sight::{Cells, Fit, Sight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::image::ImageSize;
@@ -47,8 +47,14 @@ fn side(image_size: Count, patch_size: Count) -> Result<u64, Error> {
 }
 
 /// Images of any size, in cells of `merge` × `merge` patches, stretched to whole ones.
-fn stretched(patch: u64, merge: u64, usual: Option<ImageSize>) -> Sight {
-    Sight::Cells(Cells { side: patch * merge, fit: Fit::Nearest, longest: None, row_end: 0, usual })
+fn stretched(patch: u64, merge: u64, usual: Option<ImageSize>) -> ImageProcessor {
+    ImageProcessor::Cells(PatchGrid {
+        side: patch * merge,
+        fit: SizeRounding::Nearest,
+        longest: None,
+        row_end: 0,
+        usual,
+    })
 }
 
 /// The width of `merge` × `merge` neighbours laid side by side.

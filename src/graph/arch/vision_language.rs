@@ -14,7 +14,7 @@ pub fn build_mistral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let inside = text(keys, "mistral")?;
     let graph = tied(language(&inside, &["mistral", "ministral3", "mistral4"])?, keys, &inside)?;
-    let projector = pixtral::Projector {
+    let projector = pixtral::PixtralProjector {
         text: graph.hidden,
         merge: Some(keys.count_or("spatial_merge_size", 2)?),
         bias: keys.flag("multimodal_projector_bias", false)?,

@@ -90,7 +90,7 @@ pub fn language(keys: &Keys<'_>, allowed: &[&str]) -> Result<ModelGraph, Error> 
 
 /// Where a wrapper keeps its language model.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct WrapperPaths {
     /// What `model` of the language model is called, e.g. `model.language_model`.
     pub model: &'static str,
     /// What its `lm_head` is called.
@@ -100,10 +100,11 @@ pub struct Place {
 }
 
 /// As transformers 5 names most wrappers.
-pub const INSIDE_MODEL: Place = Place { model: "model.language_model", head: "lm_head", others: "" };
+pub const INSIDE_MODEL: WrapperPaths =
+    WrapperPaths { model: "model.language_model", head: "lm_head", others: "" };
 
 /// The language model under its name inside the wrapper, with its towers.
-pub fn wrap(mut graph: ModelGraph, place: Place, towers: Vec<Tower>) -> ModelGraph {
+pub fn wrap(mut graph: ModelGraph, place: WrapperPaths, towers: Vec<Tower>) -> ModelGraph {
     let renamed = |name: &str| match (name.strip_prefix("model."), name.strip_prefix("lm_head.")) {
         (Some(rest), _) => format!("{}.{rest}", place.model),
         (_, Some(rest)) => format!("{}.{rest}", place.head),

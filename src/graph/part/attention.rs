@@ -5,10 +5,10 @@
 use petgraph::graph::NodeIndex;
 
 use super::indexer::{Indexer, own_key};
-use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, once, weight};
 use crate::graph::cache::Cache;
+use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -35,7 +35,7 @@ pub enum QkNorm {
 
 /// Where a layer's keys and values come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Source {
+pub enum KvSource {
     /// Projections of its own.
     Own,
     /// One projection for both: values are the keys, before their norm (Gemma-4's `attention_k_eq_v`).
@@ -58,7 +58,7 @@ pub struct Attention {
     /// Elements of a value head, where it is not as wide as a key (MiMo-V2).
     pub v_head_dim: Option<Count>,
     /// Where keys and values come from.
-    pub source: Source,
+    pub source: KvSource,
     /// A sigmoid gate on the result, from a matrix of this name: rows of `q_proj` beside the queries' (Qwen3-Next), or
     /// one of its own (AFMoE).
     pub output_gate: Option<&'static str>,
@@ -71,7 +71,7 @@ pub struct Attention {
     /// Norms of queries and keys.
     pub qk_norm: QkNorm,
     /// Which keys a query sees.
-    pub reach: Reach,
+    pub reach: AttentionMask,
     /// What picks the keys that a query sees, where the reach is a selection.
     pub indexer: Option<Indexer>,
     /// A learned logit per head in the softmax's denominator (gpt-oss).
@@ -104,13 +104,13 @@ impl Attention {
             kv_heads,
             head_dim,
             v_head_dim: None,
-            source: Source::Own,
+            source: KvSource::Own,
             output_gate: None,
             v_norm: false,
             qkv_bias: false,
             o_bias: false,
             qk_norm: QkNorm::Absent,
-            reach: Reach::All,
+            reach: AttentionMask::All,
             indexer: None,
             sinks: false,
         })
@@ -153,7 +153,7 @@ impl Attention {
         let Attention { kv_heads, head_dim, reach, .. } = *self;
         let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
         let mut caches = match self.source {
-            Source::Shared => vec![],
+            KvSource::Shared => vec![],
             _ => vec![Cache::Heads { kv_heads, head_dim, v_head_dim, reach }],
         };
         caches.extend(
@@ -175,7 +175,7 @@ impl Attention {
             block.linear(from, Matrix { name, tensor, input: hidden, output, split, role, bias })
         };
         let q = project("q_proj", q_width, Split::Heads);
-        let (own, both) = (self.source != Source::Shared, self.source == Source::Own);
+        let (own, both) = (self.source != KvSource::Shared, self.source == KvSource::Own);
         let k = own.then(|| project("k_proj", kv_width, Split::KvHeads));
         let v = both.then(|| project("v_proj", v_width, Split::KvHeads)).or(k);
         let gate = self.output_gate.map(|stored| {
@@ -244,11 +244,11 @@ impl Attention {
             norm => Affine::shift(norm == QkNorm::PerHeadWithShift),
         };
         let learns = match self.qk_norm {
-            QkNorm::EachHead => Rows::Stacked,
-            QkNorm::EachHeadApart => Rows::Apart,
-            _ => Rows::Alike,
+            QkNorm::EachHead => NormRows::Stacked,
+            QkNorm::EachHeadApart => NormRows::Apart,
+            _ => NormRows::Alike,
         };
-        block.norm(from, Scale { name, tensor, width, rows, split, affine, learns })
+        block.norm(from, NormSpec { name, tensor, width, rows, split, affine, learns })
     }
 }
 

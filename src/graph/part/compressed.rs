@@ -8,8 +8,8 @@ use super::attention::width;
 use super::encoder;
 use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::cache::Cache;
+use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
@@ -56,10 +56,10 @@ pub struct Compressed {
 
 impl Compressed {
     /// How far compressed entries reach, in tokens.
-    fn reach(compressor: Compressor) -> Reach {
+    fn reach(compressor: Compressor) -> AttentionMask {
         match compressor.picker {
-            None => Reach::All,
-            Some(Picker { top_k, .. }) => Reach::Selected(Count::derived(
+            None => AttentionMask::All,
+            Some(Picker { top_k, .. }) => AttentionMask::Selected(Count::derived(
                 "index_topk_tokens",
                 top_k.value * compressor.every.value,
                 "index_topk × tokens of an entry",
@@ -70,9 +70,11 @@ impl Compressed {
     /// What a layer of it caches: an entry a token in the window, one for several beyond, and the picker's keys.
     pub fn caches(&self) -> Vec<Cache> {
         let one = Count::derived("tokens_of_an_entry", 1, "an entry for each token of the window");
-        let near = Cache::Entries { width: self.head_dim, every: one, reach: Reach::Window(self.window) };
+        let near =
+            Cache::Entries { width: self.head_dim, every: one, reach: AttentionMask::Window(self.window) };
         let Some(Compressor { every, picker }) = self.compressor else { return vec![near] };
-        let mut caches = vec![near, Cache::Entries { width: self.head_dim, every, reach: Reach::All }];
+        let mut caches =
+            vec![near, Cache::Entries { width: self.head_dim, every, reach: AttentionMask::All }];
         caches.extend(picker.map(|picker| Cache::IndexKeys { head_dim: picker.head_dim, every }));
         caches
     }

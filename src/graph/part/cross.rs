@@ -5,7 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use super::attention::Attention;
-use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
@@ -47,14 +47,14 @@ impl Cross {
             bias: false,
         };
         let q = block.linear(from, matrix("q_proj", hidden, q_width, Split::Heads));
-        let q_norm = Scale {
+        let q_norm = NormSpec {
             name: "q_norm",
             tensor: "cross_attn.q_norm".to_owned(),
             width: head_dim,
             rows: heads,
             split: Split::Heads,
             affine: Affine::Scale,
-            learns: Rows::Alike,
+            learns: NormRows::Alike,
         };
         let q = block.norm(q, q_norm);
         let mut weights: Vec<Weight> = ["k_proj", "v_proj"]

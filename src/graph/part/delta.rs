@@ -8,7 +8,7 @@ use super::recurrent::{conv_state, convolve, fixed, gate, head_norm, head_state,
 use crate::graph::assembly::Assembly;
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::rule::{ConvForm, Rule};
+use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
@@ -90,7 +90,7 @@ impl Delta {
         let form = (ConvForm::Activated, Split::Heads, false);
         let qkv = convolve(block, &[qk, v], ("conv1d", "linear_attn.conv1d"), (channels, kernel), form);
         let rule = Operator::Recurrence {
-            rule: Rule::Delta,
+            rule: RecurrenceRule::Delta,
             heads: value_heads,
             key_heads,
             key_dim,

@@ -5,8 +5,8 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, Matrix, weight};
+use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::reach::Reach;
 use crate::graph::tensor::{Role, Weight};
 use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
@@ -70,7 +70,7 @@ impl Encoder {
         extra: &[Weight],
     ) -> Result<TowerPart, Error> {
         let all = (0..layers.value as u32).collect();
-        self.some_layers(prefix, ("encoder_layer", all), Reach::Both, positions, extra)
+        self.some_layers(prefix, ("encoder_layer", all), AttentionMask::Both, positions, extra)
     }
 
     /// The layers of these numbers, called by one name, which reach as far.
@@ -78,7 +78,7 @@ impl Encoder {
         &self,
         prefix: &str,
         (called, layers): (&'static str, Vec<u32>),
-        reach: Reach,
+        reach: AttentionMask,
         positions: impl Into<Positions>,
         extra: &[Weight],
     ) -> Result<TowerPart, Error> {

@@ -36,15 +36,16 @@ pub struct FeedForward {
 }
 
 /// Names of the operators, which tell shared experts from a dense network.
-struct Names {
+struct FeedForwardNames {
     gate: &'static str,
     up: &'static str,
     activation: &'static str,
     down: &'static str,
 }
 
-const DENSE: Names = Names { gate: "gate_proj", up: "up_proj", activation: "activation", down: "down_proj" };
-const SHARED: Names = Names {
+const DENSE: FeedForwardNames =
+    FeedForwardNames { gate: "gate_proj", up: "up_proj", activation: "activation", down: "down_proj" };
+const SHARED: FeedForwardNames = FeedForwardNames {
     gate: "shared_gate_proj",
     up: "shared_up_proj",
     activation: "shared_activation",
@@ -77,7 +78,7 @@ impl FeedForward {
         block: &mut Assembly,
         from: NodeIndex,
         tensor: &str,
-        names: &Names,
+        names: &FeedForwardNames,
         role: Role,
     ) -> NodeIndex {
         let FeedForward { hidden, intermediate, form, bias, learned, constants } = *self;

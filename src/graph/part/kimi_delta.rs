@@ -9,7 +9,7 @@ use super::recurrent::{conv_state, convolve, fixed, gate, head_norm, head_state,
 use crate::graph::assembly::Assembly;
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::rule::{ConvForm, Rule};
+use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
 
 /// Kimi Delta Attention, as one layer has it: as many keys as values, of the same width.
@@ -69,7 +69,7 @@ impl KimiDelta {
             false,
         ));
         let rule = Operator::Recurrence {
-            rule: Rule::ChannelDelta,
+            rule: RecurrenceRule::ChannelDelta,
             heads,
             key_heads: heads,
             key_dim: head_dim,

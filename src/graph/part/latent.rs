@@ -6,10 +6,10 @@ use petgraph::graph::NodeIndex;
 
 use super::attention::width;
 use super::indexer::{Indexer, own_key};
-use crate::graph::assembly::{Affine, Assembly, Matrix, Rows, Scale, once, weight};
+use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, once, weight};
 use crate::graph::cache::Cache;
+use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::reach::Reach;
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -35,7 +35,7 @@ pub struct Latent {
     /// Biases on the down-projections and the output.
     pub bias: bool,
     /// Which keys a query sees.
-    pub reach: Reach,
+    pub reach: AttentionMask,
     /// What picks them; where the reach is a selection without it, an earlier layer's picks are used.
     pub indexer: Option<Indexer>,
 }
@@ -53,7 +53,7 @@ impl Latent {
             qk_nope_head_dim: keys.count("qk_nope_head_dim")?,
             v_head_dim: keys.count("v_head_dim")?,
             bias: keys.flag("attention_bias", false)?,
-            reach: Reach::All,
+            reach: AttentionMask::All,
             indexer: None,
         })
     }
@@ -81,14 +81,14 @@ impl Latent {
             role: Role::Attention,
             bias,
         };
-        let norm = |name, tensor: &str, width| Scale {
+        let norm = |name, tensor: &str, width| NormSpec {
             name,
             tensor: format!("self_attn.{tensor}"),
             width,
             rows: once(),
             split: Split::Replicate,
             affine: Affine::Scale,
-            learns: Rows::Alike,
+            learns: NormRows::Alike,
         };
         let q_head =
             sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");

@@ -8,7 +8,7 @@ use super::recurrent::{fixed, gate, head_state, product, project};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::rule::Rule;
+use crate::graph::rule::RecurrenceRule;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 
@@ -40,7 +40,7 @@ impl Lightning {
             project(block, from, ("qkv_proj", "self_attn.qkv_proj"), (hidden, qkv), Split::Heads, false);
         let all = block.node("activation", Operator::Activation { width: qkv, gated: false }, vec![], &[all]);
         let rule = Operator::Recurrence {
-            rule: Rule::Decay,
+            rule: RecurrenceRule::Decay,
             heads,
             key_heads: heads,
             key_dim: head_dim,

@@ -8,7 +8,7 @@ use super::recurrent::{conv_state, convolve, fixed, gate, head_state, project, s
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::rule::{ConvForm, Rule};
+use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
@@ -60,7 +60,7 @@ impl Lru {
         let (input_gate, recurrent_gate) = (gates("input_gate"), gates("recurrent_gate"));
         let one = fixed("one", 1, "one number per channel");
         let rule = Operator::Recurrence {
-            rule: Rule::Gated,
+            rule: RecurrenceRule::Gated,
             heads: width,
             key_heads: one,
             key_dim: one,

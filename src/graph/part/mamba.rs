@@ -8,7 +8,7 @@ use super::recurrent::{conv_state, convolve, fixed, gate, head_state, project, s
 use crate::graph::assembly::{Affine, Assembly, once, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::rule::{ConvForm, Rule};
+use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
@@ -66,7 +66,7 @@ impl Mamba {
             (norm("dt_layernorm", dt_rank), norm("b_layernorm", state), norm("c_layernorm", state));
         let dt = project(block, dt, ("dt_proj", "mamba.dt_proj"), (dt_rank, inner), Split::Heads, true);
         let scan = Operator::Recurrence {
-            rule: Rule::Selective,
+            rule: RecurrenceRule::Selective,
             heads: inner,
             key_heads: fixed("key_heads", 1, "B and C serve all channels"),
             key_dim: state,

@@ -28,7 +28,7 @@ pub enum Stacking {
 
 /// Experts that every token passes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shared {
+pub struct SharedExperts {
     /// The checkpoint's name, e.g. `mlp.shared_experts`.
     pub tensor: &'static str,
     /// All of them, fused into one network.
@@ -37,10 +37,10 @@ pub struct Shared {
     pub gate: Option<&'static str>,
 }
 
-impl Shared {
+impl SharedExperts {
     /// The same with biases on all matrices, or on none.
-    pub fn biased(self, bias: bool) -> Shared {
-        Shared { network: FeedForward { bias, ..self.network }, ..self }
+    pub fn biased(self, bias: bool) -> SharedExperts {
+        SharedExperts { network: FeedForward { bias, ..self.network }, ..self }
     }
 }
 
@@ -76,7 +76,7 @@ pub struct Moe {
     /// Biases on those two projections.
     pub latent_bias: bool,
     /// Experts that every token passes.
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedExperts>,
 }
 
 impl Moe {

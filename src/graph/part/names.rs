@@ -9,7 +9,7 @@ use crate::graph::operator::Operator;
 
 /// How a family's checkpoints name and lay out tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Names {
+pub struct TensorNames {
     /// Llama's name of a tensor or module and the family's own; the first that fits a name replaces its front.
     ///
     /// Several names given the same one are stored joined. Names are relative to the layer, or whole outside layers.
@@ -18,7 +18,7 @@ pub struct Names {
     pub transposed: bool,
 }
 
-impl Names {
+impl TensorNames {
     /// The family's name for `name`.
     pub fn of(&self, name: &str) -> String {
         let fits = |from: &str| match name.strip_prefix(from) {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_first_module_that_fits_gives_the_name() {
-        let names = Names {
+        let names = TensorNames {
             table: &[("self_attn.o_proj", "attn.c_proj"), ("self_attn", "attn"), ("model", "transformer")],
             transposed: false,
         };

@@ -8,7 +8,7 @@ use super::recurrent::{conv_state, convolve, fixed, gate, head_state, product, p
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::cache::{Cache, StateWidth};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::rule::{ConvForm, Rule};
+use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -91,7 +91,7 @@ impl Ssd {
         let x = conv("conv1d_x", x, inner, Split::Heads);
         let bc = conv("conv1d_bc", bc, b_and_c, shared);
         let scan = Operator::Recurrence {
-            rule: Rule::Decay,
+            rule: RecurrenceRule::Decay,
             heads,
             key_heads: groups,
             key_dim: state,

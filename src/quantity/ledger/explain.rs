@@ -86,7 +86,8 @@ impl Ledger {
     /// The latest entry whose formula is called `symbol` and whose path is `path`, or ends in it.
     pub fn find(&self, path: &str, symbol: Option<&str>) -> Option<Qty<Traced<'_>>> {
         let entries = self.entries.borrow();
-        let filed = |entry: &super::Entry| *entry.path == *path || entry.path.ends_with(&format!("/{path}"));
+        let filed =
+            |entry: &super::LedgerEntry| *entry.path == *path || entry.path.ends_with(&format!("/{path}"));
         let found = entries.iter().rposition(|entry| {
             filed(entry) && entry.formula.is_some_and(|f| symbol.is_none_or(|symbol| f.symbol == symbol))
         })?;
@@ -135,7 +136,7 @@ impl Ledger {
             }
             (_, formula) => {
                 let symbols = self.render(id, &|_, e| name_from(&entry.path, e), Style::Text, false);
-                let number = |_, e: &super::Entry| name(e).map(|_| humanize(e.value, e.unit));
+                let number = |_, e: &super::LedgerEntry| name(e).map(|_| humanize(e.value, e.unit));
                 let parts = if depth > 0 && first { self.parts(id) } else { vec![] };
                 Explanation {
                     path: entry.path.to_string(),
@@ -157,7 +158,7 @@ impl Ledger {
     }
 
     /// Walks the formula of `id` down to the named numbers in it.
-    fn inside(&self, id: Id, mut visit: impl FnMut(Id, &super::Entry)) {
+    fn inside(&self, id: Id, mut visit: impl FnMut(Id, &super::LedgerEntry)) {
         let mut pending = self.entry(id).op.operands();
         visit(id, &self.entry(id));
         pending.reverse();

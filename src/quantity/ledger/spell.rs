@@ -1,6 +1,6 @@
 //! How the expression behind an entry is spelled for people.
 
-use super::{Entry, Id, Ledger, Op};
+use super::{Id, Ledger, LedgerEntry, Op};
 
 /// How an expression is spelled.
 #[derive(Clone, Copy, PartialEq)]
@@ -10,9 +10,9 @@ pub(super) enum Style {
 }
 
 /// Names an entry where it appears inside another's formula; `None` spells it out.
-pub(super) type Spell<'a> = &'a dyn Fn(Id, &Entry) -> Option<String>;
+pub(super) type Spell<'a> = &'a dyn Fn(Id, &LedgerEntry) -> Option<String>;
 
-pub(super) fn name(entry: &Entry) -> Option<&str> {
+pub(super) fn name(entry: &LedgerEntry) -> Option<&str> {
     match (&entry.op, entry.formula) {
         (_, Some(formula)) => Some(formula.symbol),
         (Op::Input(datum), None) => Some(&datum.symbol),
@@ -21,7 +21,7 @@ pub(super) fn name(entry: &Entry) -> Option<&str> {
 }
 
 /// The name as seen from `path`: `time` at home, `q_proj.time` from outside.
-pub(super) fn name_from(path: &str, entry: &Entry) -> Option<String> {
+pub(super) fn name_from(path: &str, entry: &LedgerEntry) -> Option<String> {
     let name = name(entry)?;
     Some(match entry.path.rsplit('/').next() {
         Some(place) if !place.is_empty() && !path.starts_with(&*entry.path) => format!("{place}.{name}"),

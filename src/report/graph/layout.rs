@@ -3,7 +3,7 @@
 
 /// Where everything stands.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct GraphLayout {
     /// Centre of each node.
     pub nodes: Vec<(f64, f64)>,
     /// Points of each edge, from the lower side of its source to the upper side of its target.
@@ -36,7 +36,7 @@ struct Slot {
 }
 
 /// Places nodes of `sizes` (width, height); every edge leads to a node of a higher number.
-pub fn place(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
+pub fn place(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> GraphLayout {
     let mut rows = vec![0; sizes.len()];
     for target in 0..sizes.len() {
         let sources = edges.iter().filter(|(_, to)| *to == target);
@@ -183,7 +183,7 @@ fn settle(wishes: &[(f64, f64)], widths: &[f64]) -> Vec<f64> {
     places.zip(offset).map(|(x, offset)| x + offset).collect()
 }
 
-fn finish(nodes: usize, slots: &[Slot], order: &[Vec<usize>], chains: &[Vec<usize>]) -> Layout {
+fn finish(nodes: usize, slots: &[Slot], order: &[Vec<usize>], chains: &[Vec<usize>]) -> GraphLayout {
     let left = slots.iter().map(|slot| slot.x - slot.size.0 / 2.0).fold(f64::INFINITY, f64::min);
     let right = slots.iter().map(|slot| slot.x + slot.size.0 / 2.0).fold(f64::NEG_INFINITY, f64::max);
     let (mut tops, mut top) = (vec![], 0.0);
@@ -209,7 +209,7 @@ fn finish(nodes: usize, slots: &[Slot], order: &[Vec<usize>], chains: &[Vec<usiz
         }
         points
     };
-    Layout {
+    GraphLayout {
         nodes: (0..nodes).map(centre).collect(),
         edges: chains.iter().map(edge).collect(),
         width: (right - left).max(0.0),

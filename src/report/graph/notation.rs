@@ -4,12 +4,12 @@ use petgraph::dot::{Config, Dot};
 use petgraph::graph::NodeIndex;
 use petgraph::visit::NodeFiltered;
 
-use super::{Sort, View};
+use super::{GraphDrawing, Sort};
 use crate::spec::visible::visible;
 
 /// For Graphviz: a cluster for each group of equal layers.
-pub fn dot(view: &View) -> String {
-    let View { title, description, groups, graph, links } = view;
+pub fn dot(view: &GraphDrawing) -> String {
+    let GraphDrawing { title, description, groups, graph, links } = view;
     let mut text = format!("digraph {{\n    label={}\n    tooltip={}\n", quoted(title), quoted(description));
     text.push_str("    labelloc=t\n    compound=true\n    fontname=\"sans-serif\"\n");
     text.push_str("    node [shape=box style=\"rounded,filled\" fontname=\"sans-serif\" fontsize=11]\n");
@@ -53,8 +53,8 @@ pub fn dot(view: &View) -> String {
 }
 
 /// For Mermaid, as Markdown on the web draws it.
-pub fn mermaid(view: &View) -> String {
-    let View { title, description, groups, graph, links } = view;
+pub fn mermaid(view: &GraphDrawing) -> String {
+    let GraphDrawing { title, description, groups, graph, links } = view;
     // A line end or a brace would end a description.
     let plain = |text: &str| visible(text).replace(['{', '}', ';', '#'], ",");
     let mut text =
@@ -91,7 +91,7 @@ pub fn mermaid(view: &View) -> String {
 }
 
 /// The operators between which a link between groups runs.
-fn ends(view: &View, from: usize, to: usize) -> Option<(NodeIndex, NodeIndex)> {
+fn ends(view: &GraphDrawing, from: usize, to: usize) -> Option<(NodeIndex, NodeIndex)> {
     Some((*view.groups[from].nodes.last()?, *view.groups[to].nodes.first()?))
 }
 

@@ -2,9 +2,9 @@
 
 use petgraph::visit::EdgeRef;
 
-use super::layout::{Layout, place};
+use super::layout::{GraphLayout, place};
 use super::notation::{class, fill};
-use super::{Group, Link, Place, Sort, Step, View};
+use super::{DrawnOperator, GraphDrawing, GroupLink, GroupPosition, LayerGroup, Sort};
 use crate::spec::visible::visible_xml;
 
 /// Around operators in a group, and around everything.
@@ -33,8 +33,8 @@ const SORTS: [(Sort, &str); 4] = [
 
 /// A group with its operators in place.
 struct Frame<'v> {
-    group: &'v Group,
-    layout: Layout,
+    group: &'v LayerGroup,
+    layout: GraphLayout,
     edges: Vec<(usize, usize, u64)>,
     x: f64,
     y: f64,
@@ -43,13 +43,13 @@ struct Frame<'v> {
 }
 
 /// The picture.
-pub fn svg(view: &View) -> String {
+pub fn svg(view: &GraphDrawing) -> String {
     let mut boxes: Vec<Frame> = view.groups.iter().map(|group| boxed(view, group)).collect();
     arrange(&mut boxes, view.links.len());
     let right = boxes.iter().map(|group| group.x + group.width).fold(text_width(&view.title, 9.5), f64::max);
     let bottom = boxes.iter().map(|group| group.y + group.height).fold(0.0, f64::max);
     // What leaves an encoder at the foot of the picture turns under it.
-    let towers = view.groups.iter().any(|group| matches!(group.place, Place::Tower(_)));
+    let towers = view.groups.iter().any(|group| matches!(group.place, GroupPosition::Tower(_)));
     let bottom = if towers { bottom + lane(view.links.len()) } else { bottom };
     let (width, height) = (right + PAD + GROUP_GAP / 2.0, bottom + PAD + 34.0);
     let mut body = String::new();
@@ -71,7 +71,7 @@ pub fn svg(view: &View) -> String {
     )
 }
 
-fn boxed<'v>(view: &'v View, group: &'v Group) -> Frame<'v> {
+fn boxed<'v>(view: &'v GraphDrawing, group: &'v LayerGroup) -> Frame<'v> {
     let at = |node| group.nodes.iter().position(|known| *known == node);
     let edges: Vec<(usize, usize, u64)> = view
         .graph
@@ -87,7 +87,7 @@ fn boxed<'v>(view: &'v View, group: &'v Group) -> Frame<'v> {
     Frame { group, layout, edges, x: 0.0, y: 0.0, width, height }
 }
 
-fn size(step: &Step) -> (f64, f64) {
+fn size(step: &DrawnOperator) -> (f64, f64) {
     let lines = step.lines.iter().map(|line| text_width(line, 6.3)).fold(0.0, f64::max);
     (text_width(&step.name, 7.6).max(lines) + 18.0, 22.0 + LINE * step.lines.len() as f64)
 }
@@ -101,13 +101,13 @@ fn text_width(text: &str, letter: f64) -> f64 {
 fn arrange(boxes: &mut [Frame], links: usize) {
     let gap = GROUP_GAP + LANE * links as f64;
     let column_gap = COLUMN_GAP + LANE * links as f64;
-    let tops = boxes.iter().filter(|group| group.group.place == Place::Top);
+    let tops = boxes.iter().filter(|group| group.group.place == GroupPosition::Top);
     let top = TITLE + GROUP_GAP / 2.0;
     let layers_top = top + tops.map(|group| group.height).fold(0.0, f64::max) + gap;
     let mut x = PAD + lane(links);
     let (mut tower, mut y) = (None, layers_top);
     for group in boxes.iter_mut() {
-        let Place::Tower(number) = group.group.place else { continue };
+        let GroupPosition::Tower(number) = group.group.place else { continue };
         if tower.is_some_and(|(known, _)| known != number) {
             x += tower.map_or(0.0, |(_, width): (usize, f64)| width) + column_gap;
             (tower, y) = (None, layers_top);
@@ -119,7 +119,7 @@ fn arrange(boxes: &mut [Frame], links: usize) {
     x += tower.map_or(0.0, |(_, width)| width + column_gap);
     middle(boxes);
     let (left, mut right, mut layers_bottom) = (x, x, layers_top);
-    for group in boxes.iter_mut().filter(|group| group.group.place == Place::Layers) {
+    for group in boxes.iter_mut().filter(|group| group.group.place == GroupPosition::Layers) {
         (group.x, group.y) = (x, layers_top);
         right = x + group.width;
         layers_bottom = layers_bottom.max(group.y + group.height);
@@ -128,14 +128,14 @@ fn arrange(boxes: &mut [Frame], links: usize) {
     for group in boxes.iter_mut() {
         let centred = ((left + right - group.width) / 2.0).max(left);
         match group.group.place {
-            Place::Top => (group.x, group.y) = (centred, top),
-            Place::Bottom => (group.x, group.y) = (centred, layers_bottom + gap),
+            GroupPosition::Top => (group.x, group.y) = (centred, top),
+            GroupPosition::Bottom => (group.x, group.y) = (centred, layers_bottom + gap),
             _ => {}
         }
     }
-    let head = boxes.iter().find(|group| group.group.place == Place::Bottom);
+    let head = boxes.iter().find(|group| group.group.place == GroupPosition::Bottom);
     let beside = head.map_or((right, layers_bottom), |head| (head.x + head.width + column_gap, head.y));
-    for group in boxes.iter_mut().filter(|group| group.group.place == Place::Mtp) {
+    for group in boxes.iter_mut().filter(|group| group.group.place == GroupPosition::Mtp) {
         (group.x, group.y) = beside;
     }
 }
@@ -144,14 +144,14 @@ fn arrange(boxes: &mut [Frame], links: usize) {
 fn middle(boxes: &mut [Frame]) {
     let sides: Vec<f64> = boxes.iter().map(|group| side(boxes, group.group.place)).collect();
     for (group, side) in boxes.iter_mut().zip(sides) {
-        if matches!(group.group.place, Place::Tower(_)) {
+        if matches!(group.group.place, GroupPosition::Tower(_)) {
             group.x += (side - group.x - group.width) / 2.0;
         }
     }
 }
 
 /// Where the widest group of a place ends.
-fn side(boxes: &[Frame], place: Place) -> f64 {
+fn side(boxes: &[Frame], place: GroupPosition) -> f64 {
     let same = boxes.iter().filter(|group| group.group.place == place);
     same.map(|group| group.x + group.width).fold(0.0, f64::max)
 }
@@ -162,7 +162,7 @@ fn lane(number: usize) -> f64 {
 }
 
 /// A line from under one group to over another, around what stands between.
-fn flow(boxes: &[Frame], link: &Link, number: usize) -> String {
+fn flow(boxes: &[Frame], link: &GroupLink, number: usize) -> String {
     let (from, to) = (&boxes[link.from], &boxes[link.to]);
     let lane = lane(number);
     let (start_x, start_y) = (from.x + from.width / 2.0, from.y + from.height);
@@ -171,8 +171,8 @@ fn flow(boxes: &[Frame], link: &Link, number: usize) -> String {
     let points = if end_y > start_y {
         vec![(start_x, start_y), (start_x, over), (end_x, over), (end_x, end_y)]
     } else {
-        let layers = boxes.iter().filter(|group| group.group.place == Place::Layers);
-        let tower = matches!(from.group.place, Place::Tower(_));
+        let layers = boxes.iter().filter(|group| group.group.place == GroupPosition::Layers);
+        let tower = matches!(from.group.place, GroupPosition::Tower(_));
         let (under, aside) = if tower {
             (start_y + lane, side(boxes, from.group.place) + lane)
         } else {
@@ -222,7 +222,7 @@ fn bent(points: &[(f64, f64)]) -> String {
     path
 }
 
-fn drawn(view: &View, group: &Frame) -> String {
+fn drawn(view: &GraphDrawing, group: &Frame) -> String {
     let Frame { x, y, width, height, .. } = *group;
     let (name, note) = (visible_xml(&group.group.name), visible_xml(&group.group.note));
     let mut text = format!(
@@ -269,7 +269,7 @@ fn drawn(view: &View, group: &Frame) -> String {
     text
 }
 
-fn operator(step: &Step, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
+fn operator(step: &DrawnOperator, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     let (left, top) = (x - width / 2.0, y - height / 2.0);
     let name = visible_xml(&step.name);
     let mut text = format!(

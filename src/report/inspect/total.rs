@@ -15,7 +15,7 @@ pub struct Reconciliation {
     /// Who says so.
     pub source: String,
     /// The counts that add up to it, or come nearest.
-    pub terms: Vec<Term>,
+    pub terms: Vec<CountTerm>,
     /// They add up exactly.
     pub explained: bool,
     /// What is published beyond them; below zero where they exceed it.
@@ -24,7 +24,7 @@ pub struct Reconciliation {
 
 /// A count that a published total may include.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Term {
+pub struct CountTerm {
     /// What is counted.
     pub name: String,
     /// How many elements.
@@ -35,7 +35,7 @@ impl Reconciliation {
     /// Looks for the counts that add up to `total`: unique parameters, and any of what checkpoints may hold beside.
     pub fn of(inspection: &Inspection, total: &PublishedTotal) -> Reconciliation {
         let beside = beside(inspection);
-        let unique = Term { name: "unique".to_owned(), elements: inspection.parameters.unique };
+        let unique = CountTerm { name: "unique".to_owned(), elements: inspection.parameters.unique };
         let published = i128::from(total.elements);
         // Fewer counts come first, so that the simplest explanation wins.
         let mut choices: Vec<u32> = (0..1 << beside.len()).collect();
@@ -54,7 +54,7 @@ impl Reconciliation {
 }
 
 /// What a checkpoint may hold beside unique parameters, as far as this model has it.
-fn beside(inspection: &Inspection) -> Vec<Term> {
+fn beside(inspection: &Inspection) -> Vec<CountTerm> {
     let parameters = inspection.parameters;
     let elements = |tensor: &InspectedTensor| tensor.shape.iter().product::<u64>();
     let mtp_buffers: u64 = inspection.mtp.iter().filter(|tensor| tensor.buffer).map(elements).sum();
@@ -67,7 +67,7 @@ fn beside(inspection: &Inspection) -> Vec<Term> {
         ("scales", inspection.checkpoint.map_or(0, |checkpoint| checkpoint.scales)),
     ];
     let there = terms.into_iter().filter(|(_, elements)| *elements > 0);
-    there.map(|(name, elements)| Term { name: name.to_owned(), elements }).collect()
+    there.map(|(name, elements)| CountTerm { name: name.to_owned(), elements }).collect()
 }
 
 /// Elements of a head that is the embedding's weights: a checkpoint may store them a second time.
@@ -82,7 +82,7 @@ pub fn tied_copy(inspection: &Inspection) -> Option<u64> {
 pub fn text(reconciliation: &Reconciliation) -> Vec<String> {
     let Reconciliation { published, source, terms, explained, unexplained } = reconciliation;
     let mut lines = vec![format!("  published   {} in the checkpoint ({source})", grouped(*published))];
-    for (at, Term { name, elements }) in terms.iter().enumerate() {
+    for (at, CountTerm { name, elements }) in terms.iter().enumerate() {
         let sign = if at == 0 { "=" } else { "+" };
         lines.push(format!("              {sign} {} {name}", grouped(*elements)));
     }

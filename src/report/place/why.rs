@@ -1,22 +1,22 @@
 //! Why there is no placement, and what would help, as it is told. Decides nothing.
 
-use super::{Lack, Reason, Tried};
+use super::{InfeasibleReport, StageShortfall, TriedChange};
 use crate::report::number::{count, gib};
 use crate::report::table::grouped;
-use crate::search::placement::Refusal;
+use crate::search::placement::PlacementInfeasible;
 use crate::search::placement::chain::{Chain, Stage};
-use crate::search::placement::price::{PAGE, Prices, Question, Work};
-use crate::search::placement::reasons::{Limit, conflict, holds, nearest};
-use crate::search::placement::relax::{Lever, Relaxation, lean};
+use crate::search::placement::price::{MemberPrices, PAGE, PlacementProblem, PlacementWork};
+use crate::search::placement::reasons::{PlacementLimit, conflict, holds, nearest};
+use crate::search::placement::relax::{Lever, LeverRelaxation, lean};
 
 /// What a refusal says to people.
-pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
+pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> InfeasibleReport {
     let bytes = |pages: u64| pages as f64 * PAGE;
     let smaller = || "fewer bits a weight: --weight-format".to_owned();
     let shorter = || "a shorter context or fewer requests: --isl, --osl, --concurrency".to_owned();
     let more = || "a device more, or one with more memory".to_owned();
     let (code, text, short, fixes) = match refusal {
-        Refusal::LayerTooLarge { layer, member, short } => (
+        PlacementInfeasible::LayerTooLarge { layer, member, short } => (
             "layer_too_large",
             format!(
                 "layer {layer} fits on no device: on {}, which has the most room, {} are missing",
@@ -26,7 +26,7 @@ pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
             Some(bytes(*short)),
             vec![smaller(), shorter(), more()],
         ),
-        Refusal::Memory { needed, available } => (
+        PlacementInfeasible::Memory { needed, available } => (
             "memory",
             format!(
                 "layers, cache and ends take {}, all members have {} for them: {} are missing",
@@ -37,7 +37,7 @@ pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
             Some(bytes(needed - available)),
             vec![smaller(), shorter(), more()],
         ),
-        Refusal::WholeLayers { held } => (
+        PlacementInfeasible::WholeLayers { held } => (
             "whole_layers",
             match held {
                 Some(held) => format!(
@@ -49,13 +49,13 @@ pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
             None,
             vec![smaller(), shorter(), more()],
         ),
-        Refusal::Disconnected { .. } => (
+        PlacementInfeasible::Disconnected { .. } => (
             "disconnected",
             "the members that could hold the model together are not joined by links".to_owned(),
             None,
             vec!["a link between them: --link and --topology, or `links` of the rig".to_owned()],
         ),
-        Refusal::Stopped { .. } => (
+        PlacementInfeasible::Stopped { .. } => (
             "stopped",
             "the search ended before any placement was found: there may be one".to_owned(),
             None,
@@ -65,7 +65,7 @@ pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
             ],
         ),
     };
-    let mut reason = Reason {
+    let mut reason = InfeasibleReport {
         code: code.into(),
         text,
         short_bytes: short,
@@ -76,27 +76,30 @@ pub fn reason(question: &Question, refusal: &Refusal) -> Reason {
         tried: vec![],
         fixes,
     };
-    if !matches!(refusal, Refusal::Stopped { .. }) {
+    if !matches!(refusal, PlacementInfeasible::Stopped { .. }) {
         conflicting(question, &mut reason);
     }
     reason
 }
 
 /// Fills in what conflicts, and what comes nearest.
-fn conflicting(question: &Question, reason: &mut Reason) {
-    let priced = |question: &Question| Prices::new(question).chain(Work::Token(question.concurrency)).chain;
+fn conflicting(question: &PlacementProblem, reason: &mut InfeasibleReport) {
+    let priced = |question: &PlacementProblem| {
+        MemberPrices::new(question).chain(PlacementWork::Token(question.concurrency)).chain
+    };
     let chain = priced(question);
     // Where one way of sharing layers has a placement, another was asked about.
     if holds(&chain) {
         return;
     }
     let found = conflict(&chain, &priced(&lean(question)));
-    let named = |limits: &[Limit]| limits.iter().map(|limit| name(question, &chain, *limit)).collect();
+    let named =
+        |limits: &[PlacementLimit]| limits.iter().map(|limit| name(question, &chain, *limit)).collect();
     reason.conflict = named(&found.limits);
     reason.innocent = named(&found.innocent);
     reason.several = found.several;
     let lacks = nearest(&chain).into_iter().flat_map(|miss| miss.stages.into_iter().zip(miss.lacks));
-    let lack = |(stage, pages): (Stage, u64)| Lack {
+    let lack = |(stage, pages): (Stage, u64)| StageShortfall {
         member: question.offers[stage.member].name.clone(),
         first_layer: stage.from,
         last_layer: stage.to - 1,
@@ -106,52 +109,56 @@ fn conflicting(question: &Question, reason: &mut Reason) {
 }
 
 /// Members like `member`, by name.
-fn like(question: &Question, kinds: &[usize], member: usize) -> String {
+fn like(question: &PlacementProblem, kinds: &[usize], member: usize) -> String {
     let like: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == kinds[member]).collect();
     let name = &question.offers[member].name;
     if like.len() == 1 { name.clone() } else { format!("{name} and {} like it", like.len() - 1) }
 }
 
-fn name(question: &Question, chain: &Chain, limit: Limit) -> String {
+fn name(question: &PlacementProblem, chain: &Chain, limit: PlacementLimit) -> String {
     match limit {
-        Limit::Links => "the links there are".to_owned(),
-        Limit::Hosts => "host memory".to_owned(),
-        Limit::Cache => {
+        PlacementLimit::Links => "the links there are".to_owned(),
+        PlacementLimit::Hosts => "host memory".to_owned(),
+        PlacementLimit::Cache => {
             let tokens = grouped(question.lengths.isl + question.lengths.osl);
             format!("the cache of {} of {tokens} tokens", count(question.concurrency, "request"))
         }
-        Limit::Weights => "the weights in their format".to_owned(),
-        Limit::Memory(member) => format!("the memory of {}", like(question, &chain.kinds(), member)),
+        PlacementLimit::Weights => "the weights in their format".to_owned(),
+        PlacementLimit::Memory(member) => format!("the memory of {}", like(question, &chain.kinds(), member)),
     }
 }
 
 /// The single changes as they are told, those of formats before them.
-pub fn tried(question: &Question, formats: Vec<Tried>, relaxations: &[Relaxation]) -> Vec<Tried> {
-    let chain = Prices::new(question).chain(Work::Token(question.concurrency)).chain;
+pub fn tried(
+    question: &PlacementProblem,
+    formats: Vec<TriedChange>,
+    relaxations: &[LeverRelaxation],
+) -> Vec<TriedChange> {
+    let chain = MemberPrices::new(question).chain(PlacementWork::Token(question.concurrency)).chain;
     let kinds = chain.kinds();
     let of = |member: usize| kinds.iter().filter(|kind| **kind == kinds[member]).count() as u64;
-    let one = |relaxation: &Relaxation| {
+    let one = |relaxation: &LeverRelaxation| {
         let needed = relaxation.needed;
         match relaxation.lever {
-            Lever::Devices(member) => Tried {
+            Lever::Devices(member) => TriedChange {
                 change: format!("devices like {}, joined as it is", question.offers[member].name),
                 stated: of(member).to_string(),
                 needed: needed.map(|more| (of(member) + more).to_string()),
             },
             Lever::Memory(member) => {
                 let usable = chain.members[member].usable as f64 * PAGE;
-                Tried {
+                TriedChange {
                     change: format!("usable memory of {}", like(question, &kinds, member)),
                     stated: gib(usable),
                     needed: needed.map(|more| gib(usable + more as f64)),
                 }
             }
-            Lever::Isl => Tried {
+            Lever::Isl => TriedChange {
                 change: "--isl".into(),
                 stated: grouped(question.lengths.isl),
                 needed: needed.map(grouped),
             },
-            Lever::Concurrency => Tried {
+            Lever::Concurrency => TriedChange {
                 change: "--concurrency".into(),
                 stated: grouped(question.concurrency),
                 needed: needed.map(grouped),

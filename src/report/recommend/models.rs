@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Build, Looked, Miss, Sought};
+use super::{Build, RejectedBuild, Requirements, SearchSummary};
 use crate::spec::scenario::Scenario;
 
 /// A model that the machine serves.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Held {
+pub struct ServedModel {
     /// Its parameters.
     pub parameters: u64,
     /// Longest context at which the stated users are still served within the limits, in powers of two or
@@ -20,38 +20,38 @@ pub struct Held {
 
 /// The answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Served {
+pub struct ServedModels {
     /// What every model is asked, so that the answer can be checked.
     pub scenario: Scenario,
     /// What was sought.
-    pub sought: Sought,
+    pub sought: Requirements,
     /// What it serves, the largest model first.
-    pub models: Vec<Held>,
+    pub models: Vec<ServedModel>,
     /// Names of those with the longest context, the longest first.
     pub longest_contexts: Vec<String>,
     /// Names of those with the most users, the most first.
     pub most_users: Vec<String>,
     /// What it does not serve, and what is missed.
-    pub missed: Vec<Miss>,
+    pub missed: Vec<RejectedBuild>,
     /// What was looked at.
-    pub looked: Looked,
+    pub looked: SearchSummary,
 }
 
 /// Puts the answer in order.
 pub fn serves(
-    (scenario, sought): (Scenario, Sought),
-    mut models: Vec<Held>,
-    missed: Vec<Miss>,
-    looked: Looked,
-) -> Served {
+    (scenario, sought): (Scenario, Requirements),
+    mut models: Vec<ServedModel>,
+    missed: Vec<RejectedBuild>,
+    looked: SearchSummary,
+) -> ServedModels {
     models.sort_by(|a, b| b.parameters.cmp(&a.parameters).then_with(|| a.build.model.cmp(&b.build.model)));
-    let by = |figure: fn(&Held) -> u64| {
-        let mut order: Vec<&Held> = models.iter().collect();
+    let by = |figure: fn(&ServedModel) -> u64| {
+        let mut order: Vec<&ServedModel> = models.iter().collect();
         // Of equals the larger model is worth more.
         order.sort_by_key(|held| std::cmp::Reverse(figure(held)));
         order.iter().map(|held| held.build.model.clone()).collect::<Vec<_>>()
     };
-    Served {
+    ServedModels {
         longest_contexts: by(|held| held.longest_context_tokens),
         most_users: by(|held| held.build.most_users),
         scenario,

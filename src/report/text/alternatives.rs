@@ -2,7 +2,7 @@
 
 use super::page::{WIDTH, heading, indent, shorten, wrap};
 use crate::report::number::{change, digits, requests, word};
-use crate::report::result::{Answer, Reported};
+use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::{grouped, table};
 use crate::spec::objective::{Direction, Metric};
 
@@ -24,7 +24,7 @@ const COMPARED: [Metric; 7] = [
 ];
 
 /// Against the best: the objective's metric, then what is better, then what is as good.
-fn trade(best: &Reported, other: &Reported, aim: Option<Metric>) -> String {
+fn trade(best: &ReportedDeployment, other: &ReportedDeployment, aim: Option<Metric>) -> String {
     let both = |metric: Metric| Some((best.figure(metric)?, other.figure(metric)?));
     let spell = |metric: Metric, from: f64, to: f64| {
         let change = if from == to { "the same".to_string() } else { change(from, to) };
@@ -66,7 +66,7 @@ fn column(metric: Metric) -> &'static str {
 }
 
 /// The alternatives, two lines each.
-pub fn alternatives(answer: &Answer, best: &Reported) -> String {
+pub fn alternatives(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let others = &answer.alternatives;
     if others.is_empty() {
         return String::new();
@@ -78,8 +78,8 @@ pub fn alternatives(answer: &Answer, best: &Reported) -> String {
         Some(aim) => aim,
     };
     let header = ["plan", "weights", "requests", "devices", "tok/s", "TTFT ms", "TPOT ms", column(last)];
-    let figure = |other: &Reported, metric| other.figure(metric).map_or_else(String::new, digits);
-    let row = |other: &Reported| {
+    let figure = |other: &ReportedDeployment, metric| other.figure(metric).map_or_else(String::new, digits);
+    let row = |other: &ReportedDeployment| {
         vec![
             shorten(&other.plan.label, PLAN),
             other.weight_format.clone(),

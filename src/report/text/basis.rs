@@ -6,14 +6,14 @@ use super::page::{WIDTH, heading, paragraph, shorten, wrap};
 use crate::quantity::datum::Grade;
 use crate::report::bounds::{PriceBound, PriceBounds};
 use crate::report::number::{change, count, digits, told};
-use crate::report::result::{Answer, Assumption, Reported};
+use crate::report::result::{Assumption, OptimizeResult, ReportedDeployment};
 use crate::report::space::Space;
 use crate::report::table::grouped;
 use crate::search::outcome::Census;
 use crate::spec::objective::{Direction, Metric};
 
 /// What the next lower weight format would gain, and what is published of its quality.
-pub fn lower_format(answer: &Answer) -> String {
+pub fn lower_format(answer: &OptimizeResult) -> String {
     let Some(lower) = &answer.lower_format else { return String::new() };
     let metric = Metric::parse(&lower.metric).ok();
     let told = |value: f64| match metric {
@@ -78,7 +78,7 @@ pub fn assumptions(evidence: &BTreeMap<Grade, u64>, assumptions: &[Assumption]) 
 }
 
 /// What an answer costs at the bounds of the price that it rests on; empty where none are known.
-pub fn prices(reported: &Reported) -> String {
+pub fn prices(reported: &ReportedDeployment) -> String {
     let Some(PriceBounds { low, high }) = &reported.price_bounds else { return String::new() };
     let at = |bound: &PriceBound| {
         format!("{} USD per million output tokens at a {}", digits(bound.usd_per_mtok), bound.price)

@@ -2,10 +2,10 @@
 
 use super::head::pools;
 use super::page::{heading, paragraph};
-use crate::report::asked::Asked;
 use crate::report::constraint::{Constraint, Resource};
-use crate::report::result::{PoolReport, Reported};
-use crate::search::candidate::Duty;
+use crate::report::inputs::ReportInputs;
+use crate::report::result::{PoolReport, ReportedDeployment};
+use crate::search::candidate::PoolRole;
 
 /// One instance: `tp4 x pp2 = 8`; what experts use is told beside it.
 fn instance(pool: &PoolReport) -> String {
@@ -17,15 +17,15 @@ fn instance(pool: &PoolReport) -> String {
 }
 
 /// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and what else the plan says.
-pub fn devices(best: &Reported, asked: &Asked, constraints: &[Constraint]) -> String {
+pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[Constraint]) -> String {
     let pools = pools(best);
-    let apart = pools[0].duty == Duty::Prefill;
+    let apart = pools[0].duty == PoolRole::Prefill;
     let told = |pool: &&PoolReport| {
         let duty = match pool.duty {
-            Duty::Both if apart => "both ",
-            Duty::Both => "",
-            Duty::Prefill => "prefill ",
-            Duty::Decode => "decode ",
+            PoolRole::Both if apart => "both ",
+            PoolRole::Both => "",
+            PoolRole::Prefill => "prefill ",
+            PoolRole::Decode => "decode ",
         };
         format!("{duty}{} x {}", pool.replicas, instance(pool))
     };

@@ -1,12 +1,12 @@
 //! A fleet as text: how many of what first, then where the traffic goes, then what is certified.
 
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, styled, wrap};
-use crate::report::fleet::{Asked, FleetAnswer};
+use crate::report::fleet::{FleetInputs, FleetResult};
 use crate::report::number::{count, digits, limit, percent, plain};
 use crate::report::table::{grouped, table as rows};
-use crate::search::fleet::Aim;
+use crate::search::fleet::FleetObjective;
+use crate::search::mip::solve::Prover;
 use crate::search::outcome::Status;
-use crate::search::programme::solve::Prover;
 
 /// Rows of the traffic, at most.
 const ROWS: usize = 16;
@@ -14,7 +14,7 @@ const ROWS: usize = 16;
 const ROUNDING: f64 = 1e-6;
 
 /// The whole answer.
-pub fn table(answer: &FleetAnswer) -> String {
+pub fn table(answer: &FleetResult) -> String {
     join([
         head(answer),
         systems(answer),
@@ -26,7 +26,7 @@ pub fn table(answer: &FleetAnswer) -> String {
     ])
 }
 
-fn asked(asked: &Asked) -> String {
+fn asked(asked: &FleetInputs) -> String {
     let rate: f64 = asked.buckets.iter().map(|bucket| bucket.rate).sum();
     let mut text = format!(
         "{}: {} requests/s in {}, {}",
@@ -51,14 +51,14 @@ fn asked(asked: &Asked) -> String {
         text.push_str("; one spare of every kind");
     }
     text.push_str(match asked.aim {
-        Aim::Cost => "; least cost",
-        Aim::Devices => "; fewest devices",
-        Aim::Throughput => "; most throughput",
+        FleetObjective::Cost => "; least cost",
+        FleetObjective::Devices => "; fewest devices",
+        FleetObjective::Throughput => "; most throughput",
     });
     text
 }
 
-fn head(answer: &FleetAnswer) -> String {
+fn head(answer: &FleetResult) -> String {
     let proof = match answer.certificate.status {
         Status::Optimal => "proved optimal",
         Status::Feasible => "not proved the best",
@@ -82,7 +82,7 @@ fn head(answer: &FleetAnswer) -> String {
     format!("{verdict}\n{}", wrap(&asked(&answer.asked), WIDTH, 0, 2))
 }
 
-fn systems(answer: &FleetAnswer) -> String {
+fn systems(answer: &FleetResult) -> String {
     if answer.systems.is_empty() {
         return String::new();
     }
@@ -107,7 +107,7 @@ fn systems(answer: &FleetAnswer) -> String {
         + &indent(&rows(&header, &answer.systems.iter().map(row).collect::<Vec<_>>()), 2)
 }
 
-fn routes(answer: &FleetAnswer) -> String {
+fn routes(answer: &FleetResult) -> String {
     if answer.routes.is_empty() {
         return String::new();
     }
@@ -128,7 +128,7 @@ fn routes(answer: &FleetAnswer) -> String {
     heading("Traffic", &more) + &indent(&rows(&header, &told), 2)
 }
 
-fn why(answer: &FleetAnswer) -> String {
+fn why(answer: &FleetResult) -> String {
     if answer.conflict.is_empty() {
         return String::new();
     }
@@ -162,12 +162,12 @@ fn why(answer: &FleetAnswer) -> String {
     text
 }
 
-fn unserved(answer: &FleetAnswer) -> String {
+fn unserved(answer: &FleetResult) -> String {
     let lines: String = answer.unserved.iter().take(ROWS).map(|line| bullet(line)).collect();
     if lines.is_empty() { lines } else { heading("Not served", "") + &lines }
 }
 
-fn certificate(answer: &FleetAnswer) -> String {
+fn certificate(answer: &FleetResult) -> String {
     let certificate = &answer.certificate;
     let status = match certificate.status {
         Status::Optimal => "optimal",
@@ -206,7 +206,7 @@ fn certificate(answer: &FleetAnswer) -> String {
     heading("Certificate", "") + &wrap(&text, WIDTH, 2, 2) + &doubts
 }
 
-fn assumed(asked: &Asked) -> String {
+fn assumed(asked: &FleetInputs) -> String {
     let lines: String = asked.assumed.iter().map(|line| bullet(line)).collect();
     if lines.is_empty() { lines } else { heading("Assumed", "nobody stated it") + &lines }
 }

@@ -3,9 +3,9 @@
 use super::page::{heading, indent, paragraph};
 use crate::report::number::{count, word};
 use crate::report::plot::{Mark, plot};
-use crate::report::result::{Answer, Reported};
+use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
-use crate::search::candidate::Duty;
+use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
 
 /// What may stand across, the most telling first.
@@ -44,12 +44,12 @@ const TOGETHER: char = 'o';
 const APART: char = 'x';
 const BEST: char = '#';
 
-fn apart(point: &Reported) -> bool {
-    point.plan.prefill.duty == Duty::Prefill
+fn apart(point: &ReportedDeployment) -> bool {
+    point.plan.prefill.duty == PoolRole::Prefill
 }
 
 /// The front: how many points on which axes, drawn on two of them.
-pub fn front(answer: &Answer, best: &Reported) -> String {
+pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let names = &answer.question.pareto;
     let points = &answer.front;
     let all = count(answer.front_points, "point");
@@ -57,9 +57,12 @@ pub fn front(answer: &Answer, best: &Reported) -> String {
     let mut text =
         heading("Pareto front", "") + &paragraph(&format!("{title}; write it with --pareto-out front.csv"));
     let Some((across, up)) = axes(names) else { return text };
-    let mark = |point: &Reported, sign| Some(Mark { x: point.figure(across)?, y: point.figure(up)?, sign });
-    let (split, whole): (Vec<&Reported>, Vec<&Reported>) = points.iter().partition(|point| apart(point));
-    let kind = |points: &[&Reported], sign| -> Vec<Mark> {
+    let mark = |point: &ReportedDeployment, sign| {
+        Some(Mark { x: point.figure(across)?, y: point.figure(up)?, sign })
+    };
+    let (split, whole): (Vec<&ReportedDeployment>, Vec<&ReportedDeployment>) =
+        points.iter().partition(|point| apart(point));
+    let kind = |points: &[&ReportedDeployment], sign| -> Vec<Mark> {
         points.iter().filter_map(|point| mark(point, sign)).collect()
     };
     // The rarer kind is drawn over the other, the answer over both.
@@ -73,7 +76,7 @@ pub fn front(answer: &Answer, best: &Reported) -> String {
     }
     text.push_str(&indent(&drawn, 2));
     let drawn_all = points.len() as u64 == answer.front_points;
-    let told = |points: &[&Reported]| {
+    let told = |points: &[&ReportedDeployment]| {
         if drawn_all { format!(" ({})", grouped(points.len() as u64)) } else { String::new() }
     };
     let mut legend = format!(

@@ -1,35 +1,35 @@
 //! The head of an answer: what to run, on what, what it yields, how far it is proved.
 
 use super::page::{BAD, BOLD, GOOD, WIDTH, bullet, styled, wrap};
-use crate::report::asked::Asked;
+use crate::report::inputs::ReportInputs;
 use crate::report::number::{count, percent, told};
 use crate::report::proof::StoppedBy;
-use crate::report::result::{Answer, Feasibility, PoolReport, Reported};
+use crate::report::result::{Feasibility, OptimizeResult, PoolReport, ReportedDeployment};
 use crate::report::table::grouped;
-use crate::search::candidate::Duty;
+use crate::search::candidate::PoolRole;
 use crate::search::outcome::Status;
-use crate::spec::percentile::Risk;
+use crate::spec::percentile::Confidence;
 
 /// The pools of a deployment: those that prefill first, those that do both last.
-pub fn pools(best: &Reported) -> Vec<&PoolReport> {
+pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
     let plan = &best.plan;
-    let apart = (plan.prefill.duty == Duty::Prefill).then_some(&plan.prefill);
+    let apart = (plan.prefill.duty == PoolRole::Prefill).then_some(&plan.prefill);
     let mut pools: Vec<&PoolReport> = apart.into_iter().chain([&plan.decode]).chain(&plan.others).collect();
-    let order = [Duty::Prefill, Duty::Decode, Duty::Both];
+    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
     pools.sort_by_key(|pool| order.iter().position(|duty| *duty == pool.duty));
     pools
 }
 
 /// The plan in words: `2 prefill (pp2) + 1 decode (tp4) instances`.
-pub fn plan(best: &Reported) -> String {
+pub fn plan(best: &ReportedDeployment) -> String {
     let pools = pools(best);
-    let apart = pools[0].duty == Duty::Prefill;
+    let apart = pools[0].duty == PoolRole::Prefill;
     let told = |pool: &&PoolReport| {
         let duty = match pool.duty {
-            Duty::Both if apart => " both",
-            Duty::Both => "",
-            Duty::Prefill => " prefill",
-            Duty::Decode => " decode",
+            PoolRole::Both if apart => " both",
+            PoolRole::Both => "",
+            PoolRole::Prefill => " prefill",
+            PoolRole::Decode => " decode",
         };
         format!("{}{duty} ({})", grouped(pool.replicas), pool.label)
     };
@@ -40,8 +40,8 @@ pub fn plan(best: &Reported) -> String {
 }
 
 /// What the question is: model, hardware, traffic, limits.
-pub fn asked(asked: &Asked) -> String {
-    let Asked { model, hardware, devices, workload, isl, osl, prefix, .. } = asked;
+pub fn asked(asked: &ReportInputs) -> String {
+    let ReportInputs { model, hardware, devices, workload, isl, osl, prefix, .. } = asked;
     let cached = if *prefix > 0 { format!(" ({} cached)", grouped(*prefix)) } else { String::new() };
     let images = asked.images.map_or(String::new(), |images| {
         let each = count(images.tokens, "token");
@@ -63,7 +63,7 @@ pub fn asked(asked: &Asked) -> String {
         let tokens = count(found.tokens, "token");
         format!("; {} guesses {tokens} ahead, {} accepted", found.draft, percent(found.acceptance))
     });
-    let risk = if asked.risk == Risk::P90 { " in 9 of 10 measurements" } else { "" };
+    let risk = if asked.risk == Confidence::P90 { " in 9 of 10 measurements" } else { "" };
     let limits = super::metrics::limits(asked);
     let limits = if limits.is_empty() { "no latency limit".to_string() } else { limits.join(", ") };
     format!(
@@ -76,7 +76,7 @@ pub fn asked(asked: &Asked) -> String {
 }
 
 /// How far it is proved, and among which plans.
-fn proof(answer: &Answer) -> String {
+fn proof(answer: &OptimizeResult) -> String {
     match answer.status {
         Status::Optimal => {
             format!("optimal over {}, under the model", count(answer.proof.space.plans, "plan"))
@@ -86,7 +86,7 @@ fn proof(answer: &Answer) -> String {
 }
 
 /// That an answer is not proved, where it is not: before anything else.
-fn stopped(answer: &Answer) -> String {
+fn stopped(answer: &OptimizeResult) -> String {
     if answer.status == Status::Optimal {
         return String::new();
     }
@@ -104,18 +104,18 @@ fn stopped(answer: &Answer) -> String {
 }
 
 /// The runtime, with its version where stated.
-fn runtime(asked: &Asked) -> String {
+fn runtime(asked: &ReportInputs) -> String {
     let version = asked.runtime_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
     format!("{}{version}", asked.runtime)
 }
 
 /// What is yielded, in the objective's first metric.
-fn yielded(best: &Reported, asked: &Asked) -> Option<String> {
+fn yielded(best: &ReportedDeployment, asked: &ReportInputs) -> Option<String> {
     let aim = asked.optimize.first()?;
     Some(told(aim.metric, best.figure(aim.metric)?))
 }
 
-fn offloaded(best: &Reported) -> String {
+fn offloaded(best: &ReportedDeployment) -> String {
     let offload = best.feasibility == Feasibility::WithOffload;
     let bytes = best.memory.as_ref().map_or(0.0, |memory| memory.offloaded_bytes);
     if !offload {
@@ -125,9 +125,9 @@ fn offloaded(best: &Reported) -> String {
 }
 
 /// The answer in one line, what it answers in the next.
-pub fn answer(answer: &Answer, best: &Reported) -> String {
+pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let yielded = yielded(best, &answer.question).map_or_else(String::new, |text| format!(": {text}"));
-    let Reported { weight_format, .. } = best;
+    let ReportedDeployment { weight_format, .. } = best;
     let runtime = runtime(&answer.question);
     let line = format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best));
     let line = wrap(&format!("{line}, {}", proof(answer)), WIDTH, 0, 2);
@@ -138,8 +138,8 @@ pub fn answer(answer: &Answer, best: &Reported) -> String {
 }
 
 /// A stated deployment: what it breaks first and loud.
-pub fn estimate(candidate: &Reported, question: &Asked) -> String {
-    let Reported { weight_format, kv_format, .. } = candidate;
+pub fn estimate(candidate: &ReportedDeployment, question: &ReportInputs) -> String {
+    let ReportedDeployment { weight_format, kv_format, .. } = candidate;
     let mut text = String::new();
     let broken = &candidate.violations;
     if !broken.is_empty() {

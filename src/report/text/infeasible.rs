@@ -3,14 +3,14 @@
 use super::head;
 use super::page::{BAD, WIDTH, bullet, heading, styled, wrap};
 use crate::report::number::{count as times, gib, requests, told};
-use crate::report::relax::{Claim, Remedy};
-use crate::report::result::{Answer, Reported};
+use crate::report::relax::{Remedy, RemedyClaim};
+use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
-use crate::search::outcome::{Census, Refusal, Status};
+use crate::search::outcome::{Census, RejectionCount, Status};
 use crate::spec::objective::Metric;
 
 /// That there is none.
-pub fn head(answer: &Answer) -> String {
+pub fn head(answer: &OptimizeResult) -> String {
     let verdict = match answer.status {
         Status::Unknown => "UNKNOWN: stopped before anything was found",
         _ => "INFEASIBLE: no deployment can serve this",
@@ -25,7 +25,7 @@ pub fn head(answer: &Answer) -> String {
 }
 
 /// Reasons against candidates, the most frequent first.
-pub fn sorted(census: &Census) -> Vec<(&String, &Refusal)> {
+pub fn sorted(census: &Census) -> Vec<(&String, &RejectionCount)> {
     let mut all: Vec<_> = census.illegal.iter().collect();
     all.sort_by(|a, b| b.1.count.cmp(&a.1.count).then(a.0.cmp(b.0)));
     all
@@ -38,23 +38,23 @@ pub fn reasons(census: &Census) -> String {
         return String::new();
     }
     let mut text = heading("Why", "");
-    for (kind, Refusal { count, example }) in all {
+    for (kind, RejectionCount { count, example }) in all {
         text.push_str(&bullet(&format!("{kind}, {}, e.g. {example}", times(*count, "time"))));
     }
     text
 }
 
-fn figures(candidate: &Reported) -> String {
+fn figures(candidate: &ReportedDeployment) -> String {
     let shown = [Metric::Ttft, Metric::Tpot, Metric::E2e, Metric::OutputTokS];
     let told = shown.into_iter().filter_map(|metric| Some(told(metric, candidate.figure(metric)?)));
     told.collect::<Vec<_>>().join(", ")
 }
 
 /// What came nearest, and what it misses.
-pub fn nearest(answer: &Answer) -> String {
+pub fn nearest(answer: &OptimizeResult) -> String {
     let Some(near) = &answer.nearest else { return String::new() };
     let candidate = &near.candidate;
-    let Reported { weight_format, concurrency, violations, .. } = candidate;
+    let ReportedDeployment { weight_format, concurrency, violations, .. } = candidate;
     let mut text = heading("Nearest miss", "");
     let noun = if *concurrency == 1.0 { "request" } else { "requests" };
     let requests = format!("{} {noun}", requests(*concurrency));
@@ -66,7 +66,7 @@ pub fn nearest(answer: &Answer) -> String {
 }
 
 /// Conditions that cannot all be kept, and the changes with which there is an answer.
-pub fn conflict(answer: &Answer) -> String {
+pub fn conflict(answer: &OptimizeResult) -> String {
     let Some(conflict) = &answer.conflict else { return String::new() };
     let mut text = String::new();
     if !conflict.conflicts.is_empty() {
@@ -105,14 +105,14 @@ fn change(remedy: &Remedy) -> String {
     let Remedy { flags, now, claim, tighter } = remedy;
     let now = if now.is_empty() { String::new() } else { format!(" instead of {now}") };
     match claim {
-        Claim::Least => format!("{flags}{now}; no answer with {}", tighter.join(", nor with ")),
-        Claim::About => format!("{flags}{now}; about the least"),
-        Claim::Works => format!("{flags}{now}"),
+        RemedyClaim::Least => format!("{flags}{now}; no answer with {}", tighter.join(", nor with ")),
+        RemedyClaim::About => format!("{flags}{now}; about the least"),
+        RemedyClaim::Works => format!("{flags}{now}"),
     }
 }
 
 /// What the weights take, as far as it follows from what is known.
-pub fn weights(answer: &Answer) -> String {
+pub fn weights(answer: &OptimizeResult) -> String {
     let mut text = String::new();
     for need in &answer.weights_need {
         let (weights, usable) = (gib(need.weights_bytes), gib(need.usable_bytes_per_device));

@@ -3,13 +3,13 @@
 use super::page::{BAD, heading, styled};
 use crate::report::detail::PoolMemory;
 use crate::report::number::{bar, gib, gib_number, percent};
-use crate::report::result::Memory;
-use crate::search::candidate::Duty;
+use crate::report::result::MemoryReport;
+use crate::search::candidate::PoolRole;
 
 /// Cells of a bar.
 const CELLS: usize = 30;
 
-fn rows(memory: &Memory) -> String {
+fn rows(memory: &MemoryReport) -> String {
     let over = memory.total_bytes - memory.usable_bytes;
     let parts = [
         ("weights", memory.weights_bytes),
@@ -46,9 +46,9 @@ pub fn memory(pools: &[PoolMemory]) -> String {
     let mut text = String::new();
     for pool in pools {
         let duty = match pool.duty {
-            Duty::Both => "",
-            Duty::Prefill => ", prefill",
-            Duty::Decode => ", decode",
+            PoolRole::Both => "",
+            PoolRole::Prefill => ", prefill",
+            PoolRole::Decode => ", decode",
         };
         text.push_str(&heading(
             &format!("Memory per device{duty} ({})", pool.label),

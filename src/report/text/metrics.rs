@@ -1,14 +1,14 @@
 //! What a deployment is judged by, each figure with its unit and its limit.
 
 use super::page::heading;
-use crate::report::asked::Asked;
+use crate::report::inputs::ReportInputs;
 use crate::report::number::{digits, limit as spell, percent, requests, time};
-use crate::report::result::{Intervals, Quantiles, Reported};
+use crate::report::result::{Intervals, Quantiles, ReportedDeployment};
 use crate::report::table::grouped;
-use crate::search::candidate::Duty;
+use crate::search::candidate::PoolRole;
 
 /// The latency limits: `TTFT at most 2 s`.
-pub fn limits(asked: &Asked) -> Vec<String> {
+pub fn limits(asked: &ReportInputs) -> Vec<String> {
     let limits = [("TTFT", asked.limits.ttft), ("TPOT", asked.limits.tpot), ("E2E", asked.limits.e2e)];
     let told = |(name, limit): (&str, Option<f64>)| Some(format!("{name} ≤ {}", spell(limit? * 1e3)));
     limits.into_iter().filter_map(told).collect()
@@ -22,10 +22,10 @@ fn against(value: f64, limit: Option<f64>) -> String {
 }
 
 /// The table of metrics; empty where nothing runs.
-pub fn metrics(best: &Reported, asked: &Asked) -> String {
+pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
     let Some(m) = &best.metrics else { return String::new() };
     let limits = &asked.limits;
-    let answering = if best.plan.decode.duty == Duty::Decode { "decode instance" } else { "instance" };
+    let answering = if best.plan.decode.duty == PoolRole::Decode { "decode instance" } else { "instance" };
     let each = best.plan.decode.concurrency_per_replica;
     let between = |pick: fn(&Intervals) -> Quantiles, spell: fn(f64) -> String| {
         let found = best.intervals.as_ref().map(pick);

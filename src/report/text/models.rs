@@ -3,7 +3,7 @@
 use super::page::{BAD, GOOD, WIDTH, heading, indent, join, paragraph, shorten, styled, wrap};
 use super::recommend::{assumed, missed, sought};
 use crate::report::number::{count, digits};
-use crate::report::recommend::models::{Held, Served};
+use crate::report::recommend::models::{ServedModel, ServedModels};
 use crate::report::table::{grouped, table as rows};
 
 /// Rows of a table, at most.
@@ -12,7 +12,7 @@ const ROWS: usize = 12;
 const NAMES: usize = 5;
 
 /// The whole answer.
-pub fn table(answer: &Served) -> String {
+pub fn table(answer: &ServedModels) -> String {
     let verdict = match answer.models.first() {
         Some(held) => {
             let largest = format!("{}, {}", held.build.model, held.build.each.weight_format);
@@ -51,13 +51,13 @@ pub fn table(answer: &Served) -> String {
     ])
 }
 
-fn largest(models: &[Held]) -> String {
+fn largest(models: &[ServedModel]) -> String {
     if models.is_empty() {
         return String::new();
     }
     let header =
         ["model", "parameters", "weights", "plan", "tok/s/user", "users", "tok/s", "context", "USD/Mtok"];
-    let row = |held: &Held| {
+    let row = |held: &ServedModel| {
         let build = &held.build;
         vec![
             shorten(&build.model, 40),
@@ -77,7 +77,12 @@ fn largest(models: &[Held]) -> String {
     heading("Largest models", &more) + &indent(&rows(&header, &told), 2)
 }
 
-fn first(answer: &Served, title: &str, names: &[String], figure: impl Fn(&Held) -> String) -> String {
+fn first(
+    answer: &ServedModels,
+    title: &str,
+    names: &[String],
+    figure: impl Fn(&ServedModel) -> String,
+) -> String {
     let find = |name: &String| answer.models.iter().find(|held| held.build.model == *name);
     let lines: String = names
         .iter()

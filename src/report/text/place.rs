@@ -2,11 +2,14 @@
 
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled, wrap};
 use crate::report::number::{digits, gib, gib_number, percent, time};
-use crate::report::place::{Answer, ApartReport, Lack, Placed, StageReport, Tried, Verdict};
+use crate::report::place::{
+    DisaggregatedReport, PlacementReport, PlacementResult, PlacementStatus, StageReport, StageShortfall,
+    TriedChange,
+};
 use crate::report::table::{grouped, table};
 
 /// The whole answer.
-pub fn table_of(answer: &Answer) -> String {
+pub fn table_of(answer: &PlacementResult) -> String {
     join([
         head(answer),
         answer.placement.as_ref().map(stages).unwrap_or_default(),
@@ -20,7 +23,7 @@ pub fn table_of(answer: &Answer) -> String {
     ])
 }
 
-fn asked(answer: &Answer) -> String {
+fn asked(answer: &PlacementResult) -> String {
     let asked = &answer.question;
     let mut runtimes = asked.runtimes.clone();
     runtimes.dedup();
@@ -40,11 +43,11 @@ fn asked(answer: &Answer) -> String {
     )
 }
 
-fn head(answer: &Answer) -> String {
+fn head(answer: &PlacementResult) -> String {
     let asked = wrap(&asked(answer), WIDTH, 0, 2);
     let Some(placed) = &answer.placement else {
         let none = match answer.status {
-            Verdict::Unknown => "STOPPED: no placement was found so far",
+            PlacementStatus::Unknown => "STOPPED: no placement was found so far",
             _ => "INFEASIBLE: no placement holds this",
         };
         return format!("{}\n{asked}", styled(BAD, none));
@@ -64,15 +67,15 @@ fn head(answer: &Answer) -> String {
         _ => format!("a token in {}", time(placed.token_ms)),
     };
     let proof = match answer.status {
-        Verdict::Optimal if split.is_none_or(proved) => "proved best",
-        Verdict::TimeLimit => "best found in the time",
-        Verdict::Interrupted => "best found so far",
+        PlacementStatus::Optimal if split.is_none_or(proved) => "proved best",
+        PlacementStatus::TimeLimit => "best found in the time",
+        PlacementStatus::Interrupted => "best found so far",
         _ => "best found, not proved",
     };
     format!("{}\n{asked}", styled(GOOD, &format!("{what}, {proof}")))
 }
 
-fn stages(placed: &Placed) -> String {
+fn stages(placed: &PlacementReport) -> String {
     let spilled = placed.stages.iter().any(|stage| stage.offloaded_bytes > 0.0);
     let stored = placed.stages.iter().any(|stage| stage.disk_bytes > 0.0);
     let row = |stage: &StageReport| {
@@ -136,7 +139,7 @@ fn stages(placed: &Placed) -> String {
     text
 }
 
-fn speed(placed: &Placed, answer: &Answer) -> String {
+fn speed(placed: &PlacementReport, answer: &PlacementResult) -> String {
     let mut rows = vec![
         vec!["decode step".into(), time(placed.token_ms), "one token's way through all stages".into()],
         vec!["prompt".into(), time(placed.prefill_ms), format!("{} tokens", grouped(answer.question.isl))],
@@ -168,7 +171,7 @@ fn headless(rows: &[Vec<String>]) -> String {
 }
 
 /// Whether no other split can be better.
-fn proved(apart: &ApartReport) -> bool {
+fn proved(apart: &DisaggregatedReport) -> bool {
     apart.request_ms <= apart.lower_bound_ms * (1.0 + 1e-9)
 }
 
@@ -176,7 +179,7 @@ fn layers(shares: &[(String, usize)]) -> String {
     shares.iter().map(|(name, layers)| format!("{name} {layers}")).collect::<Vec<_>>().join(", ")
 }
 
-fn compared(answer: &Answer) -> String {
+fn compared(answer: &PlacementResult) -> String {
     if answer.compared.is_empty() {
         return String::new();
     }
@@ -197,9 +200,9 @@ fn compared(answer: &Answer) -> String {
     text
 }
 
-fn apart(answer: &Answer) -> String {
+fn apart(answer: &PlacementResult) -> String {
     let Some(apart) = &answer.apart else { return String::new() };
-    let ApartReport { prefill, decode, gain, .. } = apart;
+    let DisaggregatedReport { prefill, decode, gain, .. } = apart;
     let verdict = if *gain > 1.0005 {
         format!("{} times as fast as both on the same members", digits(*gain))
     } else {
@@ -235,7 +238,7 @@ fn apart(answer: &Answer) -> String {
     text
 }
 
-fn proof(answer: &Answer) -> String {
+fn proof(answer: &PlacementResult) -> String {
     let Some(proof) = &answer.certificate else { return String::new() };
     let mut text = heading("Proof", "");
     let gap = if proof.gap == 0.0 { "gap 0".to_owned() } else { format!("gap {}", percent(proof.gap)) };
@@ -254,7 +257,7 @@ fn proof(answer: &Answer) -> String {
     text
 }
 
-fn infeasible(answer: &Answer) -> String {
+fn infeasible(answer: &PlacementResult) -> String {
     let Some(reason) = &answer.infeasible else { return String::new() };
     let mut text = heading("Why", "");
     text.push_str(&paragraph(&reason.text));
@@ -274,17 +277,17 @@ fn infeasible(answer: &Answer) -> String {
     if !reason.nearest.is_empty() {
         text.push_str(&heading("What comes nearest", ""));
         for lack in &reason.nearest {
-            let Lack { member, first_layer, last_layer, short_bytes } = lack;
+            let StageShortfall { member, first_layer, last_layer, short_bytes } = lack;
             let lacks =
                 if *short_bytes > 0.0 { format!("lacks {}", gib(*short_bytes)) } else { "fits".into() };
             text.push_str(&bullet(&format!("{member}, layers {first_layer}-{last_layer}: {lacks}")));
         }
     }
-    let (helps, useless): (Vec<&Tried>, Vec<&Tried>) =
+    let (helps, useless): (Vec<&TriedChange>, Vec<&TriedChange>) =
         reason.tried.iter().partition(|tried| tried.needed.is_some());
     let title = if helps.is_empty() { "What might help" } else { "What would help, each tried by itself" };
     text.push_str(&heading(title, ""));
-    for Tried { change, stated, needed } in &helps {
+    for TriedChange { change, stated, needed } in &helps {
         text.push_str(&bullet(&format!(
             "{change}: {} ({stated} now)",
             needed.as_deref().unwrap_or_default()

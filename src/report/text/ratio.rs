@@ -2,15 +2,15 @@
 
 use super::page::{heading, paragraph};
 use crate::report::number::{change, told};
-use crate::report::ratio::Verdict;
-use crate::report::result::{Answer, Reported};
+use crate::report::ratio::SplitAdvice;
+use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::spec::objective::Metric;
 
 /// Outputs that differ by less are the same.
 const CLOSE: f64 = 1e-9;
 
 /// The section; empty where there is no ratio to choose, or the plan says all of it.
-pub fn ratio(answer: &Answer, best: &Reported) -> String {
+pub fn ratio(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let Some(ratio) = &answer.split_ratio else { return String::new() };
     let now = best.figure(Metric::OutputTokS).unwrap_or(f64::NAN);
     let against = |value: f64| format!("{} ({})", told(Metric::OutputTokS, value), change(now, value));
@@ -20,9 +20,9 @@ pub fn ratio(answer: &Answer, best: &Reported) -> String {
     let each = each
         .map(|each| format!("one shape that prefills and one that decodes give at most {}", against(each)));
     let verdict = match (ratio.verdict, split, each) {
-        (Verdict::DoNotSplit, Some(split), _) => format!("do not split: {}", apart(split)),
-        (Verdict::DoNotSplit, None, _) => "do not split: no split keeps the limits".to_string(),
-        (Verdict::SplitWithBoth, Some((plan, value)), each) => {
+        (SplitAdvice::DoNotSplit, Some(split), _) => format!("do not split: {}", apart(split)),
+        (SplitAdvice::DoNotSplit, None, _) => "do not split: no split keeps the limits".to_string(),
+        (SplitAdvice::SplitWithBoth, Some((plan, value)), each) => {
             let each = each.map_or_else(String::new, |each| format!("; {each}"));
             format!("split, and what is left does both; without that {}{each}", apart((plan, value)))
         }

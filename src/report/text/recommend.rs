@@ -3,7 +3,7 @@
 use super::head;
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, shorten, styled, wrap};
 use crate::report::number::{count, digits, limit, plain, time};
-use crate::report::recommend::{Build, Miss, Recommendation, Sought, Way};
+use crate::report::recommend::{Build, PaymentMode, Recommendation, RejectedBuild, Requirements};
 use crate::report::table::{grouped, table as rows};
 
 /// Rows of the table, at most; the rest are in the other formats.
@@ -23,7 +23,7 @@ pub fn table(answer: &Recommendation) -> String {
     ])
 }
 
-pub(super) fn sought(sought: &Sought) -> String {
+pub(super) fn sought(sought: &Requirements) -> String {
     let context = grouped(sought.isl + sought.osl);
     let cached = match sought.prefix {
         0 => String::new(),
@@ -48,8 +48,8 @@ pub(super) fn sought(sought: &Sought) -> String {
         text.push_str(&format!("; at most {} W", plain(watts)));
     }
     match sought.prefer {
-        Some(Way::Buy) => text.push_str("; bought"),
-        Some(Way::Rent) => text.push_str("; rented"),
+        Some(PaymentMode::Buy) => text.push_str("; bought"),
+        Some(PaymentMode::Rent) => text.push_str("; rented"),
         None => {}
     }
     text
@@ -173,8 +173,8 @@ fn priced(build: &Build) -> String {
         parts.push(format!("rent {} USD/h", digits(usd)));
     }
     let way = match money.way {
-        Some(Way::Buy) => "owned",
-        Some(Way::Rent) => "rented",
+        Some(PaymentMode::Buy) => "owned",
+        Some(PaymentMode::Rent) => "rented",
         None => {
             return format!(
                 "{}no price of that kind is known",
@@ -225,7 +225,7 @@ fn all(answer: &Recommendation) -> String {
     heading("Everything that serves", &more) + &indent(&rows(&header, &told), 2)
 }
 
-pub(super) fn missed(misses: &[Miss]) -> String {
+pub(super) fn missed(misses: &[RejectedBuild]) -> String {
     if misses.is_empty() {
         return String::new();
     }
@@ -235,7 +235,7 @@ pub(super) fn missed(misses: &[Miss]) -> String {
     let mut text =
         heading("What does not serve", &format!("{} in --format json", count(misses.len() as u64, "reason")));
     for kind in kinds {
-        let those: Vec<&Miss> = misses.iter().filter(|miss| miss.kind == kind).collect();
+        let those: Vec<&RejectedBuild> = misses.iter().filter(|miss| miss.kind == kind).collect();
         let names: Vec<&str> = those.iter().take(NAMES).map(|miss| miss.name.as_str()).collect();
         let rest = those.len().saturating_sub(NAMES);
         let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
@@ -248,7 +248,7 @@ pub(super) fn missed(misses: &[Miss]) -> String {
     text
 }
 
-pub(super) fn assumed(sought: &Sought) -> String {
+pub(super) fn assumed(sought: &Requirements) -> String {
     let lines = sought.assumed.iter().map(|line| bullet(line));
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { heading("Assumed", "nobody stated it") + &lines }

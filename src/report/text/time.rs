@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::page::{BOLD, heading, paragraph, styled};
 use crate::plan::parallel::Phase;
-use crate::report::asked::Asked;
-use crate::report::breakdown::{CLASSES, Class, Line, Module};
-use crate::report::detail::{Detail, PhaseTime};
+use crate::report::breakdown::{CLASSES, Class, Module, OperatorLine};
+use crate::report::detail::{DeploymentDetail, PhaseTime};
+use crate::report::inputs::ReportInputs;
 use crate::report::number::{bar, count, percent, percents, time as spell};
-use crate::report::result::Reported;
+use crate::report::result::ReportedDeployment;
 use crate::report::table::grouped;
 
 /// Cells of a bar.
@@ -19,7 +19,7 @@ const NAME: usize = 34;
 const SMALL: f64 = 0.02;
 
 /// An operator, wherever in its block it stands under one name.
-struct Row {
+struct TimeRow {
     place: String,
     layers: u64,
     class: Class,
@@ -27,17 +27,17 @@ struct Row {
     light: f64,
 }
 
-impl Row {
+impl TimeRow {
     fn name(&self) -> String {
         if self.layers > 1 { format!("{} x {}", self.place, self.layers) } else { self.place.clone() }
     }
 }
 
 /// Operators of a phase by module, both with the longest first.
-fn modules(times: &PhaseTime) -> Vec<(Module, Vec<Row>)> {
-    let mut by: BTreeMap<Module, Vec<Row>> = BTreeMap::new();
+fn modules(times: &PhaseTime) -> Vec<(Module, Vec<TimeRow>)> {
+    let mut by: BTreeMap<Module, Vec<TimeRow>> = BTreeMap::new();
     for line in times.operators.iter().filter(|line| line.time_ms > 0.0) {
-        let Line { block, module, layers, class, time_ms, speed_of_light_ms, .. } = line;
+        let OperatorLine { block, module, layers, class, time_ms, speed_of_light_ms, .. } = line;
         let place = format!("{block}/{module}");
         let rows = by.entry(line.part_of).or_default();
         match rows.iter_mut().find(|row| row.place == place && row.class == *class) {
@@ -46,7 +46,7 @@ fn modules(times: &PhaseTime) -> Vec<(Module, Vec<Row>)> {
                 row.time += time_ms;
                 row.light += speed_of_light_ms;
             }
-            None => rows.push(Row {
+            None => rows.push(TimeRow {
                 place,
                 layers: *layers,
                 class: *class,
@@ -55,8 +55,8 @@ fn modules(times: &PhaseTime) -> Vec<(Module, Vec<Row>)> {
             }),
         }
     }
-    let all = |rows: &[Row]| rows.iter().map(|row| row.time).sum::<f64>();
-    let mut by: Vec<(Module, Vec<Row>)> = by.into_iter().collect();
+    let all = |rows: &[TimeRow]| rows.iter().map(|row| row.time).sum::<f64>();
+    let mut by: Vec<(Module, Vec<TimeRow>)> = by.into_iter().collect();
     by.iter_mut().for_each(|(_, rows)| rows.sort_by(|a, b| b.time.total_cmp(&a.time)));
     by.sort_by(|a, b| all(&b.1).total_cmp(&all(&a.1)));
     by
@@ -89,12 +89,12 @@ fn phase(times: &PhaseTime, title: &str) -> String {
     );
     text.push_str(&format!("{header}\n"));
     for (module, rows) in modules(times) {
-        let sum = |pick: fn(&Row) -> f64| rows.iter().map(pick).sum::<f64>();
+        let sum = |pick: fn(&TimeRow) -> f64| rows.iter().map(pick).sum::<f64>();
         let (time, light) = (sum(|row| row.time), sum(|row| row.light));
         let share = |time: f64| time / times.operators_ms;
         let line = row(module.name(), "", (time, light), share(time));
         text.push_str(&format!("    {}\n", styled(BOLD, line.trim_end())));
-        let (mut told, mut small): (Vec<&Row>, Vec<&Row>) =
+        let (mut told, mut small): (Vec<&TimeRow>, Vec<&TimeRow>) =
             rows.iter().partition(|row| share(row.time) >= SMALL);
         if small.len() == 1 {
             told.append(&mut small);
@@ -105,7 +105,7 @@ fn phase(times: &PhaseTime, title: &str) -> String {
             text.push_str(&format!("    {}\n", line.trim_end()));
         }
         if !small.is_empty() {
-            let sum = |pick: fn(&Row) -> f64| small.iter().map(|row| pick(row)).sum::<f64>();
+            let sum = |pick: fn(&TimeRow) -> f64| small.iter().map(|row| pick(row)).sum::<f64>();
             let (time, light) = (sum(|row| row.time), sum(|row| row.light));
             let name = format!("  {}", count(small.len() as u64, "smaller one"));
             text.push_str(&format!("    {}\n", row(&name, "", (time, light), share(time)).trim_end()));
@@ -125,7 +125,7 @@ fn phase(times: &PhaseTime, title: &str) -> String {
 }
 
 /// Where the time goes in both phases.
-pub fn time(detail: &Detail, asked: &Asked, best: &Reported) -> String {
+pub fn time(detail: &DeploymentDetail, asked: &ReportInputs, best: &ReportedDeployment) -> String {
     let mut text = heading("Where the time goes", "light: FLOPs at dense peak, bytes at full bandwidth");
     for times in &detail.phases {
         let title = match times.phase {

@@ -2,7 +2,7 @@
 
 use super::page::{bullet, heading, indent, paragraph, shorten};
 use crate::report::number::{digits, requests};
-use crate::report::result::Answer;
+use crate::report::result::OptimizeResult;
 use crate::report::table::{grouped, table};
 use crate::report::why::{Crossing, Gain, Strategy, Why, moved};
 use crate::search::why::Along;
@@ -13,7 +13,7 @@ const PLAN: usize = 36;
 const REASON: usize = 92;
 
 /// The section; empty where it was not asked for.
-pub fn why(answer: &Answer) -> String {
+pub fn why(answer: &OptimizeResult) -> String {
     let Some(why) = &answer.why else { return String::new() };
     let mut text = heading("Why", "");
     text.push_str(&paragraph(&why.sentence));

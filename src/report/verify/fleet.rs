@@ -5,11 +5,11 @@ mod read;
 
 use serde_json::Value;
 
-use super::{CLOSE, Check, Verified, figure, off, rows, unlike, value, whole};
-use crate::report::fleet::{FleetAnswer, Posed};
-use crate::search::fleet::{Aim, Bucket, Kind, pinned};
-use crate::search::programme::solve::Effort;
-use read::{Read, Route, read};
+use super::{CLOSE, CheckResult, Verified, figure, off, rows, unlike, value, whole};
+use crate::report::fleet::{FleetProblem, FleetResult};
+use crate::search::fleet::{Bucket, FleetObjective, SystemKind, pinned};
+use crate::search::mip::solve::SolveBudget;
+use read::{Route, SavedFleet, read};
 
 /// Shares are whole parts of a thousand million, loads are rounded up to one in a hundred thousand.
 const ROUNDED: f64 = 1e-5;
@@ -17,11 +17,11 @@ const ROUNDED: f64 = 1e-5;
 const MOST_BESIDE: u64 = 300;
 
 /// What no fleet is below, or for throughput above: each bucket by itself where it is served at least cost.
-fn apart(posed: &Posed) -> f64 {
+fn apart(posed: &FleetProblem) -> f64 {
     let fleet = &posed.fleet;
-    let worth = |kind: &Kind| match posed.asked.aim {
-        Aim::Cost => kind.usd_per_hour,
-        Aim::Devices | Aim::Throughput => kind.devices as f64,
+    let worth = |kind: &SystemKind| match posed.asked.aim {
+        FleetObjective::Cost => kind.usd_per_hour,
+        FleetObjective::Devices | FleetObjective::Throughput => kind.devices as f64,
     };
     let least = |at: usize| {
         let serving = fleet.kinds.iter().filter(|kind| kind.model == fleet.buckets[at].model);
@@ -29,19 +29,19 @@ fn apart(posed: &Posed) -> f64 {
         loads.fold(f64::INFINITY, f64::min)
     };
     match posed.asked.aim {
-        Aim::Throughput => fleet.buckets.iter().map(Bucket::tokens).sum(),
-        Aim::Cost | Aim::Devices => (0..fleet.buckets.len()).map(least).sum(),
+        FleetObjective::Throughput => fleet.buckets.iter().map(Bucket::tokens).sum(),
+        FleetObjective::Cost | FleetObjective::Devices => (0..fleet.buckets.len()).map(least).sum(),
     }
 }
 
 /// Whether `a` is beyond `b`, in the direction of better.
-fn beyond(aim: Aim, a: f64, b: f64) -> bool {
+fn beyond(aim: FleetObjective, a: f64, b: f64) -> bool {
     let hair = CLOSE.max(ROUNDED) * b.abs();
-    if aim == Aim::Throughput { a > b + hair } else { a < b - hair }
+    if aim == FleetObjective::Throughput { a > b + hair } else { a < b - hair }
 }
 
 /// What the certificate says of itself.
-fn certificate(posed: &Posed, saved: &Value, objective: f64) -> Vec<String> {
+fn certificate(posed: &FleetProblem, saved: &Value, objective: f64) -> Vec<String> {
     let (proof, aim) = (&saved["certificate"], posed.asked.aim);
     let (told, bound) = (figure(proof, "objective"), figure(proof, "bound"));
     let mut faults: Vec<String> =
@@ -64,7 +64,7 @@ fn certificate(posed: &Posed, saved: &Value, objective: f64) -> Vec<String> {
 }
 
 /// Fleets beside `read` that would be better than its bound: one system fewer, or some in place of others.
-fn beside(read: &Read, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec<String>) {
+fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec<String>) {
     let posed = read.posed;
     let (fleet, aim) = (&posed.fleet, posed.asked.aim);
     let held = read.counts();
@@ -92,17 +92,17 @@ fn beside(read: &Read, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec<Strin
     }
     let worth = |counts: &[u64]| {
         let systems = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        Read { posed, systems: systems.map(|(kind, count)| (kind, *count)).collect() }
+        SavedFleet { posed, systems: systems.map(|(kind, count)| (kind, *count)).collect() }
     };
     let (mut looked, mut faults) = (0, Vec::new());
     for counts in &tried {
         let other = worth(counts);
         looked += 1;
         // What is no better needs no look at whether it serves.
-        if aim != Aim::Throughput && !beyond(aim, other.objective(0.0), bound) {
+        if aim != FleetObjective::Throughput && !beyond(aim, other.objective(0.0), bound) {
             continue;
         }
-        let found = pinned(fleet, aim, &posed.bounds, counts, &Effort::default());
+        let found = pinned(fleet, aim, &posed.bounds, counts, &SolveBudget::default());
         let objective = other.objective(found.served(fleet));
         if found.solved.values.is_some() && beyond(aim, objective, bound) {
             let name = |(kind, count): &(usize, u64)| format!("{count} x {}", fleet.kinds[*kind].name);
@@ -117,16 +117,20 @@ fn beside(read: &Read, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec<Strin
 }
 
 /// The limits that are told, against those that the systems were sought by.
-fn limits(posed: &Posed) -> Vec<String> {
+fn limits(posed: &FleetProblem) -> Vec<String> {
     let (told, sought) = (posed.asked.limits, posed.scenario.limits(posed.asked.limits));
     let same = sought.is_ok_and(|sought| sought == told);
     if same { vec![] } else { vec!["asked.limits: others are sought in the scenario".to_string()] }
 }
 
 /// Checks a saved answer of `posed`; `fresh` is what a search of its own comes to.
-pub fn verify(posed: &Posed, (saved, fresh): (&Value, &FleetAnswer), (count, seed): (u64, u64)) -> Verified {
+pub fn verify(
+    posed: &FleetProblem,
+    (saved, fresh): (&Value, &FleetResult),
+    (count, seed): (u64, u64),
+) -> Verified {
     let again = value(fresh);
-    let mut checks = vec![Check::new(
+    let mut checks = vec![CheckResult::new(
         "question: resolves to the same, every default filled in",
         1,
         [unlike(&["scenario", "asked"], saved, &again), limits(posed)].concat(),
@@ -134,24 +138,28 @@ pub fn verify(posed: &Posed, (saved, fresh): (&Value, &FleetAnswer), (count, see
     let told = rows(saved, "systems").len();
     match read(posed, saved) {
         Err(faults) => {
-            checks.push(Check::new("systems: of kinds that there are, in whole numbers", told, faults))
+            checks.push(CheckResult::new("systems: of kinds that there are, in whole numbers", told, faults))
         }
         Ok(read) if told > 0 => {
-            checks.push(Check::new("systems: of kinds that there are, in whole numbers", told, vec![]));
+            checks.push(CheckResult::new("systems: of kinds that there are, in whole numbers", told, vec![]));
             let (routes, mut faults) = read.routes(saved);
             faults.extend(read.shares(&routes));
-            checks.push(Check::new("traffic: shares of every length come to one", routes.len(), faults));
-            checks.push(Check::new(
+            checks.push(CheckResult::new(
+                "traffic: shares of every length come to one",
+                routes.len(),
+                faults,
+            ));
+            checks.push(CheckResult::new(
                 "load: devices, price and what keeps them busy, of every kind",
                 told,
                 read.systems(saved, &routes),
             ));
-            checks.push(Check::new(
+            checks.push(CheckResult::new(
                 "limits: every length on its systems, evaluated again",
                 routes.len(),
                 read.limits(&routes),
             ));
-            checks.push(Check::new(
+            checks.push(CheckResult::new(
                 "bounds: budget, devices, what there is of every offer",
                 posed.fleet.supplies.len() + 2,
                 read.bounds(),
@@ -166,8 +174,8 @@ pub fn verify(posed: &Posed, (saved, fresh): (&Value, &FleetAnswer), (count, see
                 ("output_tok_s.1", saved["output_tok_s"][1].as_f64().unwrap_or(f64::NAN), wanted),
             ];
             let faults = sums.into_iter().filter_map(|(key, saved, again)| off(key, saved, again, CLOSE));
-            checks.push(Check::new("sums: cost, devices and output add up", 4, faults.collect()));
-            checks.push(Check::new(
+            checks.push(CheckResult::new("sums: cost, devices and output add up", 4, faults.collect()));
+            checks.push(CheckResult::new(
                 "certificate: objective, bounds and gap agree",
                 1,
                 certificate(posed, saved, read.objective(served)),
@@ -176,12 +184,12 @@ pub fn verify(posed: &Posed, (saved, fresh): (&Value, &FleetAnswer), (count, see
             let (looked, faults) = beside(&read, bound, (count, seed));
             let what =
                 "sample: one system fewer, or some in place of others, serves too little or is no better";
-            checks.push(Check::new(what, looked as usize, faults));
+            checks.push(CheckResult::new(what, looked as usize, faults));
         }
         // Where there is none, the search says so again.
         Ok(_) => {}
     }
     let what = "search: done again, comes to the same answer in every field";
-    checks.push(Check::new(what, 1, whole(saved, &again, &[])));
+    checks.push(CheckResult::new(what, 1, whole(saved, &again, &[])));
     Verified::of(checks, seed)
 }

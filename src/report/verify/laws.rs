@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{figure, off, rows};
-use crate::search::question::{Question, Traffic};
+use crate::search::question::{Problem, Traffic};
 
 /// Sums of the same numbers in another order.
 const SUMMED: f64 = 1e-9;
@@ -12,7 +12,7 @@ const SUMMED: f64 = 1e-9;
 const IN_FLIGHT: f64 = 3e-9;
 
 /// The laws that a row breaks.
-pub(super) fn laws(question: &Question, row: &Value) -> Vec<String> {
+pub(super) fn laws(question: &Problem, row: &Value) -> Vec<String> {
     let mut faults: Vec<Option<String>> = Vec::new();
     let metrics = &row["metrics"];
     if !metrics.is_null() {
@@ -40,7 +40,7 @@ fn ordered(what: &str, quantiles: &Value) -> Option<String> {
 }
 
 /// Times add up, rates agree with times, and as many requests are in flight as come and stay.
-fn of_metrics(question: &Question, row: &Value, metrics: &Value) -> Vec<Option<String>> {
+fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<String>> {
     let of = |key: &str| figure(metrics, key);
     let osl = question.stated.lengths.osl as f64;
     let (ttft, tpot, e2e, output) = (of("ttft_ms"), of("tpot_ms"), of("e2e_ms"), of("output_tok_s"));
@@ -79,7 +79,7 @@ fn of_metrics(question: &Question, row: &Value, metrics: &Value) -> Vec<Option<S
 }
 
 /// Devices of every pool, of all, and those that are left.
-fn of_devices(question: &Question, row: &Value) -> Vec<Option<String>> {
+fn of_devices(question: &Problem, row: &Value) -> Vec<Option<String>> {
     let plan = &row["plan"];
     let number = |value: &Value, key: &str| value[key].as_u64().unwrap_or(0) as f64;
     let mut pools = vec![&plan["prefill"]];

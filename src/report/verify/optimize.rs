@@ -4,14 +4,14 @@
 use serde_json::Value;
 
 use super::row::evaluated;
-use super::{CLOSE, Check, Verified, differences, figure, rows, unlike, value, whole};
+use super::{CLOSE, CheckResult, Verified, differences, figure, rows, unlike, value, whole};
 use crate::report::answer::{assumptions, leaves, plan};
 use crate::report::detail::detail;
 use crate::report::number::requests;
-use crate::report::result::Answer;
-use crate::search::outcome::Found;
+use crate::report::result::OptimizeResult;
+use crate::search::outcome::EvaluatedCandidate;
 use crate::search::point::{Point, before, place};
-use crate::search::question::Question;
+use crate::search::question::Problem;
 use crate::search::sample::sample;
 use crate::spec::objective::{Direction, Metric};
 
@@ -28,21 +28,21 @@ fn dominates(a: &Point, b: &Point, axes: &[Metric]) -> bool {
 }
 
 /// Whether `a` is better than `b` in the first aim, by more than rounding.
-fn ahead(question: &Question, a: f64, b: f64) -> bool {
+fn ahead(question: &Problem, a: f64, b: f64) -> bool {
     let smaller = question.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
     let hair = CLOSE * b.abs();
     if smaller { a < b - hair } else { a > b + hair }
 }
 
 /// The first aim's figure of a deployment, as answers give it.
-fn aimed(question: &Question, found: &Found) -> Option<f64> {
+fn aimed(question: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
     let metric = question.aims.first()?.metric;
     let value = found.point[metric as usize] / metric.entry().scale;
     value.is_finite().then_some(value)
 }
 
 /// The bound and the gap against the best.
-fn proved(question: &Question, saved: &Value, best: Option<&Found>) -> Vec<String> {
+fn proved(question: &Problem, saved: &Value, best: Option<&EvaluatedCandidate>) -> Vec<String> {
     let proof = &saved["proof"];
     let Some((found, bound)) = best.and_then(|best| aimed(question, best)).zip(proof["bound"].as_f64())
     else {
@@ -63,7 +63,12 @@ fn proved(question: &Question, saved: &Value, best: Option<&Found>) -> Vec<Strin
 }
 
 /// The best and the bound of a search that was stopped against those of one that was not.
-fn beyond(question: &Question, saved: &Value, fresh: &Answer, best: Option<&Found>) -> Vec<String> {
+fn beyond(
+    question: &Problem,
+    saved: &Value,
+    fresh: &OptimizeResult,
+    best: Option<&EvaluatedCandidate>,
+) -> Vec<String> {
     let (bound, reached) = (saved["proof"]["bound"].as_f64(), fresh.proof.bound);
     let mut faults = Vec::new();
     if let Some((bound, reached)) =
@@ -81,7 +86,7 @@ fn beyond(question: &Question, saved: &Value, fresh: &Answer, best: Option<&Foun
 }
 
 /// The best laid open again, and what it rests on.
-fn laid_open(question: &Question, saved: &Value, best: &Found) -> Vec<String> {
+fn laid_open(question: &Problem, saved: &Value, best: &EvaluatedCandidate) -> Vec<String> {
     let leaves = leaves(question, &best.candidate);
     let mut faults = Vec::new();
     let fresh = value(&detail(question, &best.candidate, &leaves));
@@ -91,7 +96,11 @@ fn laid_open(question: &Question, saved: &Value, best: &Found) -> Vec<String> {
 }
 
 /// The best on its own front, and no row that another dominates.
-fn on_front(question: &Question, best: Option<&Found>, front: &[Found]) -> Vec<String> {
+fn on_front(
+    question: &Problem,
+    best: Option<&EvaluatedCandidate>,
+    front: &[EvaluatedCandidate],
+) -> Vec<String> {
     let axes = &question.axes;
     let beaten =
         front.iter().filter(|one| front.iter().any(|other| dominates(&other.point, &one.point, axes)));
@@ -99,7 +108,9 @@ fn on_front(question: &Question, best: Option<&Found>, front: &[Found]) -> Vec<S
         beaten.map(|one| format!("{} is dominated by another row", plan(&one.candidate).label)).collect();
     let Some(best) = best.filter(|_| !axes.is_empty()) else { return faults };
     let same = |x: f64, y: f64| x == y || (x - y).abs() <= CLOSE * y.abs() || (x.is_nan() && y.is_nan());
-    let there = |one: &Found| axes.iter().all(|axis| same(one.point[place(*axis)], best.point[place(*axis)]));
+    let there = |one: &EvaluatedCandidate| {
+        axes.iter().all(|axis| same(one.point[place(*axis)], best.point[place(*axis)]))
+    };
     if !front.iter().any(there) {
         faults.push(format!("the best, {}, is not on the front", plan(&best.candidate).label));
     }
@@ -107,11 +118,16 @@ fn on_front(question: &Question, best: Option<&Found>, front: &[Found]) -> Vec<S
 }
 
 /// Checks a saved answer of `question`; `fresh` is the answer of a search of its own, told in full.
-pub fn verify(question: &Question, saved: &Value, fresh: &Answer, (count, seed): (u64, u64)) -> Verified {
+pub fn verify(
+    question: &Problem,
+    saved: &Value,
+    fresh: &OptimizeResult,
+    (count, seed): (u64, u64),
+) -> Verified {
     let mut checks = Vec::new();
     let again = value(fresh);
     let what = "question: resolves to the same, every default filled in";
-    checks.push(Check::new(what, 1, unlike(&["question", "scenario"], saved, &again)));
+    checks.push(CheckResult::new(what, 1, unlike(&["question", "scenario"], saved, &again)));
     let best_row: Vec<&Value> = saved.get("best").into_iter().filter(|row| !row.is_null()).collect();
     let (best, check) = evaluated(question, "best", &best_row);
     let unread = best_row.len() != best.len();
@@ -122,26 +138,27 @@ pub fn verify(question: &Question, saved: &Value, fresh: &Answer, (count, seed):
     let (front, check) = evaluated(question, "front", &rows(saved, "front"));
     checks.push(check);
     let opened = best.as_ref().map_or_else(Vec::new, |best| laid_open(question, saved, best));
-    checks.push(Check::new("detail: times, memory and what binds, from the formulas", 1, opened));
+    checks.push(CheckResult::new("detail: times, memory and what binds, from the formulas", 1, opened));
     let status = saved["status"].as_str().unwrap_or_default();
     let solved = matches!(status, "optimal" | "feasible");
     let mut faults = Vec::new();
     if solved != (best.is_some() || unread) {
         faults.push(format!("status {status}, but {} best", if best_row.is_empty() { "no" } else { "a" }));
     }
-    let told = |found: &Found| plan(&found.candidate).label;
-    let better =
-        |found: &&Found| best.as_ref().is_some_and(|best| before(&found.point, &best.point, &question.aims));
+    let told = |found: &EvaluatedCandidate| plan(&found.candidate).label;
+    let better = |found: &&EvaluatedCandidate| {
+        best.as_ref().is_some_and(|best| before(&found.point, &best.point, &question.aims))
+    };
     faults
         .extend(others.iter().chain(&front).filter(better).map(|found| format!("{} is better", told(found))));
-    checks.push(Check::new(
+    checks.push(CheckResult::new(
         "objective: no row of the answer is better than its best",
         others.len() + front.len(),
         faults,
     ));
     let beaten = on_front(question, best.as_ref().filter(|_| !rows(saved, "front").is_empty()), &front);
     let what = "front: the best is on it, and no row is dominated by another";
-    checks.push(Check::new(what, front.len(), beaten));
+    checks.push(CheckResult::new(what, front.len(), beaten));
     // What lies in host memory is drawn by no sample: it is slower than all that fits.
     let drawn = sample(question, best.as_ref(), count, seed);
     let better = drawn.better.iter().map(|found| {
@@ -155,15 +172,15 @@ pub fn verify(question: &Question, saved: &Value, fresh: &Answer, (count, seed):
         "sample: of {} deployments drawn, {} keep the limits and none is better",
         drawn.drawn, drawn.kept
     );
-    checks.push(Check::new(what, drawn.drawn as usize, faults));
+    checks.push(CheckResult::new(what, drawn.drawn as usize, faults));
     let what = "proof: the bound and the gap agree with the best";
-    checks.push(Check::new(what, 1, proved(question, saved, best.as_ref())));
+    checks.push(CheckResult::new(what, 1, proved(question, saved, best.as_ref())));
     let (what, faults) = if stopped {
         let what = "search: done again to its end, nothing is beyond the bound and the best is no better than the best";
         (what, beyond(question, saved, fresh, best.as_ref()))
     } else {
         ("search: done again, comes to the same answer in every field", whole(saved, &again, &[]))
     };
-    checks.push(Check::new(what, 1, faults));
+    checks.push(CheckResult::new(what, 1, faults));
     Verified::of(checks, seed)
 }

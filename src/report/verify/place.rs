@@ -5,14 +5,14 @@ mod read;
 
 use serde_json::Value;
 
-use super::{CLOSE, Check, Verified, figure, off, rows, unlike, value, whole};
-use crate::report::place::{Answer, Verdict};
+use super::{CLOSE, CheckResult, Verified, figure, off, rows, unlike, value, whole};
+use crate::report::place::{PlacementResult, PlacementStatus};
 use crate::search::placement::chain::Stage;
-use crate::search::placement::price::Question;
+use crate::search::placement::evaluate::PlacementEvaluator;
+use crate::search::placement::price::PlacementProblem;
 use crate::search::placement::sample::{drawn, neighbours};
-use crate::search::placement::solve::Aim;
-use crate::search::placement::weigh::Scales;
-use read::{Read, read};
+use crate::search::placement::solve::PlacementObjective;
+use read::{SavedPlacement, read};
 
 /// What the certificate says of itself.
 fn certificate(saved: &Value, (seconds, least): (f64, f64)) -> Vec<String> {
@@ -44,9 +44,14 @@ fn certificate(saved: &Value, (seconds, least): (f64, f64)) -> Vec<String> {
 }
 
 /// Placements that are better than `most` seconds, of those beside `read` and of some drawn at random.
-fn beaten(all: &[Scales], beside: Option<&Read>, most: f64, (count, seed): (u64, u64)) -> (u64, Vec<String>) {
+fn beaten(
+    all: &[PlacementEvaluator],
+    beside: Option<&SavedPlacement>,
+    most: f64,
+    (count, seed): (u64, u64),
+) -> (u64, Vec<String>) {
     let (mut looked, mut faults) = (0, Vec::new());
-    let mut look = |scales: &Scales, stages: &[Stage]| {
+    let mut look = |scales: &PlacementEvaluator, stages: &[Stage]| {
         looked += 1;
         let Ok(seconds) = scales.seconds(stages, None) else { return };
         if seconds < most * (1.0 - CLOSE) {
@@ -76,7 +81,7 @@ fn beaten(all: &[Scales], beside: Option<&Read>, most: f64, (count, seed): (u64,
 }
 
 /// The saved answer against a search of its own; of one that was stopped, its bounds.
-fn searched(saved: &Value, fresh: &Answer) -> Vec<String> {
+fn searched(saved: &Value, fresh: &PlacementResult) -> Vec<String> {
     let Some(proof) = fresh.certificate.as_ref().filter(|_| stopped(saved)) else {
         let unknown = saved["status"] == "unknown";
         return if unknown { vec![] } else { whole(saved, &value(fresh), &[]) };
@@ -99,31 +104,33 @@ fn searched(saved: &Value, fresh: &Answer) -> Vec<String> {
 
 /// Whether the saved answer is the best of a search that did not come to its end.
 fn stopped(saved: &Value) -> bool {
-    let all = [Verdict::Feasible, Verdict::TimeLimit, Verdict::Interrupted];
+    let all = [PlacementStatus::Feasible, PlacementStatus::TimeLimit, PlacementStatus::Interrupted];
     all.iter().any(|status| value(status) == saved["status"])
 }
 
 /// Checks a saved answer; `questions` are those that it may be of, without host memory and with it, and `fresh` is
 /// what a search of its own comes to.
 pub fn verify(
-    questions: &[&[Question]],
-    aim: Aim,
-    (saved, fresh): (&Value, &Answer),
+    questions: &[&[PlacementProblem]],
+    aim: PlacementObjective,
+    (saved, fresh): (&Value, &PlacementResult),
     (count, seed): (u64, u64),
 ) -> Verified {
     let again = value(fresh);
-    let mut checks = vec![Check::new(
+    let mut checks = vec![CheckResult::new(
         "question: resolves to the same, every default filled in",
         1,
         unlike(&["question", "scenario"], saved, &again),
     )];
-    let weighed: Vec<Vec<Scales>> =
-        questions.iter().map(|some| some.iter().map(|one| Scales::new(one, aim)).collect()).collect();
+    let weighed: Vec<Vec<PlacementEvaluator>> = questions
+        .iter()
+        .map(|some| some.iter().map(|one| PlacementEvaluator::new(one, aim)).collect())
+        .collect();
     let placement = &saved["placement"];
     let told = rows(placement, "stages").len();
     let there = !placement.is_null();
     // Which way of sharing layers it is of, it does not tell: the one that it differs least from.
-    let mut found: Option<(usize, Read, Vec<String>)> = None;
+    let mut found: Option<(usize, SavedPlacement, Vec<String>)> = None;
     let mut unread: Option<Vec<String>> = None;
     for (set, scales) in
         weighed.iter().enumerate().flat_map(|(set, all)| all.iter().map(move |one| (set, one)))
@@ -146,23 +153,27 @@ pub fn verify(
         }
     }
     let faults = if found.is_some() { vec![] } else { unread.unwrap_or_default() };
-    checks.push(Check::new("stages: known members, each once, every layer once in order", told, faults));
+    checks.push(CheckResult::new(
+        "stages: known members, each once, every layer once in order",
+        told,
+        faults,
+    ));
     let mut most = f64::INFINITY;
     if let Some((_, read, faults)) = &found {
-        checks.push(Check::new(
+        checks.push(CheckResult::new(
             "memory: of every stage and host, straight from the formulas",
             told,
             read.memory(placement),
         ));
-        checks.push(Check::new(
+        checks.push(CheckResult::new(
             "times: of every stage, straight from the formulas",
             told,
             read.times(placement),
         ));
-        checks.push(Check::new("objective: the placement priced again", told, faults.clone()));
+        checks.push(CheckResult::new("objective: the placement priced again", told, faults.clone()));
         let told = read.scales.told(&read.stages, read.parts.clone(), read.dealt.as_ref());
         let (seconds, least) = told.map_or((f64::NAN, 0.0), |told| (told.seconds, told.cheap_bound));
-        checks.push(Check::new(
+        checks.push(CheckResult::new(
             "certificate: objective, bounds and gap agree",
             1,
             certificate(saved, (seconds, least)),
@@ -171,7 +182,7 @@ pub fn verify(
     }
     // Where nothing is said to be held at all, nothing of any set may be.
     let set = found.as_ref().map(|(set, ..)| *set);
-    let all: Vec<&Vec<Scales>> = weighed
+    let all: Vec<&Vec<PlacementEvaluator>> = weighed
         .iter()
         .enumerate()
         .filter(|(at, _)| set.is_none_or(|set| set == *at))
@@ -190,13 +201,13 @@ pub fn verify(
         } else {
             "sample: no placement drawn is held"
         };
-        checks.push(Check::new(what, looked as usize, faults));
+        checks.push(CheckResult::new(what, looked as usize, faults));
     }
     let what = if stopped(saved) {
         "search: done again to its end, contradicts neither the objective nor the bound"
     } else {
         "search: done again, comes to the same answer in every field"
     };
-    checks.push(Check::new(what, 1, searched(saved, fresh)));
+    checks.push(CheckResult::new(what, 1, searched(saved, fresh)));
     Verified::of(checks, seed)
 }

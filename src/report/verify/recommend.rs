@@ -3,23 +3,23 @@
 
 use serde_json::Value;
 
-use super::{CLOSE, Check, Verified, differences, figure, rows, unlike, value, whole};
-use crate::report::recommend::{Serving, Sought};
-use crate::search::question::{Question, Traffic};
+use super::{CLOSE, CheckResult, Verified, differences, figure, rows, unlike, value, whole};
+use crate::report::recommend::{Requirements, SizedSystem};
+use crate::search::question::{Problem, Traffic};
 use crate::search::sample::sample;
 use crate::search::sizing::Sized;
 
 /// A saved build estimated again: its own plan through the one door, its money and power from that.
-pub fn estimated(saved: &Value, serving: &Serving, sought: &Sought) -> Vec<String> {
+pub fn estimated(saved: &Value, serving: &SizedSystem, sought: &Requirements) -> Vec<String> {
     let question = serving.question;
-    let mut shared: Question = question.clone();
+    let mut shared: Problem = question.clone();
     shared.traffic = Traffic::InFlight(serving.sized.share);
     let at_share = match super::row::again(&shared, &saved["each"]) {
         Ok(found) => found,
         Err(faults) => return faults.into_iter().map(|fault| format!("each.{fault}")).collect(),
     };
     let sized = Sized { at_share, ..serving.sized.clone() };
-    let build = Serving {
+    let build = SizedSystem {
         question,
         sized: &sized,
         prices: serving.prices.clone(),
@@ -83,7 +83,7 @@ fn called(build: &Value) -> String {
 }
 
 /// The budgets that a build breaks, or may.
-fn breaks(build: &Value, sought: &Sought) -> bool {
+fn breaks(build: &Value, sought: &Requirements) -> bool {
     let beyond = |found: &Value, most: Option<f64>| {
         most.is_some_and(|most| found.as_f64().is_none_or(|found| found > most))
     };
@@ -93,7 +93,7 @@ fn breaks(build: &Value, sought: &Sought) -> bool {
 }
 
 /// How each build is said to stand, against all others.
-fn standing(builds: &[&Value], sought: &Sought) -> Vec<String> {
+fn standing(builds: &[&Value], sought: &Requirements) -> Vec<String> {
     let mut faults = Vec::new();
     let within: Vec<bool> = builds.iter().map(|build| !breaks(build, sought)).collect();
     let numbers: Vec<Judged> = builds.iter().map(|build| judged(build)).collect();
@@ -132,7 +132,7 @@ fn standing(builds: &[&Value], sought: &Sought) -> Vec<String> {
 }
 
 /// The named builds: each one of the list, and the cheapest really is.
-fn named(saved: &Value, builds: &[&Value], sought: &Sought) -> Vec<String> {
+fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String> {
     let mut faults = Vec::new();
     let one = |key: &str| Some(&saved[key]).filter(|build| !build.is_null());
     let all =
@@ -175,7 +175,7 @@ fn named(saved: &Value, builds: &[&Value], sought: &Sought) -> Vec<String> {
 }
 
 /// Deployments drawn at random of systems that are said not to serve: none of them may.
-pub fn missed(questions: &[(String, Question)], (count, seed): (u64, u64)) -> Check {
+pub fn missed(questions: &[(String, Problem)], (count, seed): (u64, u64)) -> CheckResult {
     let each = count.div_ceil(questions.len().max(1) as u64);
     let (mut drawn, mut faults) = (0, Vec::new());
     for (name, question) in questions {
@@ -190,7 +190,7 @@ pub fn missed(questions: &[(String, Question)], (count, seed): (u64, u64)) -> Ch
     }
     let what =
         format!("sample: no deployment drawn of {} systems that are said not to serve does", questions.len());
-    Check::new(what, drawn as usize, faults)
+    CheckResult::new(what, drawn as usize, faults)
 }
 
 /// The builds of an answer for a model.
@@ -206,10 +206,10 @@ pub fn held(saved: &Value) -> Vec<&Value> {
 /// Checks a saved answer; `faults` are those of its builds estimated again, one list a build, and `fresh` is what a
 /// search of its own comes to.
 pub fn verify(
-    sought: &Sought,
+    sought: &Requirements,
     (saved, fresh): (&Value, &Value),
     faults: Vec<(String, Vec<String>)>,
-    missed: Check,
+    missed: CheckResult,
     seed: u64,
 ) -> Verified {
     let told = faults.len();
@@ -217,21 +217,21 @@ pub fn verify(
         faults.into_iter().map(move |fault| format!("{name}: {fault}")).collect::<Vec<_>>()
     });
     let mut checks = vec![
-        Check::new(
+        CheckResult::new(
             "question: resolves to the same, every default filled in",
             1,
             unlike(&["scenario", "sought"], saved, fresh),
         ),
-        Check::new("builds: estimated again, each by its own plan", told, faults.collect()),
+        CheckResult::new("builds: estimated again, each by its own plan", told, faults.collect()),
     ];
     let builds = builds(saved);
     if saved["models"].is_null() {
-        checks.push(Check::new(
+        checks.push(CheckResult::new(
             "standing: what is dominated is, what is not is not",
             builds.len(),
             standing(&builds, sought),
         ));
-        checks.push(Check::new(
+        checks.push(CheckResult::new(
             "named: of the builds, and the cheapest that serves is the cheapest",
             rows(saved, "tiers").len() + 3,
             named(saved, &builds, sought),
@@ -242,10 +242,10 @@ pub fn verify(
             held.windows(2).filter(|pair| figure(pair[0], "parameters") < figure(pair[1], "parameters"));
         let faults =
             larger.map(|pair| format!("{}: is larger than what comes before it", pair[1]["build"]["model"]));
-        checks.push(Check::new("order: the largest model first", held.len(), faults.collect()));
+        checks.push(CheckResult::new("order: the largest model first", held.len(), faults.collect()));
     }
     checks.push(missed);
     let what = "search: done again, comes to the same answer in every field";
-    checks.push(Check::new(what, 1, whole(saved, fresh, &[])));
+    checks.push(CheckResult::new(what, 1, whole(saved, fresh, &[])));
     Verified::of(checks, seed)
 }

@@ -3,23 +3,23 @@
 use serde_json::Value;
 
 use super::laws::laws;
-use super::{Check, differences, value};
+use super::{CheckResult, differences, value};
 use crate::plan::parallel::ParallelPlan;
 use crate::report::answer::{forbidden, reported};
-use crate::report::result::Reported;
-use crate::search::candidate::{Candidate, Duty, PoolPlan};
-use crate::search::outcome::Found;
-use crate::search::question::Question;
-use crate::serving::terms::Offload;
+use crate::report::result::ReportedDeployment;
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::outcome::EvaluatedCandidate;
+use crate::search::question::Problem;
+use crate::serving::terms::OffloadTarget;
 
 fn pool(saved: &Value) -> Option<PoolPlan> {
     let plan: ParallelPlan = serde_json::from_value(saved.clone()).ok()?;
     let number = |key: &str| saved.get(key)?.as_u64();
     Some(PoolPlan {
         duty: match saved.get("duty")?.as_str()? {
-            "both" => Duty::Both,
-            "prefill" => Duty::Prefill,
-            "decode" => Duty::Decode,
+            "both" => PoolRole::Both,
+            "prefill" => PoolRole::Prefill,
+            "decode" => PoolRole::Decode,
             _ => return None,
         },
         plan,
@@ -30,7 +30,7 @@ fn pool(saved: &Value) -> Option<PoolPlan> {
 }
 
 /// The deployments that a row may mean: host memory is told of it, not what lies in it.
-fn candidates(question: &Question, row: &Value) -> Option<Vec<Candidate>> {
+fn candidates(question: &Problem, row: &Value) -> Option<Vec<Candidate>> {
     let plan = row.get("plan")?;
     let apart = plan.get("mode")?.as_str()? == "disaggregated";
     let mut pools = vec![pool(plan.get("prefill")?)?];
@@ -41,19 +41,19 @@ fn candidates(question: &Question, row: &Value) -> Option<Vec<Candidate>> {
         pools.push(pool(other)?);
     }
     // Prompts, answers, both, as they are deployed.
-    let kinds = [Duty::Prefill, Duty::Decode, Duty::Both];
+    let kinds = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
     pools.sort_by_key(|pool| kinds.iter().position(|duty| *duty == pool.duty));
     let text = |key: &str| row.get(key)?.as_str();
     let (weights, kv) = (text("weight_format")?, text("kv_format")?);
     let formats = question.formats.iter().position(|pair| pair.weights == weights && pair.kv == kv)?;
     let spilled = text("feasibility")? == "with_offload";
-    let offloads: &[Offload] = if spilled { question.offloads() } else { &[Offload::Nothing] };
-    let one = |offload: &Offload| Candidate { formats, pools: pools.clone(), offload: *offload };
+    let offloads: &[OffloadTarget] = if spilled { question.offloads() } else { &[OffloadTarget::Nothing] };
+    let one = |offload: &OffloadTarget| Candidate { formats, pools: pools.clone(), offload: *offload };
     Some(offloads.iter().map(one).collect())
 }
 
 /// A row evaluated again: its deployment, and where it differs from what is saved.
-pub(super) fn again(question: &Question, row: &Value) -> Result<Found, Vec<String>> {
+pub(super) fn again(question: &Problem, row: &Value) -> Result<EvaluatedCandidate, Vec<String>> {
     let unreadable = || vec!["it is no deployment of this question".to_string()];
     let mut least: Option<Vec<String>> = None;
     for candidate in candidates(question, row).ok_or_else(unreadable)? {
@@ -68,13 +68,13 @@ pub(super) fn again(question: &Question, row: &Value) -> Result<Found, Vec<Strin
         if candidate.devices() > question.cluster.devices() {
             return Err(vec!["it takes more devices than there are".into()]);
         }
-        let fresh: Reported = reported(question, &candidate);
+        let fresh: ReportedDeployment = reported(question, &candidate);
         let mut faults = laws(question, row);
         differences("", row, &value(&fresh), &mut faults);
         faults.extend(fresh.violations.iter().cloned());
         if faults.is_empty() {
             let point = crate::search::aggregated::measure(question, &candidate);
-            return Ok(Found { candidate, point });
+            return Ok(EvaluatedCandidate { candidate, point });
         }
         if least.as_ref().is_none_or(|known| faults.len() < known.len()) {
             least = Some(faults);
@@ -84,7 +84,11 @@ pub(super) fn again(question: &Question, row: &Value) -> Result<Found, Vec<Strin
 }
 
 /// Evaluates rows again; those that hold, and a check.
-pub(super) fn evaluated(question: &Question, what: &str, rows: &[&Value]) -> (Vec<Found>, Check) {
+pub(super) fn evaluated(
+    question: &Problem,
+    what: &str,
+    rows: &[&Value],
+) -> (Vec<EvaluatedCandidate>, CheckResult) {
     let (mut found, mut faults) = (Vec::new(), Vec::new());
     for (at, row) in rows.iter().enumerate() {
         match again(question, row) {
@@ -94,7 +98,7 @@ pub(super) fn evaluated(question: &Question, what: &str, rows: &[&Value]) -> (Ve
     }
     (
         found,
-        Check::new(
+        CheckResult::new(
             format!("{what}: evaluated again, legal, in memory, within the limits"),
             rows.len(),
             faults,

@@ -5,13 +5,13 @@
 //! more, but for [`CLOSE`].
 
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, Duty, PoolPlan, evaluate};
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole, evaluate};
 use crate::search::point::{Point, place, point};
-use crate::search::question::{Question, Traffic};
+use crate::search::question::{Problem, Traffic};
 use crate::search::run::{UNWATCHED, run};
 use crate::search::shape::{filled_up, shape};
 use crate::serving::instance::Instance;
-use crate::spec::objective::{Aim, Direction, Metric};
+use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
 
 /// What a system in one plan carries of one length of request.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,15 +34,15 @@ const HALVINGS: u32 = 20;
 const LEAST: f64 = 1e-3;
 
 /// `question` with requests that come at random at so many a second.
-pub fn at_rate(question: &Question, rate: f64) -> Question {
+pub fn at_rate(question: &Problem, rate: f64) -> Problem {
     let mut asked = question.with_tail(Default::default());
     asked.traffic = Traffic::Rate(rate);
     asked
 }
 
 /// A plan laid out, to be evaluated under many loads.
-struct Laid<'q> {
-    question: &'q Question,
+struct PreparedPlan<'q> {
+    question: &'q Problem,
     pools: Vec<PoolPlan>,
     instances: Vec<Instance>,
     plan: &'q Candidate,
@@ -50,21 +50,21 @@ struct Laid<'q> {
     most: Vec<u64>,
 }
 
-impl<'q> Laid<'q> {
-    fn new(question: &'q Question, plan: &'q Candidate) -> Laid<'q> {
+impl<'q> PreparedPlan<'q> {
+    fn new(question: &'q Problem, plan: &'q Candidate) -> PreparedPlan<'q> {
         let instances = plan.instances(question);
         let fits = |(pool, instance): (&PoolPlan, &Instance)| match pool.duty {
-            Duty::Prefill => 0,
+            PoolRole::Prefill => 0,
             _ => shape(question, plan.formats, instance, plan.offload).map_or(0, |shape| shape.fits),
         };
         let most = plan.pools.iter().zip(&instances).map(fits).collect();
-        Laid { question, pools: plan.pools.clone(), instances, plan, most }
+        PreparedPlan { question, pools: plan.pools.clone(), instances, plan, most }
     }
 
     /// The pools with up to so many requests on every rank that answers.
     fn loaded(&self, requests: u64) -> Vec<PoolPlan> {
         let load = |(pool, most): (&PoolPlan, &u64)| match pool.duty {
-            Duty::Prefill => pool.clone(),
+            PoolRole::Prefill => pool.clone(),
             _ => PoolPlan { concurrency: requests.min(*most) * pool.plan.dp, ..pool.clone() },
         };
         self.pools.iter().zip(&self.most).map(load).collect()
@@ -100,11 +100,11 @@ impl<'q> Laid<'q> {
 }
 
 /// The most that one plan carries, whatever its loads; none where it keeps no limit or has no room.
-pub fn raised(question: &Question, plan: &Candidate) -> Option<Carried> {
+pub fn raised(question: &Problem, plan: &Candidate) -> Option<Carried> {
     let question = &at_rate(question, LEAST);
     question.context_fits().ok()?;
-    let laid = Laid::new(question, plan);
-    let answering = laid.pools.iter().zip(&laid.most).filter(|(pool, _)| pool.duty != Duty::Prefill);
+    let laid = PreparedPlan::new(question, plan);
+    let answering = laid.pools.iter().zip(&laid.most).filter(|(pool, _)| pool.duty != PoolRole::Prefill);
     if answering.clone().any(|(_, most)| *most == 0) {
         return None;
     }
@@ -143,16 +143,16 @@ pub fn raised(question: &Question, plan: &Candidate) -> Option<Carried> {
 }
 
 /// What the search finds at a rate.
-fn searched(question: &Question, rate: f64) -> Option<Carried> {
+fn searched(question: &Problem, rate: f64) -> Option<Carried> {
     let mut asked = at_rate(question, rate);
     asked.axes.clear();
-    asked.aims = vec![Aim { metric: Metric::E2e, direction: Direction::Minimize }];
+    asked.aims = vec![ObjectiveTerm { metric: Metric::E2e, direction: Direction::Minimize }];
     let found = run(&asked, &UNWATCHED).best?;
     Some(Carried { candidate: found.candidate, requests_per_s: rate, point: found.point })
 }
 
 /// The most that the question's system carries in any plan, but for [`CLOSE`]; none where nothing keeps the limits.
-pub fn most(question: &Question) -> Option<Carried> {
+pub fn most(question: &Problem) -> Option<Carried> {
     question.context_fits().ok()?;
     let more = |a: Carried, b: Carried| if b.requests_per_s > a.requests_per_s { b } else { a };
     let reach = |found: Carried| match raised(question, &found.candidate) {
@@ -162,7 +162,7 @@ pub fn most(question: &Question) -> Option<Carried> {
     // What yields most when every slot is filled again at once is a good start.
     let mut free = question.clone();
     free.axes.clear();
-    free.aims = vec![Aim { metric: Metric::OutputTokS, direction: Direction::Maximize }];
+    free.aims = vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }];
     free.traffic = Traffic::Free;
     let start = run(&free, &UNWATCHED).best.and_then(|best| raised(question, &best.candidate));
     let mut low = start.or_else(|| searched(question, LEAST).map(reach))?;

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Aim, Bounds, Bucket, Columns, Fleet, Kind, MILLS, MOST};
+use super::{Bucket, Columns, Fleet, FleetBounds, FleetObjective, MILLS, MOST, SystemKind};
+use crate::search::mip::solve::{CertifiedSolution, Prover, SolveBudget, solve};
+use crate::search::mip::{MipModel, MipValues, SHARE};
 use crate::search::outcome::Status;
-use crate::search::programme::solve::{Effort, Prover, Solved, solve};
-use crate::search::programme::{Programme, SHARE, Values};
 
 /// Times that prices are changed.
 const PRICINGS: usize = 400;
@@ -26,7 +26,7 @@ const NODES: u64 = 2_000;
 const OWN_NODES: u64 = 1_000;
 
 /// Loads of every bucket on every kind, costs, and what is scarce.
-struct Scarce<'a> {
+struct ScarceResources<'a> {
     fleet: &'a Fleet,
     /// `[bucket]`: kinds that serve it, with the systems that it keeps busy.
     loads: Vec<Vec<(usize, f64)>>,
@@ -41,7 +41,7 @@ struct Scarce<'a> {
 }
 
 /// A choice of one kind for every bucket at least cost under prices.
-struct Priced {
+struct PricedChoice {
     bound: f64,
     /// Systems of each kind that are kept busy.
     busy: Vec<f64>,
@@ -49,7 +49,7 @@ struct Priced {
     kinds: Vec<Option<usize>>,
 }
 
-impl Scarce<'_> {
+impl ScarceResources<'_> {
     /// What a system costs with prices on what is scarce.
     fn costs(&self, prices: &[f64]) -> Vec<f64> {
         let extra = |kind: usize| {
@@ -58,9 +58,9 @@ impl Scarce<'_> {
         self.costs.iter().enumerate().map(|(kind, cost)| cost + extra(kind)).collect()
     }
 
-    fn priced(&self, prices: &[f64]) -> Priced {
+    fn priced(&self, prices: &[f64]) -> PricedChoice {
         let costs = self.costs(prices);
-        let mut found = Priced {
+        let mut found = PricedChoice {
             bound: -self.rows.iter().zip(prices).map(|((_, most), price)| most * price).sum::<f64>(),
             busy: vec![0.0; costs.len()],
             kinds: vec![None; self.loads.len()],
@@ -117,16 +117,16 @@ impl Scarce<'_> {
 }
 
 /// What is asked, with what is scarce.
-fn scarce<'a>(fleet: &'a Fleet, aim: Aim, bounds: &Bounds) -> Scarce<'a> {
-    let mills = |kind: &Kind| (kind.usd_per_hour * MILLS).ceil();
-    let load = |bucket: usize, kind: &Kind| kind.load(&fleet.buckets[bucket], bucket);
+fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> ScarceResources<'a> {
+    let mills = |kind: &SystemKind| (kind.usd_per_hour * MILLS).ceil();
+    let load = |bucket: usize, kind: &SystemKind| kind.load(&fleet.buckets[bucket], bucket);
     let loads = (0..fleet.buckets.len()).map(|bucket| {
         let kinds = fleet.kinds.iter().enumerate();
         kinds.filter_map(|(at, kind)| Some((at, load(bucket, kind)?))).collect()
     });
     let fine =
-        |kind: &Kind| super::fineness((0..fleet.buckets.len()).filter_map(|bucket| load(bucket, kind)));
-    let of = |each: &dyn Fn(&Kind) -> f64| fleet.kinds.iter().map(each).collect::<Vec<f64>>();
+        |kind: &SystemKind| super::fineness((0..fleet.buckets.len()).filter_map(|bucket| load(bucket, kind)));
+    let of = |each: &dyn Fn(&SystemKind) -> f64| fleet.kinds.iter().map(each).collect::<Vec<f64>>();
     let supplied = fleet.supplies.iter().enumerate().filter_map(|(at, supply)| {
         let there = supply.available?.min(MOST as u64) as f64;
         Some((of(&|kind| f64::from(u8::from(kind.supply == at))), there))
@@ -135,16 +135,16 @@ fn scarce<'a>(fleet: &'a Fleet, aim: Aim, bounds: &Bounds) -> Scarce<'a> {
     let devices = bounds.devices.map(|most| (of(&|kind| kind.devices as f64), most as f64));
     let rows = supplied.chain(budget).chain(devices).collect();
     let tokens = || fleet.buckets.iter().map(|bucket| super::worth(fleet, bucket) as f64).collect();
-    Scarce {
+    ScarceResources {
         fleet,
         loads: loads.collect(),
         fine: of(&fine),
         costs: match aim {
-            Aim::Cost => of(&mills),
-            Aim::Devices => of(&|kind| kind.devices as f64),
-            Aim::Throughput => of(&|_| 0.0),
+            FleetObjective::Cost => of(&mills),
+            FleetObjective::Devices => of(&|kind| kind.devices as f64),
+            FleetObjective::Throughput => of(&|_| 0.0),
         },
-        worth: (aim == Aim::Throughput).then(tokens),
+        worth: (aim == FleetObjective::Throughput).then(tokens),
         rows,
     }
 }
@@ -152,12 +152,12 @@ fn scarce<'a>(fleet: &'a Fleet, aim: Aim, bounds: &Bounds) -> Scarce<'a> {
 /// Solves `programme`, which is that of `fleet`, without a solver's tree for all of it.
 pub(super) fn solved(
     fleet: &Fleet,
-    aim: Aim,
-    bounds: &Bounds,
-    (programme, columns): (&Programme, &Columns),
-    effort: &Effort,
-) -> Solved {
-    let none = |status: Status, bound: Option<f64>| Solved {
+    aim: FleetObjective,
+    bounds: &FleetBounds,
+    (programme, columns): (&MipModel, &Columns),
+    effort: &SolveBudget,
+) -> CertifiedSolution {
+    let none = |status: Status, bound: Option<f64>| CertifiedSolution {
         status,
         values: None,
         objective: None,
@@ -168,30 +168,32 @@ pub(super) fn solved(
         doubts: vec![],
     };
     if programme.hopeless() {
-        return Solved { prover: Prover::OwnSearch, ..none(Status::Infeasible, None) };
+        return CertifiedSolution { prover: Prover::OwnSearch, ..none(Status::Infeasible, None) };
     }
     let scarce = scarce(fleet, aim, bounds);
     let (prices, bound, busy) = scarce.best();
     // Where a kind in use has a spare, some kind has one.
-    let spare =
-        if bounds.spare && aim != Aim::Throughput && scarce.loads.iter().any(|loads| !loads.is_empty()) {
-            scarce.costs.iter().copied().reduce(f64::min).unwrap_or(0.0)
-        } else {
-            0.0
-        };
+    let spare = if bounds.spare
+        && aim != FleetObjective::Throughput
+        && scarce.loads.iter().any(|loads| !loads.is_empty())
+    {
+        scarce.costs.iter().copied().reduce(f64::min).unwrap_or(0.0)
+    } else {
+        0.0
+    };
     // A hair for rounding in floating point; costs of whole systems are whole.
     let bound = bound + spare - 1e-9 * bound.abs();
-    let bound = if aim == Aim::Throughput { bound } else { (bound - 1e-6).ceil() };
+    let bound = if aim == FleetObjective::Throughput { bound } else { (bound - 1e-6).ceil() };
     let most = match aim {
-        Aim::Cost => bounds.usd_per_hour.map(|usd| (usd * MILLS).floor()),
-        Aim::Devices => bounds.devices.map(|devices| devices as f64),
-        Aim::Throughput => None,
+        FleetObjective::Cost => bounds.usd_per_hour.map(|usd| (usd * MILLS).floor()),
+        FleetObjective::Devices => bounds.devices.map(|devices| devices as f64),
+        FleetObjective::Throughput => None,
     };
     if most.is_some_and(|most| bound > most) {
         return none(Status::Infeasible, None);
     }
     let costs = scarce.costs(&prices);
-    let (mut best, mut nodes): (Option<(i128, Values)>, u64) = (None, 0);
+    let (mut best, mut nodes): (Option<(i128, MipValues)>, u64) = (None, 0);
     for count in KINDS {
         // All kinds only where fewer do not serve everything.
         if count == usize::MAX && best.is_some() {
@@ -212,7 +214,7 @@ pub(super) fn solved(
     let Some((cost, values)) = best else { return none(Status::Unknown, Some(bound)) };
     let objective = cost as f64 / SHARE as f64;
     let proved = objective <= bound + 1e-6 * objective.abs();
-    Solved {
+    CertifiedSolution {
         status: if proved { Status::Optimal } else { Status::Feasible },
         objective: Some(objective),
         bound: Some(bound.min(objective)),
@@ -224,7 +226,7 @@ pub(super) fn solved(
 }
 
 /// About `count` kinds: those that are busiest under the prices, and one for every bucket that none of them serves.
-fn chosen(scarce: &Scarce, busy: &[f64], count: usize) -> Vec<usize> {
+fn chosen(scarce: &ScarceResources, busy: &[f64], count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..busy.len()).collect();
     // Busy by what they cost, then the cheapest for each system's worth.
     let weight = |kind: &usize| busy[*kind] * scarce.costs[*kind].max(1.0);
@@ -243,12 +245,12 @@ fn chosen(scarce: &Scarce, busy: &[f64], count: usize) -> Vec<usize> {
 
 /// The best mix of `kinds` that serves like buckets alike, as values of the whole programme, and nodes it took.
 fn mixed(
-    scarce: &Scarce,
-    aim: Aim,
-    bounds: &Bounds,
-    (programme, columns): (&Programme, &Columns),
-    (kinds, costs, effort): (&[usize], &[f64], &Effort),
-) -> Option<(Values, u64)> {
+    scarce: &ScarceResources,
+    aim: FleetObjective,
+    bounds: &FleetBounds,
+    (programme, columns): (&MipModel, &Columns),
+    (kinds, costs, effort): (&[usize], &[f64], &SolveBudget),
+) -> Option<(MipValues, u64)> {
     let fleet = scarce.fleet;
     let groups = grouped(scarce, kinds, costs);
     // Loads as the whole programme rounds them up: what keeps the small one's rows keeps its.
@@ -267,7 +269,7 @@ fn mixed(
     let made: Vec<(Bucket, f64)> = groups.iter().enumerate().map(bucket).collect();
     let kind = |at: &usize| {
         let rates = groups.iter().map(|group| Some(rate(group) / (whole(*at, group)? * (1.0 + HAIR))));
-        Kind { model: 0, rates: rates.collect(), ..fleet.kinds[*at].clone() }
+        SystemKind { model: 0, rates: rates.collect(), ..fleet.kinds[*at].clone() }
     };
     let small = Fleet {
         buckets: made.iter().map(|(bucket, _)| bucket.clone()).collect(),
@@ -277,10 +279,10 @@ fn mixed(
     let tokens: Vec<f64> = made.iter().map(|(_, tokens)| *tokens).collect();
     let (asked, placed) = super::state_with(&small, aim, bounds, &|group| tokens[group]);
     let nodes = effort.nodes.min(NODES / kinds.len().max(1) as u64);
-    let small_effort = Effort { nodes, own_nodes: effort.own_nodes.min(OWN_NODES) };
+    let small_effort = SolveBudget { nodes, own_nodes: effort.own_nodes.min(OWN_NODES) };
     let found = solve(&asked, &small_effort);
     let small_values = found.values?;
-    let mut values: Values = vec![0; programme.columns.len()];
+    let mut values: MipValues = vec![0; programme.columns.len()];
     for (at, kind) in kinds.iter().enumerate() {
         values[columns.counts[*kind]] = small_values[placed.counts[at]];
         if let (Some(whole), Some(part)) = (columns.used.get(kind), placed.used.get(&at)) {
@@ -305,7 +307,7 @@ const HAIR: f64 = 1e-12;
 
 /// Buckets in groups that are served alike: by which of `kinds` is cheapest for them, and by how much the others are
 /// dearer, as finely as there is room for.
-fn grouped(scarce: &Scarce, kinds: &[usize], costs: &[f64]) -> Vec<Vec<usize>> {
+fn grouped(scarce: &ScarceResources, kinds: &[usize], costs: &[f64]) -> Vec<Vec<usize>> {
     let mut parts = 64.0;
     loop {
         let mut groups: BTreeMap<Vec<i64>, Vec<usize>> = BTreeMap::new();

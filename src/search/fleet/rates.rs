@@ -9,14 +9,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::carried::{Carried, at_rate, most, raised};
-use crate::search::candidate::{Candidate, Duty, PoolPlan};
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::layouts::each;
 use crate::search::outcome::Census;
 use crate::search::point::{Point, place};
-use crate::search::question::Question;
-use crate::search::shape::{Laid, filled_up, shape};
+use crate::search::question::Problem;
+use crate::search::shape::{PreparedShape, filled_up, shape};
 use crate::serving::instance::Instance;
-use crate::serving::terms::{Lengths, Offload};
+use crate::serving::terms::{Lengths, OffloadTarget};
 use crate::spec::objective::Metric;
 
 /// A system in one plan.
@@ -31,7 +31,7 @@ pub struct ShapeRates {
 impl Carried {
     /// What it comes to with requests of `lengths`, through the one door, and the requests a second that its loads
     /// make way for.
-    pub fn again(&self, question: &Question, lengths: Lengths) -> (Point, f64) {
+    pub fn again(&self, question: &Problem, lengths: Lengths) -> (Point, f64) {
         use crate::search::aggregated::measure;
         let question = question.with_lengths(lengths);
         let point = measure(&at_rate(&question, self.requests_per_s), &self.candidate);
@@ -43,8 +43,8 @@ impl Carried {
 
 /// Every plan of the question's system worth having, with what it carries of each length, without those that another
 /// beats at every length.
-pub fn rates(question: &Question, lengths: &[Lengths]) -> Vec<ShapeRates> {
-    let asked: Vec<Question> = lengths.iter().map(|lengths| question.with_lengths(*lengths)).collect();
+pub fn rates(question: &Problem, lengths: &[Lengths]) -> Vec<ShapeRates> {
+    let asked: Vec<Problem> = lengths.iter().map(|lengths| question.with_lengths(*lengths)).collect();
     let searched = searched(lengths);
     let best =
         asked.par_iter().enumerate().map(|(at, asked)| searched.contains(&at).then(|| most(asked)).flatten());
@@ -54,7 +54,7 @@ pub fn rates(question: &Question, lengths: &[Lengths]) -> Vec<ShapeRates> {
         plans.extend(alike(question, &asked));
     }
     let rated = plans.into_par_iter().map(|plan| {
-        let carries = |(question, best): (&Question, &Option<Carried>)| {
+        let carries = |(question, best): (&Problem, &Option<Carried>)| {
             let own = best.as_ref().filter(|best| best.candidate == plan).cloned();
             own.or_else(|| raised(question, &plan))
         };
@@ -95,7 +95,7 @@ fn worth_having(all: Vec<ShapeRates>, rate: impl Fn(&ShapeRates, usize) -> f64) 
 
 /// Like instances that fill the system, in every shape that no other beats at every length when every slot is filled
 /// again at once.
-fn alike(question: &Question, asked: &[Question]) -> Vec<Candidate> {
+fn alike(question: &Problem, asked: &[Problem]) -> Vec<Candidate> {
     let found = each(question, &mut Census::default(), |formats, instance| {
         let instance = Arc::new(instance);
         let carried: Vec<Option<f64>> =
@@ -103,8 +103,8 @@ fn alike(question: &Question, asked: &[Question]) -> Vec<Candidate> {
         carried.iter().any(Option::is_some).then(|| {
             let (plan, stages) = (instance.plan, instance.stages.clone());
             let replicas = question.room().most(plan.devices());
-            let pool = PoolPlan { duty: Duty::Both, plan, stages, replicas, concurrency: plan.dp };
-            (Candidate { formats, pools: vec![pool], offload: Offload::Nothing }, carried)
+            let pool = PoolPlan { duty: PoolRole::Both, plan, stages, replicas, concurrency: plan.dp };
+            (Candidate { formats, pools: vec![pool], offload: OffloadTarget::Nothing }, carried)
         })
     });
     let beats = |a: &[Option<f64>], b: &[Option<f64>]| {
@@ -122,10 +122,10 @@ fn alike(question: &Question, asked: &[Question]) -> Vec<Candidate> {
 
 /// Requests a second of the system in one shape when every slot is filled again at once: at the largest load that
 /// memory and limits allow, or the one below it that fills the micro-batches of a pipeline alike.
-fn carries(question: &Question, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
+fn carries(question: &Problem, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
     question.context_fits().ok()?;
-    let shape = shape(question, formats, instance, Offload::Nothing).ok()?;
-    let laid = Laid::of(question, &shape, instance.clone());
+    let shape = shape(question, formats, instance, OffloadTarget::Nothing).ok()?;
+    let laid = PreparedShape::of(question, &shape, instance.clone());
     let replicas = question.room().most(shape.plan.devices());
     let at = |requests: u64| laid.at(replicas, laid.concurrency(requests));
     let most = filled_up(shape.fits, |requests| question.filled(&at(requests)));

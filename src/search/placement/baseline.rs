@@ -6,7 +6,7 @@ use super::chain::{Chain, Stage};
 
 /// A rule that splits layers without a model of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum BaselineRule {
     /// Layers in proportion to free memory, largest remainders first, one at least, on the fewest members
     /// whose memory suffices: exo (`placement_utils.py`, <https://github.com/exo-explore/exo>).
     Fewest,
@@ -55,11 +55,13 @@ fn stages(order: &[usize], counts: &[usize]) -> Vec<Stage> {
 }
 
 /// The placements that `rule` makes, members in the order they are listed in.
-pub fn placements(chain: &Chain, rule: Rule) -> Vec<Vec<Stage>> {
+pub fn placements(chain: &Chain, rule: BaselineRule) -> Vec<Vec<Stage>> {
     let all: Vec<usize> = (0..chain.members.len()).collect();
     match rule {
-        Rule::All => proportional(chain, &all).map(|counts| stages(&all, &counts)).into_iter().collect(),
-        Rule::Fewest => {
+        BaselineRule::All => {
+            proportional(chain, &all).map(|counts| stages(&all, &counts)).into_iter().collect()
+        }
+        BaselineRule::Fewest => {
             let mut largest = all.clone();
             largest.sort_by_key(|&member| (std::cmp::Reverse(free(chain, member)), member));
             let some = (1..=all.len()).map(|count| {
@@ -69,7 +71,7 @@ pub fn placements(chain: &Chain, rule: Rule) -> Vec<Vec<Stage>> {
             });
             some.filter_map(|order| Some(stages(&order, &proportional(chain, &order)?))).collect()
         }
-        Rule::BackToFront => {
+        BaselineRule::BackToFront => {
             let mut counts = vec![0; all.len()];
             let mut to = chain.layers;
             for member in all.iter().rev().copied() {
@@ -106,6 +108,10 @@ pub fn fastest_first(chain: &Chain) -> Option<Vec<Stage>> {
 }
 
 /// The split of `rule` that holds on the fewest members, and what it costs by `cost`.
-pub fn held(chain: &Chain, rule: Rule, cost: impl Fn(&[Stage]) -> Option<u64>) -> Option<(u64, Vec<Stage>)> {
+pub fn held(
+    chain: &Chain,
+    rule: BaselineRule,
+    cost: impl Fn(&[Stage]) -> Option<u64>,
+) -> Option<(u64, Vec<Stage>)> {
     placements(chain, rule).into_iter().find_map(|stages| Some((cost(&stages)?, stages)))
 }

@@ -1,12 +1,12 @@
 //! Bounds that owe nothing to the programmes: order and links left out, layers handed to whoever is fastest.
 
-use super::chain::{Chain, Hosts, Segments};
+use super::chain::{Chain, HostOverhead, Segments};
 
 /// Most layers that a member can hold with no segment above `most` ticks.
 pub fn room(chain: &Chain, member: usize, most: u64) -> usize {
     let segments = Segments::new(&chain.members[member], chain.layers);
     let holds = |from: usize, to: usize| {
-        let ticks = segments.ticks(from, to, Hosts::Each);
+        let ticks = segments.ticks(from, to, HostOverhead::Each);
         ticks.is_some_and(|ticks| ticks <= most)
     };
     // Both ends move forward only: a segment that is too long stays so.

@@ -4,7 +4,7 @@
 
 /// Time and memory of something, in ticks and pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct SegmentCost {
     /// Ticks.
     pub ticks: u64,
     /// Pages.
@@ -26,13 +26,13 @@ pub struct Spill {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Each layer.
-    pub layers: Vec<Part>,
+    pub layers: Vec<SegmentCost>,
     /// Pages of each layer that are routed experts.
     pub experts: Vec<u64>,
     /// What the first segment holds besides: the embedding.
-    pub first: Part,
+    pub first: SegmentCost,
     /// What the last segment holds besides: the head.
-    pub last: Part,
+    pub last: SegmentCost,
     /// Pages more of the head where it is not beside the embedding whose weights it shares.
     pub copy: u64,
     /// Ticks to prepare a step.
@@ -49,7 +49,7 @@ pub struct Member {
 
 /// Memory of a host that several members may take of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct SharedHost {
     /// Those members, and how many devices each is: every one of them takes its own pages.
     pub members: Vec<(usize, u64)>,
     /// Pages there are for all of them.
@@ -58,7 +58,7 @@ pub struct Host {
 
 /// Whether a step is prepared once for all segments, or the segments' times are told one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hosts {
+pub enum HostOverhead {
     /// The first segment's member prepares the step for all.
     Once,
     /// Every segment's own.
@@ -78,7 +78,7 @@ pub struct Chain {
     /// Ticks from one member to another; `None` where no path leads.
     pub links: Vec<Vec<Option<u64>>>,
     /// Hosts whose memory members share; without one, each has its own.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<SharedHost>,
 }
 
 /// A segment in its place.
@@ -94,7 +94,7 @@ pub struct Stage {
 
 /// Why a segment cannot be held, or a placement cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Short {
+pub struct MemoryShortfall {
     /// Index of the member.
     pub member: usize,
     /// Pages that it lacks.
@@ -110,8 +110,8 @@ impl Member {
     }
 
     /// Embedding and head, where the segment has them.
-    fn ends(&self, layers: usize, from: usize, to: usize) -> Part {
-        let mut ends = Part::default();
+    fn ends(&self, layers: usize, from: usize, to: usize) -> SegmentCost {
+        let mut ends = SegmentCost::default();
         if from == 0 {
             ends.ticks += self.first.ticks;
             ends.pages += self.first.pages;
@@ -150,7 +150,7 @@ impl Member {
     }
 
     /// Ticks of the segment without its way onward; `None` where it does not fit.
-    pub fn ticks(&self, layers: usize, from: usize, to: usize, hosts: Hosts) -> Option<u64> {
+    pub fn ticks(&self, layers: usize, from: usize, to: usize, hosts: HostOverhead) -> Option<u64> {
         let inner = &self.layers[from..to];
         let held = Sums {
             ticks: inner.iter().map(|layer| layer.ticks).sum(),
@@ -161,10 +161,16 @@ impl Member {
     }
 
     /// The same of a segment whose layers come to `held`.
-    fn timed(&self, layers: usize, (from, to): (usize, usize), held: Sums, hosts: Hosts) -> Option<u64> {
+    fn timed(
+        &self,
+        layers: usize,
+        (from, to): (usize, usize),
+        held: Sums,
+        hosts: HostOverhead,
+    ) -> Option<u64> {
         let ends = self.ends(layers, from, to);
         let streamed = self.spilled(self.base + held.pages + ends.pages, held.experts)?;
-        let host = if hosts == Hosts::Each || from == 0 { self.host } else { 0 };
+        let host = if hosts == HostOverhead::Each || from == 0 { self.host } else { 0 };
         Some(host + held.ticks + ends.ticks + streamed)
     }
 }
@@ -200,7 +206,7 @@ impl<'a> Segments<'a> {
     }
 
     /// As [`Member::ticks`].
-    pub fn ticks(&self, from: usize, to: usize, hosts: Hosts) -> Option<u64> {
+    pub fn ticks(&self, from: usize, to: usize, hosts: HostOverhead) -> Option<u64> {
         let (a, b) = (self.before[from], self.before[to]);
         let held =
             Sums { ticks: b.ticks - a.ticks, pages: b.pages - a.pages, experts: b.experts - a.experts };
@@ -213,17 +219,16 @@ impl Chain {
     ///
     /// # Errors
     /// The first member that cannot hold its segment; no page lacks where no path leads onward.
-    pub fn stages(&self, stages: &[Stage], hosts: Hosts) -> Result<Vec<u64>, Short> {
+    pub fn stages(&self, stages: &[Stage], hosts: HostOverhead) -> Result<Vec<u64>, MemoryShortfall> {
         let one = |(at, stage): (usize, &Stage)| {
             let member = &self.members[stage.member];
             let ticks = member.ticks(self.layers, stage.from, stage.to, hosts).ok_or_else(|| {
                 let (all, _) = member.pages(self.layers, stage.from, stage.to);
-                Short { member: stage.member, pages: all.saturating_sub(member.usable) }
+                MemoryShortfall { member: stage.member, pages: all.saturating_sub(member.usable) }
             })?;
             let onward = match stages.get(at + 1) {
-                Some(next) => {
-                    self.links[stage.member][next.member].ok_or(Short { member: stage.member, pages: 0 })?
-                }
+                Some(next) => self.links[stage.member][next.member]
+                    .ok_or(MemoryShortfall { member: stage.member, pages: 0 })?,
                 None => 0,
             };
             Ok(ticks + onward)
@@ -237,7 +242,7 @@ impl Chain {
             let each: Vec<(u64, usize)> = stages.iter().filter_map(taken).collect();
             let all: u64 = each.iter().map(|(pages, _)| pages).sum();
             if let Some((_, member)) = each.into_iter().max().filter(|_| all > host.pages) {
-                return Err(Short { member, pages: all - host.pages });
+                return Err(MemoryShortfall { member, pages: all - host.pages });
             }
         }
         stages.iter().enumerate().map(one).collect()
@@ -275,16 +280,16 @@ impl Chain {
     ///
     /// # Errors
     /// As [`Chain::stages`].
-    pub fn sum(&self, stages: &[Stage]) -> Result<u64, Short> {
-        Ok(self.stages(stages, Hosts::Once)?.iter().sum())
+    pub fn sum(&self, stages: &[Stage]) -> Result<u64, MemoryShortfall> {
+        Ok(self.stages(stages, HostOverhead::Once)?.iter().sum())
     }
 
     /// Ticks of the slowest stage.
     ///
     /// # Errors
     /// As [`Chain::stages`].
-    pub fn slowest(&self, stages: &[Stage]) -> Result<u64, Short> {
-        Ok(self.stages(stages, Hosts::Each)?.into_iter().max().unwrap_or_default())
+    pub fn slowest(&self, stages: &[Stage]) -> Result<u64, MemoryShortfall> {
+        Ok(self.stages(stages, HostOverhead::Each)?.into_iter().max().unwrap_or_default())
     }
 
     /// Which members are interchangeable: for each, the first like it.

@@ -2,27 +2,27 @@
 //!
 //! Knows how requests are dealt to stages; which members hold what is found by the programmes.
 
-use super::baseline::{Rule, placements};
+use super::baseline::{BaselineRule, placements};
+use super::bottleneck::{MinMaxResult, MinMaxStage};
 use super::chain::Stage;
-use super::groups::Groups;
-use super::peak::{Least, Peak};
-use super::price::{Priced, Prices, Work};
-use super::solve::{RULES, Solved};
-use super::sum::Sum;
-use super::{Refusal, groups, known, refusal, wide};
+use super::device_classes::DeviceClasses;
+use super::min_latency::MinLatencySearch;
+use super::price::{MemberPrices, PlacementWork, PricedChain};
+use super::solve::{RULES, SolvedPlacement};
+use super::{PlacementInfeasible, device_classes, known, refusal, wide};
 use crate::search::run::Control;
 
 /// Members and links as a stage with so many requests is priced.
-struct Load {
+struct CycleLoad {
     each: u64,
-    priced: Priced,
-    groups: Groups,
+    priced: PricedChain,
+    groups: DeviceClasses,
     /// The same where hosts are shared as they are.
-    stated: Priced,
+    stated: PricedChain,
 }
 
 /// A number of stages to be tried.
-struct Count {
+struct StageCount {
     stages: usize,
     /// Micro-batches in flight.
     flying: u64,
@@ -32,7 +32,7 @@ struct Count {
     floor: f64,
 }
 
-impl Count {
+impl StageCount {
     /// Fewer requests than stages: a request's own way may be longer than what the slowest stage asks for.
     fn short(&self) -> bool {
         self.flying < self.stages as u64
@@ -46,32 +46,32 @@ pub(super) fn batches(concurrency: u64, stages: usize) -> (u64, u64) {
 }
 
 /// Seconds in which every request gets a token.
-pub(super) fn cycle_of(priced: &Priced, stages: &[Stage], flying: u64) -> Option<f64> {
+pub(super) fn cycle_of(priced: &PricedChain, stages: &[Stage], flying: u64) -> Option<f64> {
     let each = priced.chain.slowest(stages).ok()?;
     let sum = priced.chain.sum(stages).ok()?;
     Some(priced.seconds(sum.max(flying.saturating_mul(each))))
 }
 
 /// The best so far.
-struct Best<'a> {
-    loads: &'a [Load],
+struct BestCycle<'a> {
+    loads: &'a [CycleLoad],
     seconds: f64,
     stages: Vec<Stage>,
     batches: (u64, u64),
 }
 
-impl Best<'_> {
-    fn offer(&mut self, count: &Count, stages: Vec<Stage>) {
+impl BestCycle<'_> {
+    fn offer(&mut self, count: &StageCount, stages: Vec<Stage>) {
         let load = &self.loads[count.load];
         let Some(seconds) = cycle_of(&load.priced, &stages, count.flying) else { return };
         if seconds < self.seconds {
             let batches = (count.flying, load.each);
-            *self = Best { loads: self.loads, seconds, stages, batches };
+            *self = BestCycle { loads: self.loads, seconds, stages, batches };
         }
     }
 
     /// Ticks that a sum must stay below to be better.
-    fn below(&self, priced: &Priced) -> u64 {
+    fn below(&self, priced: &PricedChain) -> u64 {
         (self.seconds / priced.tick).ceil() as u64
     }
 }
@@ -82,37 +82,41 @@ impl Best<'_> {
 ///
 /// # Errors
 /// Nothing fits, and why; or nothing was found so far.
-pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> Result<Solved, Refusal> {
+pub fn cycle(
+    prices: &MemberPrices<'_>,
+    parts: Option<&[u64]>,
+    control: &Control,
+) -> Result<SolvedPlacement, PlacementInfeasible> {
     let question = prices.question;
     let most = question.offers.len().min(question.graph.layer_block.len());
-    let mut loads: Vec<Load> = Vec::new();
+    let mut loads: Vec<CycleLoad> = Vec::new();
     for stages in 1..=most {
         let (_, each) = batches(question.concurrency, stages);
         if !loads.iter().any(|load| load.each == each) {
-            let stated = prices.chain(Work::Token(each));
+            let stated = prices.chain(PlacementWork::Token(each));
             let mut priced = stated.clone();
             parts.into_iter().for_each(|parts| priced.chain = stated.chain.apart(parts));
-            let groups = groups(&priced.chain);
-            loads.push(Load { each, priced, groups, stated });
+            let groups = device_classes(&priced.chain);
+            loads.push(CycleLoad { each, priced, groups, stated });
         }
     }
     // One table of segments for each load, whatever number of stages asks it.
-    let peaks = loads.iter().map(|load| Peak::new(&load.priced.chain, &load.groups));
-    let mut peaks: Vec<Peak<'_>> = peaks.collect();
+    let peaks = loads.iter().map(|load| MinMaxStage::new(&load.priced.chain, &load.groups));
+    let mut peaks: Vec<MinMaxStage<'_>> = peaks.collect();
     let count = |stages: usize| {
         let (flying, each) = batches(question.concurrency, stages);
         let load = loads.iter().position(|load| load.each == each).expect("every load was priced above");
         let floor = loads[load].priced.seconds(peaks[load].floor(stages).saturating_mul(flying));
-        Count { stages, flying, load, floor }
+        StageCount { stages, flying, load, floor }
     };
-    let mut counts: Vec<Count> = (1..=most).map(count).collect();
+    let mut counts: Vec<StageCount> = (1..=most).map(count).collect();
     let others = others(&counts, &loads);
-    let mut best = Best { loads: &loads, seconds: f64::INFINITY, stages: vec![], batches: (1, 1) };
+    let mut best = BestCycle { loads: &loads, seconds: f64::INFINITY, stages: vec![], batches: (1, 1) };
     for count in &counts {
         let known = known(&loads[count.load].priced.chain).into_iter();
         known.filter(|stages| stages.len() == count.stages).for_each(|stages| best.offer(count, stages));
     }
-    let cheap = |count: &Count| {
+    let cheap = |count: &StageCount| {
         let priced = &loads[count.load].priced;
         priced.seconds(super::bound::slowest(&priced.chain, Some(count.stages))) * count.flying as f64
     };
@@ -120,7 +124,7 @@ pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> R
     // What promises most comes first: the best of it spares the rest.
     counts.sort_by(|a, b| a.floor.total_cmp(&b.floor).then(a.stages.cmp(&b.stages)));
     let (mut bound, mut looked) = (f64::INFINITY, 0);
-    let mut sums: Vec<Option<Sum<'_>>> = loads.iter().map(|_| None).collect();
+    let mut sums: Vec<Option<MinLatencySearch<'_>>> = loads.iter().map(|_| None).collect();
     for (at, count) in counts.iter().enumerate() {
         (control.progress)(at, counts.len());
         if count.floor >= best.seconds || (control.stop)() {
@@ -129,7 +133,7 @@ pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> R
         }
         let load = &loads[count.load];
         let below = (best.seconds / load.priced.tick / count.flying as f64).ceil() as u64;
-        let Least { found, bound: least } = peaks[count.load].least(count.stages, below, control.stop);
+        let MinMaxResult { found, bound: least } = peaks[count.load].least(count.stages, below, control.stop);
         let mut least = match least {
             u64::MAX => f64::INFINITY,
             ticks => load.priced.seconds(ticks.saturating_mul(count.flying)),
@@ -146,8 +150,9 @@ pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> R
             });
         } else if count.short() && least < best.seconds {
             let below = best.below(&load.priced);
-            let sum = sums[count.load]
-                .get_or_insert_with(|| Sum::watched(&load.priced.chain, &load.groups, below, control));
+            let sum = sums[count.load].get_or_insert_with(|| {
+                MinLatencySearch::watched(&load.priced.chain, &load.groups, below, control)
+            });
             match shortest(sum, &load.groups, count.stages) {
                 Some((ticks, state)) => {
                     best.offer(count, sum.stages(state));
@@ -164,37 +169,49 @@ pub fn cycle(prices: &Prices<'_>, parts: Option<&[u64]>, control: &Control) -> R
     }
     looked +=
         peaks.iter().map(|peak| peak.looked).chain(sums.iter().flatten().map(|sum| sum.looked)).sum::<u64>();
-    let Best { seconds, stages, batches, .. } = best;
+    let BestCycle { seconds, stages, batches, .. } = best;
     if seconds.is_infinite() {
-        let Some(Load { priced, groups, .. }) = loads.last() else {
-            return Err(Refusal::WholeLayers { held: None });
+        let Some(CycleLoad { priced, groups, .. }) = loads.last() else {
+            return Err(PlacementInfeasible::WholeLayers { held: None });
         };
         return Err(match bound {
             f64::INFINITY => refusal(&priced.chain, groups),
-            seconds => Refusal::Stopped { bound: (seconds / priced.tick) as u64 },
+            seconds => PlacementInfeasible::Stopped { bound: (seconds / priced.tick) as u64 },
         });
     }
     let kinds = loads.first().map_or(0, |load| load.groups.kinds().len());
     let (bound, cheap_bound) = (bound.min(seconds), cheap.min(seconds));
     let parts = None;
     let (states, copies) = (looked, vec![]);
-    Ok(Solved { way: 0, stages, copies, seconds, bound, cheap_bound, batches, states, kinds, parts, others })
+    Ok(SolvedPlacement {
+        way: 0,
+        stages,
+        copies,
+        seconds,
+        bound,
+        cheap_bound,
+        batches,
+        states,
+        kinds,
+        parts,
+        others,
+    })
 }
 
 /// The least sum of so many members, with its state.
-fn shortest(sum: &Sum<'_>, groups: &Groups, stages: usize) -> Option<(u64, usize)> {
+fn shortest(sum: &MinLatencySearch<'_>, groups: &DeviceClasses, stages: usize) -> Option<(u64, usize)> {
     let sized = (1..groups.states).filter(|&state| groups.total(state) == stages);
     sized.filter_map(|state| Some((sum.whole(state)?.0, state))).min()
 }
 
 /// What each rule of others' takes, on the fewest members that hold it.
-fn others(counts: &[Count], loads: &[Load]) -> Vec<(Rule, Option<(f64, Vec<Stage>)>)> {
-    let of_count = |rule: Rule, count: &Count| {
+fn others(counts: &[StageCount], loads: &[CycleLoad]) -> Vec<(BaselineRule, Option<(f64, Vec<Stage>)>)> {
+    let of_count = |rule: BaselineRule, count: &StageCount| {
         let priced = &loads[count.load].stated;
         let placed = placements(&priced.chain, rule).into_iter();
         let mut sized = placed.filter(|stages| stages.len() == count.stages);
         sized.find_map(|stages| Some((cycle_of(priced, &stages, count.flying)?, stages)))
     };
-    let one = |rule: &Rule| (*rule, counts.iter().find_map(|count| of_count(*rule, count)));
+    let one = |rule: &BaselineRule| (*rule, counts.iter().find_map(|count| of_count(*rule, count)));
     RULES.iter().map(one).collect()
 }

@@ -8,8 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::chain::{Chain, Hosts, Segments, Stage};
-use super::groups::Groups;
+use super::chain::{Chain, HostOverhead, Segments, Stage};
+use super::device_classes::DeviceClasses;
 use crate::search::run::Control;
 
 /// Ticks of what cannot be; sums of it stay whole numbers.
@@ -25,7 +25,7 @@ const STRETCH: usize = 256;
 
 /// What the search came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labelled {
+pub struct LabelSearchResult {
     /// The best that was found below what was known.
     pub found: Option<(u64, Vec<Stage>)>,
     /// None is below; `u64::MAX` where there is none at all.
@@ -35,7 +35,7 @@ pub struct Labelled {
 }
 
 /// A way so far: a member of `kind` is to begin with the layer `from`.
-struct Label {
+struct PartialPath {
     from: usize,
     kind: usize,
     /// Segments that are left, this one counted; 0 where any number may be.
@@ -46,8 +46,8 @@ struct Label {
 }
 
 /// Segments, links and numbers of members of every kind.
-struct Search<'a> {
-    groups: &'a Groups,
+struct LabelSearch<'a> {
+    groups: &'a DeviceClasses,
     layers: usize,
     counts: Vec<i64>,
     /// `[kind][from * side + to]`.
@@ -70,19 +70,19 @@ struct Tails {
 /// The least sum below `below` on `stages` members, or on any number; so far as `control` lets it be looked for.
 pub fn least(
     chain: &Chain,
-    groups: &Groups,
+    groups: &DeviceClasses,
     stages: Option<usize>,
     below: u64,
     control: &Control,
-) -> Labelled {
-    let search = Search::new(chain, groups, stages.unwrap_or(0));
+) -> LabelSearchResult {
+    let search = LabelSearch::new(chain, groups, stages.unwrap_or(0));
     let below_ticks = i64::try_from(below).unwrap_or(NEVER).min(NEVER);
     let (tails, known) = search.priced(below_ticks, control);
     search.run(&tails, known, (below, below_ticks), control)
 }
 
-impl<'a> Search<'a> {
-    fn new(chain: &'a Chain, groups: &'a Groups, stages: usize) -> Search<'a> {
+impl<'a> LabelSearch<'a> {
+    fn new(chain: &'a Chain, groups: &'a DeviceClasses, stages: usize) -> LabelSearch<'a> {
         let (layers, side) = (chain.layers, chain.layers + 1);
         let whole = |ticks: u64| i64::try_from(ticks).unwrap_or(NEVER).min(NEVER);
         let of = |kind: usize| {
@@ -90,7 +90,8 @@ impl<'a> Search<'a> {
             let mut times = vec![NEVER; side * side];
             for from in 0..layers {
                 for to in from + 1..side {
-                    times[from * side + to] = segments.ticks(from, to, Hosts::Once).map_or(NEVER, whole);
+                    times[from * side + to] =
+                        segments.ticks(from, to, HostOverhead::Once).map_or(NEVER, whole);
                 }
             }
             times
@@ -110,7 +111,7 @@ impl<'a> Search<'a> {
         };
         let alike = groups.kinds().map(|a| (0..a).find(|&b| like(b, a)).unwrap_or(a)).collect();
         let times = groups.kinds().map(of).collect();
-        Search { groups, layers, counts, times, links, stages, alike }
+        LabelSearch { groups, layers, counts, times, links, stages, alike }
     }
 
     fn time(&self, kind: usize, from: usize, to: usize) -> i64 {
@@ -179,7 +180,7 @@ impl<'a> Search<'a> {
                 way.push((kind, from, self.layers));
                 return Some(way);
             }
-            let behind = Search::behind(left);
+            let behind = LabelSearch::behind(left);
             let (to, next) = (from + 1..self.layers).find_map(|to| {
                 let (onward, next) = self.onward(&all[behind], kind, to);
                 (self.time(kind, from, to) + onward == rest).then_some((to, next))
@@ -250,7 +251,7 @@ impl<'a> Search<'a> {
     }
 
     /// A state with kinds that could change places in one order.
-    fn key(&self, label: &Label) -> Vec<u16> {
+    fn key(&self, label: &PartialPath) -> Vec<u16> {
         let mut used: Vec<(usize, Reverse<bool>, Reverse<u16>)> = label
             .used
             .iter()
@@ -270,11 +271,11 @@ impl<'a> Search<'a> {
         known: Option<(i64, Vec<Stage>)>,
         (below, below_ticks): (u64, i64),
         control: &Control,
-    ) -> Labelled {
+    ) -> LabelSearchResult {
         let mut best = known.filter(|(ticks, _)| *ticks < below_ticks);
         let paid: i64 = tails.prices.iter().zip(&self.counts).map(|(price, count)| price * count).sum();
         // What a state leads to is worth no less.
-        let bound = |label: &Label| {
+        let bound = |label: &PartialPath| {
             let used: i64 =
                 label.used.iter().zip(&tails.prices).map(|(used, price)| i64::from(*used) * price).sum();
             let tail = tails.tails[label.left][label.kind][label.from];
@@ -284,25 +285,26 @@ impl<'a> Search<'a> {
                 label.ticks + used - tails.prices[label.kind] + tail - paid
             }
         };
-        let (mut labels, mut open): (Vec<Label>, BinaryHeap<_>) = (Vec::new(), BinaryHeap::new());
+        let (mut labels, mut open): (Vec<PartialPath>, BinaryHeap<_>) = (Vec::new(), BinaryHeap::new());
         let mut seen: HashMap<Vec<u16>, i64> = HashMap::new();
-        let mut keep = |label: Label, end: i64, labels: &mut Vec<Label>, open: &mut BinaryHeap<_>| {
-            let least = bound(&label);
-            if least >= end {
-                return;
-            }
-            let before = seen.entry(self.key(&label)).or_insert(i64::MAX);
-            if label.ticks < *before {
-                *before = label.ticks;
-                open.push((Reverse(least), label.from, labels.len()));
-                labels.push(label);
-            }
-        };
+        let mut keep =
+            |label: PartialPath, end: i64, labels: &mut Vec<PartialPath>, open: &mut BinaryHeap<_>| {
+                let least = bound(&label);
+                if least >= end {
+                    return;
+                }
+                let before = seen.entry(self.key(&label)).or_insert(i64::MAX);
+                if label.ticks < *before {
+                    *before = label.ticks;
+                    open.push((Reverse(least), label.from, labels.len()));
+                    labels.push(label);
+                }
+            };
         let end = |best: &Option<(i64, Vec<Stage>)>| best.as_ref().map_or(below_ticks, |(ticks, _)| *ticks);
         for kind in self.groups.kinds().filter(|kind| self.alike[*kind] == *kind) {
             let mut used = vec![0; self.counts.len()].into_boxed_slice();
             used[kind] = 1;
-            let label = Label { from: 0, kind, left: self.stages, ticks: 0, before: None, used };
+            let label = PartialPath { from: 0, kind, left: self.stages, ticks: 0, before: None, used };
             keep(label, end(&best), &mut labels, &mut open);
         }
         let (mut looked, mut stopped) = (0, None);
@@ -316,7 +318,7 @@ impl<'a> Search<'a> {
                 stopped = Some(least);
                 break;
             }
-            let Label { from, kind, left, ticks, ref used, .. } = labels[at];
+            let PartialPath { from, kind, left, ticks, ref used, .. } = labels[at];
             let used = used.clone();
             let whole = ticks + self.time(kind, from, self.layers);
             if left <= 1 && whole < end(&best) {
@@ -341,8 +343,8 @@ impl<'a> Search<'a> {
                     }
                     let mut used = used.clone();
                     used[next] += 1;
-                    let (ticks, left) = (ticks + time + link, Search::behind(left));
-                    let label = Label { from: to, kind: next, left, ticks, before: Some(at), used };
+                    let (ticks, left) = (ticks + time + link, LabelSearch::behind(left));
+                    let label = PartialPath { from: to, kind: next, left, ticks, before: Some(at), used };
                     keep(label, end(&best), &mut labels, &mut open);
                 }
             }
@@ -350,11 +352,11 @@ impl<'a> Search<'a> {
         let found = best.map(|(ticks, stages)| (ticks as u64, stages));
         let proved = found.as_ref().map_or(below, |(ticks, _)| *ticks);
         let bound = stopped.map_or(proved, |least| (least.max(0) as u64).min(proved));
-        Labelled { found, bound, looked }
+        LabelSearchResult { found, bound, looked }
     }
 
     /// The stages that lead to the label numbered `at`, the last with all that is left.
-    fn traced(&self, labels: &[Label], at: usize) -> Vec<Stage> {
+    fn traced(&self, labels: &[PartialPath], at: usize) -> Vec<Stage> {
         let (mut way, mut to, mut next) = (Vec::new(), self.layers, Some(at));
         while let Some(at) = next {
             let label = &labels[at];

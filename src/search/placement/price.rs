@@ -4,25 +4,25 @@
 
 use std::collections::BTreeMap;
 
-use super::chain::{Chain, Host, Member, Part, Spill};
+use super::chain::{Chain, Member, SegmentCost, SharedHost, Spill};
 use super::path::paths;
 use crate::cost::batch::Batch;
-use crate::cost::machine::{Link, Machine};
+use crate::cost::machine::{Machine, PricedLink};
 use crate::cost::memory::weights;
 use crate::graph::model::ModelGraph;
 use crate::graph::tensor::Role;
-use crate::plan::collective::{Collective, Kind, Tokens};
-use crate::plan::group::{Group, TierShape};
+use crate::plan::collective::{Collective, CollectiveOp, Tokens};
+use crate::plan::group::{RankGroup, TierShape};
 use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
 use crate::quantity::read::Plain;
 use crate::quantity::unit::BYTE;
 use crate::serving::instance::{Instance, StageKind};
-use crate::serving::residency::{Held, stage_footprint};
-use crate::serving::round::{decode_batch, offloaded, prefill, touched};
+use crate::serving::iteration::{decode_batch, offloaded, prefill, touched};
+use crate::serving::residency::{CachedSequences, stage_footprint};
 use crate::serving::step::{StepTime, batch, step};
-use crate::serving::terms::{Lengths, Stated, Terms};
+use crate::serving::terms::{Lengths, WorkloadInputs, WorkloadTerms};
 use crate::spec::cluster::Topology;
 
 /// Bytes of a page: what does not fit is told in whole ones.
@@ -36,7 +36,7 @@ const MOST_PAGES: f64 = (1_u64 << 44) as f64;
 
 /// A device, or like devices that share each layer, as one member of a placement.
 #[derive(Clone, Debug)]
-pub struct Offer {
+pub struct DeviceGroup {
     /// What it is called.
     pub name: String,
     /// Devices of it.
@@ -48,14 +48,14 @@ pub struct Offer {
     /// Rate of each device's link to host memory.
     pub host_link: Option<Datum>,
     /// The host that it sits in, where that host's memory may be used: those of one number share it.
-    pub host: Option<HostRoom>,
+    pub host: Option<HostCapacity>,
     /// Storage below that memory, where it may be used.
     pub disk: Option<Disk>,
 }
 
 /// A host's memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HostRoom {
+pub struct HostCapacity {
     /// Which host it is.
     pub number: usize,
     /// Bytes for all that sit in it.
@@ -79,16 +79,16 @@ pub struct Hop {
     /// The same.
     pub to: usize,
     /// The link.
-    pub link: Link<Datum>,
+    pub link: PricedLink<Datum>,
 }
 
 /// Everything that is asked of a placement.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct PlacementProblem {
     /// The model.
     pub graph: ModelGraph,
     /// Who may hold its layers.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<DeviceGroup>,
     /// Links between them.
     pub hops: Vec<Hop>,
     /// Lengths of a request.
@@ -99,7 +99,7 @@ pub struct Question {
 
 /// What a placement's time is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum PlacementWork {
     /// A decode step of so many sequences.
     Token(u64),
     /// A prompt; its members hold no more than its cache.
@@ -108,40 +108,40 @@ pub enum Work {
     Request,
 }
 
-impl Work {
+impl PlacementWork {
     /// How often a prompt and a decode step come in it, and of how many sequences.
     fn times(self, lengths: Lengths) -> (f64, f64, u64) {
         match self {
-            Work::Token(sequences) => (0.0, 1.0, sequences),
-            Work::Prompt => (1.0, 0.0, 1),
-            Work::Request => (1.0, lengths.osl as f64 - 1.0, 1),
+            PlacementWork::Token(sequences) => (0.0, 1.0, sequences),
+            PlacementWork::Prompt => (1.0, 0.0, 1),
+            PlacementWork::Request => (1.0, lengths.osl as f64 - 1.0, 1),
         }
     }
 }
 
 /// A member laid out, ready to be priced.
-pub(super) struct Stand {
+pub(super) struct PreparedMember {
     pub(super) instance: Instance,
     pub(super) machine: Machine<Qty<f64>>,
-    pub(super) terms: Terms<Qty<f64>>,
+    pub(super) terms: WorkloadTerms<Qty<f64>>,
 }
 
 /// All members laid out.
-pub struct Prices<'a> {
-    pub(super) question: &'a Question,
-    pub(super) stands: Vec<Stand>,
+pub struct MemberPrices<'a> {
+    pub(super) question: &'a PlacementProblem,
+    pub(super) stands: Vec<PreparedMember>,
 }
 
 /// A chain and how long its tick is.
 #[derive(Clone, Debug)]
-pub struct Priced {
+pub struct PricedChain {
     /// The chain.
     pub chain: Chain,
     /// Seconds of a tick.
     pub tick: f64,
 }
 
-impl Priced {
+impl PricedChain {
     /// Seconds of so many ticks.
     pub fn seconds(&self, ticks: u64) -> f64 {
         ticks as f64 * self.tick
@@ -157,12 +157,13 @@ fn empty(graph: &ModelGraph) -> StageKind {
     StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 }
 }
 
-impl Stand {
-    fn new(question: &Question, offer: &Offer) -> Stand {
+impl PreparedMember {
+    fn new(question: &PlacementProblem, offer: &DeviceGroup) -> PreparedMember {
         let shapes = &offer.machine.shapes;
         let layers = question.graph.layer_block.len() as u32;
-        let stated = Stated { host_link: offer.host_link.clone(), ..Stated::of(question.lengths) };
-        Stand {
+        let stated =
+            WorkloadInputs { host_link: offer.host_link.clone(), ..WorkloadInputs::of(question.lengths) };
+        PreparedMember {
             instance: Instance::new(&question.graph, offer.plan, vec![layers], shapes),
             machine: offer.machine.read(&Plain),
             terms: stated.read(&Plain),
@@ -206,14 +207,14 @@ impl Stand {
             Phase::Prefill => self.terms.isl,
             Phase::Decode => self.terms.isl + self.terms.osl,
         };
-        let load = Held::whole(Qty::from(sequences as f64), tokens);
+        let load = CachedSequences::whole(Qty::from(sequences as f64), tokens);
         let held = stage_footprint(&Plain, &self.instance, phase, kind, load, &self.machine);
         (held.total.value(), held.usable.value())
     }
 
     /// Seconds to read a page at `rate`.
     fn page(&self, kind: StageKind, rate: Qty<f64>) -> f64 {
-        let terms = Terms { host_link: Some(rate), ..self.terms };
+        let terms = WorkloadTerms { host_link: Some(rate), ..self.terms };
         let none = self.step(Phase::Decode, kind, 1);
         let one = Some(Qty::literal(PAGE * BYTE));
         let read = offloaded(&Plain, &self.instance, none, &terms, one);
@@ -229,20 +230,20 @@ impl Stand {
     }
 }
 
-impl<'a> Prices<'a> {
+impl<'a> MemberPrices<'a> {
     /// Lays every member out.
-    pub fn new(question: &'a Question) -> Prices<'a> {
-        let stands = question.offers.iter().map(|offer| Stand::new(question, offer)).collect();
-        Prices { question, stands }
+    pub fn new(question: &'a PlacementProblem) -> MemberPrices<'a> {
+        let stands = question.offers.iter().map(|offer| PreparedMember::new(question, offer)).collect();
+        MemberPrices { question, stands }
     }
 
     /// Members and links priced for `work`.
-    pub fn chain(&self, work: Work) -> Priced {
+    pub fn chain(&self, work: PlacementWork) -> PricedChain {
         self.chain_holding(work, self.question.concurrency)
     }
 
     /// The same of members that each hold the caches of `held` requests.
-    pub fn chain_holding(&self, work: Work, held: u64) -> Priced {
+    pub fn chain_holding(&self, work: PlacementWork, held: u64) -> PricedChain {
         let (prompts, steps, sequences) = work.times(self.question.lengths);
         let links = self.links(prompts, steps, sequences);
         let longest: f64 = self.stands.iter().map(|stand| stand.all(prompts, steps, sequences)).sum();
@@ -259,20 +260,20 @@ impl<'a> Prices<'a> {
         links.truncate(members.len());
         links.iter_mut().for_each(|row| row.truncate(members.len()));
         let layers = self.question.graph.layer_block.len();
-        Priced { chain: Chain { layers, members, links, hosts: self.hosts() }, tick }
+        PricedChain { chain: Chain { layers, members, links, hosts: self.hosts() }, tick }
     }
 
-    fn member(&self, at: usize, (work, held): (Work, u64), ticks: &dyn Fn(f64) -> u64) -> Member {
+    fn member(&self, at: usize, (work, held): (PlacementWork, u64), ticks: &dyn Fn(f64) -> u64) -> Member {
         let (stand, graph) = (&self.stands[at], &self.question.graph);
         let (prompts, steps, sequences) = work.times(self.question.lengths);
         let (phase, held) = match work {
-            Work::Prompt => (Phase::Prefill, 1),
-            Work::Token(_) | Work::Request => (Phase::Decode, held),
+            PlacementWork::Prompt => (Phase::Prefill, 1),
+            PlacementWork::Token(_) | PlacementWork::Request => (Phase::Decode, held),
         };
         let none = empty(graph);
         let host = stand.time(prompts, steps, sequences, none.clone());
         let (base, usable) = stand.bytes(phase, &none, held);
-        let part = |kind: StageKind| Part {
+        let part = |kind: StageKind| SegmentCost {
             ticks: ticks(stand.time(prompts, steps, sequences, kind.clone()) - host),
             pages: pages(stand.bytes(phase, &kind, held).0 - base),
         };
@@ -281,7 +282,7 @@ impl<'a> Prices<'a> {
             kind.layers[block] = 1;
             part(kind)
         };
-        let blocks: Vec<Part> = (0..graph.blocks.len()).map(block).collect();
+        let blocks: Vec<SegmentCost> = (0..graph.blocks.len()).map(block).collect();
         let experts: Vec<u64> = (0..graph.blocks.len()).map(|block| pages(stand.experts(block))).collect();
         let first = part(StageKind { first: true, ..none.clone() });
         let last = part(StageKind { last: true, ..none.clone() });
@@ -293,7 +294,7 @@ impl<'a> Prices<'a> {
             layers: graph.layer_block.iter().map(of).collect(),
             experts: graph.layer_block.iter().map(|&block| experts[block].min(blocks[block].pages)).collect(),
             first,
-            last: Part { pages: beside, ..last },
+            last: SegmentCost { pages: beside, ..last },
             copy: last.pages - beside,
             host: ticks(host),
             base: pages(base),
@@ -332,11 +333,11 @@ impl<'a> Prices<'a> {
     }
 
     /// Hosts in which several members sit.
-    fn hosts(&self) -> Vec<Host> {
-        let mut hosts: BTreeMap<usize, Host> = BTreeMap::new();
+    fn hosts(&self) -> Vec<SharedHost> {
+        let mut hosts: BTreeMap<usize, SharedHost> = BTreeMap::new();
         for (at, offer) in self.question.offers.iter().enumerate() {
             let Some(room) = offer.host else { continue };
-            let empty = || Host { members: vec![], pages: (room.bytes / PAGE).min(MOST_PAGES) as u64 };
+            let empty = || SharedHost { members: vec![], pages: (room.bytes / PAGE).min(MOST_PAGES) as u64 };
             hosts.entry(room.number).or_insert_with(empty).members.push((at, offer.devices));
         }
         hosts.into_values().filter(|host| host.members.len() > 1).collect()
@@ -366,16 +367,16 @@ impl<'a> Prices<'a> {
     fn handover(&self, hop: &Hop, phase: Phase, load: &Batch<Qty<f64>>) -> f64 {
         let stand = &self.stands[self.sender(hop)];
         let pair = [TierShape { devices: 2, topology: Topology::Switch, in_switch_reduction: false }];
-        let group = Group { size: 2, inner: 2, inner_tier: 0, outer_tier: 0 };
+        let group = RankGroup { size: 2, inner: 2, inner_tier: 0, outer_tier: 0 };
         let width = stand.instance.sharded(phase).hidden;
-        let send = Collective::new(Kind::SendRecv, group, width, Tokens::Rank, &pair);
+        let send = Collective::new(CollectiveOp::SendRecv, group, width, Tokens::Rank, &pair);
         let link = hop.link.map(|datum| Qty(datum.value));
         let over = Machine { links: vec![link], shapes: pair.to_vec(), ..stand.machine.clone() };
         crate::cost::collective::cost(&Plain, &send, load, &over).0.value()
     }
 }
 
-impl Stand {
+impl PreparedMember {
     /// Seconds of a stage over so many prompts and decode steps.
     fn time(&self, prompts: f64, steps: f64, sequences: u64, kind: StageKind) -> f64 {
         let mut sum = 0.0;

@@ -2,7 +2,7 @@
 //!
 //! Knows members, lengths and requests; formats and other hardware are for whoever knows a catalogue.
 
-use super::price::{Hop, PAGE, Prices, Question, Work};
+use super::price::{Hop, MemberPrices, PAGE, PlacementProblem, PlacementWork};
 use super::reasons::more_memory;
 use super::solve::fits;
 use crate::search::shape::largest;
@@ -23,7 +23,7 @@ pub enum Lever {
 
 /// A change, and how much of it is needed at least; nothing where no amount of it helps by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Relaxation {
+pub struct LeverRelaxation {
     /// What is changed.
     pub lever: Lever,
     /// How many devices or bytes more, or how many tokens or requests at most.
@@ -34,7 +34,7 @@ pub struct Relaxation {
 const MOST_DEVICES: u64 = 16;
 
 /// `question` with `count` members more that are like `member`, each joined as it is, and to it by its first link.
-pub fn with_more(question: &Question, member: usize, count: u64) -> Question {
+pub fn with_more(question: &PlacementProblem, member: usize, count: u64) -> PlacementProblem {
     let mut wider = question.clone();
     let old = question.offers.len();
     // Hubs are numbered after the members: they move up.
@@ -61,41 +61,43 @@ fn with_ends(hop: &Hop, from: usize, to: usize) -> Hop {
 }
 
 /// Every single change, for `questions` none of which has a placement.
-pub fn relaxations(questions: &[Question]) -> Vec<Relaxation> {
+pub fn relaxations(questions: &[PlacementProblem]) -> Vec<LeverRelaxation> {
     let Some(first) = questions.first() else { return vec![] };
-    let chain = Prices::new(first).chain(Work::Token(first.concurrency)).chain;
+    let chain = MemberPrices::new(first).chain(PlacementWork::Token(first.concurrency)).chain;
     let kinds = chain.kinds();
     let faces: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == *at).collect();
-    let any = |change: &dyn Fn(&Question) -> Question| questions.iter().map(change).any(|q| fits(&q));
+    let any = |change: &dyn Fn(&PlacementProblem) -> PlacementProblem| {
+        questions.iter().map(change).any(|q| fits(&q))
+    };
     let devices = |&member: &usize| {
         let enough = |count: u64| fits(&with_more(first, member, count));
         let needed = enough(MOST_DEVICES).then(|| largest(MOST_DEVICES, |count| !enough(count)) + 1);
-        Relaxation { lever: Lever::Devices(member), needed }
+        LeverRelaxation { lever: Lever::Devices(member), needed }
     };
     let memory = |&member: &usize| {
         let needed = more_memory(&chain, member).map(|pages| pages.saturating_mul(PAGE as u64));
-        Relaxation { lever: Lever::Memory(member), needed }
+        LeverRelaxation { lever: Lever::Memory(member), needed }
     };
     let some = |most: u64| Some(most).filter(|most| *most > 0);
     let shorter = |isl: u64| {
         any(&|question| {
             let lengths = Lengths { isl, prefix: question.lengths.prefix.min(isl - 1), ..question.lengths };
-            Question { lengths, ..question.clone() }
+            PlacementProblem { lengths, ..question.clone() }
         })
     };
     let isl = some(largest(first.lengths.isl.saturating_sub(1), shorter));
-    let fewer = |concurrency: u64| any(&|question| Question { concurrency, ..question.clone() });
+    let fewer = |concurrency: u64| any(&|question| PlacementProblem { concurrency, ..question.clone() });
     let requests = some(largest(first.concurrency.saturating_sub(1), fewer));
-    let mut all: Vec<Relaxation> = faces.iter().map(devices).collect();
+    let mut all: Vec<LeverRelaxation> = faces.iter().map(devices).collect();
     all.extend(faces.iter().map(memory));
-    all.push(Relaxation { lever: Lever::Isl, needed: isl });
+    all.push(LeverRelaxation { lever: Lever::Isl, needed: isl });
     if first.concurrency > 1 {
-        all.push(Relaxation { lever: Lever::Concurrency, needed: requests });
+        all.push(LeverRelaxation { lever: Lever::Concurrency, needed: requests });
     }
     all
 }
 
 /// The question with next to no cache: what is left of it is the weights'.
-pub fn lean(question: &Question) -> Question {
-    Question { lengths: Lengths { isl: 1, osl: 1, prefix: 0 }, concurrency: 1, ..question.clone() }
+pub fn lean(question: &PlacementProblem) -> PlacementProblem {
+    PlacementProblem { lengths: Lengths { isl: 1, osl: 1, prefix: 0 }, concurrency: 1, ..question.clone() }
 }

@@ -7,7 +7,7 @@
 
 /// Members that are alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct MemberKind {
     /// How many there are.
     pub count: usize,
     /// What one passes on while it holds so many layers, one more by each entry. More layers may pass on more.
@@ -16,7 +16,7 @@ pub struct Kind {
 
 /// Layers that some members hold together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct MemberStage {
     /// Its first layer.
     pub from: usize,
     /// The first layer of the next.
@@ -27,7 +27,7 @@ pub struct Stage {
 
 /// Who answers for a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prover {
+pub enum FlowProver {
     /// Layers times rate: what members pass on over the layers that they hold.
     Area,
     /// Each layer is held by a member that passes on everything, or by two.
@@ -38,13 +38,13 @@ pub enum Prover {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// First to last.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<MemberStage>,
     /// What they pass on.
     pub rate: u64,
     /// No members pass on more, whichever layers they hold and whomever they send to.
     pub bound: u64,
     /// Who says so.
-    pub prover: Prover,
+    pub prover: FlowProver,
     /// States that were looked at.
     pub states: u64,
 }
@@ -52,7 +52,7 @@ pub struct Flow {
 /// Layers that can be counted, one bit each.
 pub const MOST_LAYERS: usize = 127;
 
-impl Kind {
+impl MemberKind {
     fn rate(&self, layers: usize) -> u64 {
         layers.checked_sub(1).and_then(|at| self.rates.get(at)).copied().unwrap_or(0)
     }
@@ -65,7 +65,7 @@ impl Kind {
 }
 
 /// All that the members of a stage pass on over so many layers.
-fn together(kinds: &[Kind], members: &[usize], layers: usize) -> u64 {
+fn together(kinds: &[MemberKind], members: &[usize], layers: usize) -> u64 {
     members.iter().zip(kinds).map(|(count, kind)| *count as u64 * kind.rate(layers)).sum()
 }
 
@@ -73,7 +73,7 @@ fn together(kinds: &[Kind], members: &[usize], layers: usize) -> u64 {
 ///
 /// Over a layer passes the whole flow. Either one member passes all of it on, or two or more share it: so a member
 /// that cannot counts half a layer for each that it holds; or for the part of the flow that it can pass on.
-pub fn bound(layers: usize, kinds: &[Kind]) -> (u64, Prover) {
+pub fn bound(layers: usize, kinds: &[MemberKind]) -> (u64, FlowProver) {
     let layers = layers as u128;
     let area = |flow: u64| {
         let flow = u128::from(flow);
@@ -92,7 +92,7 @@ pub fn bound(layers: usize, kinds: &[Kind]) -> (u64, Prover) {
         .map(|kind| kind.count as u64 * kind.rates.iter().copied().max().unwrap_or_default())
         .sum();
     let (by_area, by_pairs) = (highest(most, area), highest(most, pairs));
-    if by_pairs < by_area { (by_pairs, Prover::Pairs) } else { (by_area, Prover::Area) }
+    if by_pairs < by_area { (by_pairs, FlowProver::Pairs) } else { (by_area, FlowProver::Area) }
 }
 
 /// The highest number up to `most` for which `holds`, which holds for all below one it holds for.
@@ -107,13 +107,13 @@ fn highest(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
 
 /// Numbers of members of each kind, as states.
 struct States<'a> {
-    kinds: &'a [Kind],
+    kinds: &'a [MemberKind],
     layers: usize,
     counts: Vec<Vec<usize>>,
 }
 
 impl<'a> States<'a> {
-    fn new(layers: usize, kinds: &'a [Kind]) -> States<'a> {
+    fn new(layers: usize, kinds: &'a [MemberKind]) -> States<'a> {
         let mut counts: Vec<Vec<usize>> = vec![vec![]];
         for kind in kinds.iter().rev() {
             let more = (0..=kind.count).flat_map(|count| {
@@ -162,7 +162,7 @@ impl<'a> States<'a> {
     }
 
     /// A row of stages that passes on `flow` over all layers.
-    fn row(&self, flow: u64, looked: &mut u64) -> Option<Vec<Stage>> {
+    fn row(&self, flow: u64, looked: &mut u64) -> Option<Vec<MemberStage>> {
         let reach = self.reach(flow, looked);
         let whole = |state: &usize| reach[*state] >> self.layers & 1 == 1;
         // Of those that do, the one with fewest members.
@@ -177,7 +177,7 @@ impl<'a> States<'a> {
                 (1..=to).find(fits).map(|size| (part, rest, size))
             });
             let (part, rest, size) = found.expect("what was reached is found again");
-            stages.push(Stage { from: to - size, to, members: self.counts[part].clone() });
+            stages.push(MemberStage { from: to - size, to, members: self.counts[part].clone() });
             (state, to) = (rest, to - size);
         }
         stages.reverse();
@@ -187,7 +187,7 @@ impl<'a> States<'a> {
 
 /// The most that a row of stages over `layers` layers passes on; nothing where no row holds them, or there are more
 /// than [`MOST_LAYERS`].
-pub fn most(layers: usize, kinds: &[Kind]) -> Option<Flow> {
+pub fn most(layers: usize, kinds: &[MemberKind]) -> Option<Flow> {
     if layers == 0 || layers > MOST_LAYERS - 1 {
         return None;
     }

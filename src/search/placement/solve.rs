@@ -2,19 +2,19 @@
 //!
 //! Knows which programme answers what, not how they work.
 
-use super::baseline::{self, Rule};
-use super::chain::{Hosts, Stage};
+use super::baseline::{self, BaselineRule};
+use super::bottleneck::replicated::{CycleSearchResult, DecodeCycle, ReplicatedStage, copies};
+use super::chain::{HostOverhead, Stage};
 use super::cycle::cycle;
-use super::hosts::{Look, Shared, share};
-use super::peak::copies::{Cycle, Level, Looked, copies};
-use super::price::{Priced, Prices, Question, Work};
+use super::price::{MemberPrices, PlacementProblem, PlacementWork, PricedChain};
 use super::reasons::holds;
-use super::{Placement, Refusal, least_sum_watched};
+use super::shared_hosts::{BoundedSolution, HostSplit, share};
+use super::{Placement, PlacementInfeasible, least_sum_watched};
 use crate::search::run::Control;
 
 /// What is sought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aim {
+pub enum PlacementObjective {
     /// The least time of a decode step, all requests in it together.
     Latency,
     /// The least time of one request: its prompt and its answer.
@@ -25,7 +25,7 @@ pub enum Aim {
 
 /// A placement that nothing beats, or by how much something might.
 #[derive(Clone, Debug)]
-pub struct Solved {
+pub struct SolvedPlacement {
     /// Which of the questions it answers.
     pub way: usize,
     /// Where the layers are.
@@ -48,10 +48,10 @@ pub struct Solved {
     /// Pages of host memory that each member may take, where members share a host.
     pub parts: Option<Vec<u64>>,
     /// What splits by memory alone would take.
-    pub others: Vec<(Rule, Option<(f64, Vec<Stage>)>)>,
+    pub others: Vec<(BaselineRule, Option<(f64, Vec<Stage>)>)>,
 }
 
-impl Solved {
+impl SolvedPlacement {
     /// Whether the bound is met.
     pub fn is_optimal(&self) -> bool {
         self.seconds <= self.bound * (1.0 + 1e-12)
@@ -59,29 +59,34 @@ impl Solved {
 }
 
 /// Rules that an optimum is compared with.
-pub(super) const RULES: [Rule; 3] = [Rule::Fewest, Rule::All, Rule::BackToFront];
+pub(super) const RULES: [BaselineRule; 3] =
+    [BaselineRule::Fewest, BaselineRule::All, BaselineRule::BackToFront];
 
 /// The best placement over all `questions`, which differ in how members are put together, as far as `control` lets
 /// it be sought.
 ///
 /// # Errors
 /// None has any; why the first has none.
-pub fn solve(questions: &[Question], aim: Aim, control: &Control) -> Result<Solved, Refusal> {
-    let mut best: Option<Solved> = None;
+pub fn solve(
+    questions: &[PlacementProblem],
+    aim: PlacementObjective,
+    control: &Control,
+) -> Result<SolvedPlacement, PlacementInfeasible> {
+    let mut best: Option<SolvedPlacement> = None;
     let (mut states, mut first, mut bound, mut cheap) = (0, None, f64::INFINITY, f64::INFINITY);
     for (way, question) in questions.iter().enumerate() {
-        let prices = Prices::new(question);
+        let prices = MemberPrices::new(question);
         match one(&prices, aim, control) {
             Ok(found) => {
                 states += found.states;
                 bound = bound.min(found.bound);
                 cheap = cheap.min(found.cheap_bound);
                 if best.as_ref().is_none_or(|best| found.seconds < best.seconds) {
-                    best = Some(Solved { way, ..found });
+                    best = Some(SolvedPlacement { way, ..found });
                 }
             }
             // What was not looked at to its end may hold anything.
-            Err(why @ Refusal::Stopped { .. }) => {
+            Err(why @ PlacementInfeasible::Stopped { .. }) => {
                 bound = 0.0;
                 first = Some(why);
             }
@@ -90,18 +95,18 @@ pub fn solve(questions: &[Question], aim: Aim, control: &Control) -> Result<Solv
             }
         }
     }
-    let found = best.ok_or_else(|| first.unwrap_or(Refusal::WholeLayers { held: None }))?;
-    Ok(Solved { states, bound, cheap_bound: cheap, ..found })
+    let found = best.ok_or_else(|| first.unwrap_or(PlacementInfeasible::WholeLayers { held: None }))?;
+    Ok(SolvedPlacement { states, bound, cheap_bound: cheap, ..found })
 }
 
-impl Solved {
+impl SolvedPlacement {
     /// Members that hold a stage.
     pub fn held_by(&self, stage: usize) -> u64 {
         1 + self.copies.get(stage).map_or(0, Vec::len) as u64
     }
 
     /// Members and links priced for `work`, each member holding the caches of the requests that come to it.
-    pub fn priced(&self, prices: &Prices<'_>, work: Work) -> Priced {
+    pub fn priced(&self, prices: &MemberPrices<'_>, work: PlacementWork) -> PricedChain {
         let mut priced = self.apart(prices.chain(work));
         for (at, stage) in self.stages.iter().enumerate().filter(|(at, _)| self.held_by(*at) > 1) {
             let (flying, each) = self.batches;
@@ -111,45 +116,51 @@ impl Solved {
         priced
     }
 
-    /// Seconds in which every request gets a token, on members as [`Solved::priced`] has them: each does its part of the
+    /// Seconds in which every request gets a token, on members as [`SolvedPlacement::priced`] has them: each does its part of the
     /// micro-batches one after another. None where a member cannot hold its stage.
-    pub fn cycle(&self, priced: &Priced) -> Option<f64> {
+    pub fn cycle(&self, priced: &PricedChain) -> Option<f64> {
         let (flying, _) = self.batches;
         let way = priced.seconds(priced.chain.sum(&self.stages).ok()?);
-        let each = stage_seconds(priced, &self.stages, Hosts::Each)?;
+        let each = stage_seconds(priced, &self.stages, HostOverhead::Each)?;
         let worked =
             each.iter().enumerate().map(|(at, seconds)| (flying / self.held_by(at)) as f64 * seconds);
         Some(worked.fold(way, f64::max))
     }
 
     /// `priced` with no more host memory for each member than it takes here.
-    pub fn apart(&self, priced: Priced) -> Priced {
+    pub fn apart(&self, priced: PricedChain) -> PricedChain {
         let chain = match &self.parts {
             Some(parts) => priced.chain.apart(parts),
             None => priced.chain,
         };
-        Priced { chain, ..priced }
+        PricedChain { chain, ..priced }
     }
 }
 
-fn one(prices: &Prices<'_>, aim: Aim, control: &Control) -> Result<Solved, Refusal> {
+fn one(
+    prices: &MemberPrices<'_>,
+    aim: PlacementObjective,
+    control: &Control,
+) -> Result<SolvedPlacement, PlacementInfeasible> {
     let concurrency = prices.question.concurrency;
     match aim {
-        Aim::Latency => whole(prices, Work::Token(concurrency), (1, concurrency), control),
-        Aim::Request => whole(prices, Work::Request, (1, 1), control),
-        Aim::Throughput => Ok(copied(prices, shared_cycle(prices, control)?, control)),
+        PlacementObjective::Latency => {
+            whole(prices, PlacementWork::Token(concurrency), (1, concurrency), control)
+        }
+        PlacementObjective::Request => whole(prices, PlacementWork::Request, (1, 1), control),
+        PlacementObjective::Throughput => Ok(copied(prices, shared_cycle(prices, control)?, control)),
     }
 }
 
 /// The shortest cycle where stages may be several members', `single` being the shortest where they are not.
-fn copied(prices: &Prices<'_>, single: Solved, control: &Control) -> Solved {
-    let Looked { best, bound, cheap_bound, states } = copies(prices, single.seconds, control);
+fn copied(prices: &MemberPrices<'_>, single: SolvedPlacement, control: &Control) -> SolvedPlacement {
+    let CycleSearchResult { best, bound, cheap_bound, states } = copies(prices, single.seconds, control);
     let (bound, states) = (single.bound.min(bound), single.states + states);
     let cheap_bound = single.cheap_bound.min(cheap_bound);
-    let single = Solved { bound, cheap_bound, states, ..single };
-    let Some(Cycle { stages, seconds, batches }) = best else { return single };
-    let first = |stage: &Level| Stage { member: stage.members[0], from: stage.from, to: stage.to };
-    Solved {
+    let single = SolvedPlacement { bound, cheap_bound, states, ..single };
+    let Some(DecodeCycle { stages, seconds, batches }) = best else { return single };
+    let first = |stage: &ReplicatedStage| Stage { member: stage.members[0], from: stage.from, to: stage.to };
+    SolvedPlacement {
         copies: stages.iter().map(|stage| stage.members[1..].to_vec()).collect(),
         stages: stages.iter().map(first).collect(),
         seconds,
@@ -161,31 +172,44 @@ fn copied(prices: &Prices<'_>, single: Solved, control: &Control) -> Solved {
 }
 
 /// The shortest cycle on members that may share hosts.
-fn shared_cycle(prices: &Prices<'_>, control: &Control) -> Result<Solved, Refusal> {
-    let chain = prices.chain(Work::Token(prices.question.concurrency)).chain;
+fn shared_cycle(
+    prices: &MemberPrices<'_>,
+    control: &Control,
+) -> Result<SolvedPlacement, PlacementInfeasible> {
+    let chain = prices.chain(PlacementWork::Token(prices.question.concurrency)).chain;
     if chain.hosts.is_empty() {
         return cycle(prices, None, control);
     }
     let mut states = 0;
-    let Shared { best, parts, bound } = share(&chain, control.stop, |parts| {
+    let HostSplit { best, parts, bound } = share(&chain, control.stop, |parts| {
         let found = cycle(prices, Some(parts), control)?;
         states += found.states;
-        Ok(Look { worth: found.seconds, bound: found.bound, stages: found.stages.clone(), answer: found })
+        Ok(BoundedSolution {
+            worth: found.seconds,
+            bound: found.bound,
+            stages: found.stages.clone(),
+            answer: found,
+        })
     })?;
-    Ok(Solved { bound: bound.max(0.0), states, parts: Some(parts), ..best.answer })
+    Ok(SolvedPlacement { bound: bound.max(0.0), states, parts: Some(parts), ..best.answer })
 }
 
 /// The least sum.
-fn whole(prices: &Prices<'_>, work: Work, batches: (u64, u64), control: &Control) -> Result<Solved, Refusal> {
+fn whole(
+    prices: &MemberPrices<'_>,
+    work: PlacementWork,
+    batches: (u64, u64),
+    control: &Control,
+) -> Result<SolvedPlacement, PlacementInfeasible> {
     let priced = prices.chain(work);
     let Placement { stages, ticks, bound, cheap_bound, states, kinds, parts } =
         least_sum_watched(&priced.chain, control)?;
     let cost = |stages: &[Stage]| priced.chain.sum(stages).ok();
-    let other = |rule: Rule| {
+    let other = |rule: BaselineRule| {
         let held = baseline::held(&priced.chain, rule, cost);
         (rule, held.map(|(ticks, stages)| (priced.seconds(ticks), stages)))
     };
-    Ok(Solved {
+    Ok(SolvedPlacement {
         way: 0,
         stages,
         copies: vec![],
@@ -201,12 +225,12 @@ fn whole(prices: &Prices<'_>, work: Work, batches: (u64, u64), control: &Control
 }
 
 /// Whether anything fits at all.
-pub fn fits(question: &Question) -> bool {
-    holds(&Prices::new(question).chain(Work::Token(question.concurrency)).chain)
+pub fn fits(question: &PlacementProblem) -> bool {
+    holds(&MemberPrices::new(question).chain(PlacementWork::Token(question.concurrency)).chain)
 }
 
 /// Seconds of each stage of a placement with its way onward.
-pub fn stage_seconds(priced: &Priced, stages: &[Stage], hosts: Hosts) -> Option<Vec<f64>> {
+pub fn stage_seconds(priced: &PricedChain, stages: &[Stage], hosts: HostOverhead) -> Option<Vec<f64>> {
     let ticks = priced.chain.stages(stages, hosts).ok()?;
     Some(ticks.into_iter().map(|ticks| priced.seconds(ticks)).collect())
 }

@@ -4,33 +4,33 @@
 //! Exact where layers are alike and links are as fast everywhere; elsewhere a bound, and a placement to begin with.
 //! Members of a kind are counted, so that it takes time by kinds, not by sets of members.
 
-use super::chain::{Chain, Hosts, Segments};
-use super::groups::Groups;
+use super::chain::{Chain, HostOverhead, Segments};
+use super::device_classes::DeviceClasses;
 
 /// Ticks of what cannot be.
 pub const NEVER: u64 = u64::MAX;
 
 /// What is made small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worth {
+pub enum ChainObjective {
     /// The sum of all segments.
     Sum,
     /// The slowest segment.
     Slowest,
 }
 
-impl Worth {
+impl ChainObjective {
     fn with(self, one: u64, other: u64) -> u64 {
         match self {
-            Worth::Sum => one.saturating_add(other),
-            Worth::Slowest => one.max(other),
+            ChainObjective::Sum => one.saturating_add(other),
+            ChainObjective::Slowest => one.max(other),
         }
     }
 }
 
 /// A way to hold a segment: so many members of a kind, and ticks by the number of its layers.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct SegmentOption {
     /// The kind.
     pub kind: usize,
     /// How many of it hold the segment, each with all of its layers.
@@ -45,15 +45,15 @@ pub struct Way {
     whole: u64,
 }
 
-impl Way {
+impl SegmentOption {
     /// The segments of `kind` in `chain`, each worked through `turns` times.
     pub fn new(
         chain: &Chain,
-        groups: &Groups,
+        groups: &DeviceClasses,
         kind: usize,
         (members, turns): (usize, u64),
-        hosts: Hosts,
-    ) -> Way {
+        hosts: HostOverhead,
+    ) -> SegmentOption {
         let layers = chain.layers;
         let segments = Segments::new(&chain.members[groups.face(kind)], layers);
         let onward = groups.kinds().filter_map(|next| groups.link(chain, kind, next)).min();
@@ -70,7 +70,7 @@ impl Way {
             (0..=layers).map(|length| if length == 0 { NEVER } else { ticks(length) }).collect()
         };
         let apart = |length: usize| length < layers;
-        Way {
+        SegmentOption {
             kind,
             members,
             first: of(&|length| if apart(length) { sent(0, length) } else { NEVER }),
@@ -85,7 +85,7 @@ impl Way {
 
 /// Where a segment stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum SegmentPosition {
     First,
     Middle,
     Last,
@@ -131,7 +131,7 @@ impl Counted {
     }
 
     /// What one more segment counts for.
-    fn step(self, way: &Way) -> usize {
+    fn step(self, way: &SegmentOption) -> usize {
         match self {
             Counted::Nothing => 0,
             Counted::Segments(_) => 1,
@@ -144,8 +144,8 @@ impl Counted {
 pub struct Unordered<'a> {
     layers: usize,
     counts: &'a [usize],
-    ways: &'a [Way],
-    worth: Worth,
+    ways: &'a [SegmentOption],
+    worth: ChainObjective,
     counted: Counted,
     /// For each kind, and each number of its members, how each state came about.
     chosen: Vec<Vec<Vec<u32>>>,
@@ -160,8 +160,8 @@ impl<'a> Unordered<'a> {
     pub fn new(
         layers: usize,
         counts: &'a [usize],
-        ways: &'a [Way],
-        worth: Worth,
+        ways: &'a [SegmentOption],
+        worth: ChainObjective,
         counted: Counted,
     ) -> Option<Unordered<'a>> {
         let states = 4_usize.checked_mul(layers + 1)?.checked_mul(counted.most() + 1)?;
@@ -223,14 +223,18 @@ impl<'a> Unordered<'a> {
     /// Puts one segment held in the way numbered `at` on top of `before`.
     fn add(&self, at: usize, before: &[u64], table: &mut [u64], how: &mut [u32]) {
         let way = &self.ways[at];
-        let places = [(Place::First, &way.first), (Place::Middle, &way.middle), (Place::Last, &way.last)];
+        let places = [
+            (SegmentPosition::First, &way.first),
+            (SegmentPosition::Middle, &way.middle),
+            (SegmentPosition::Last, &way.last),
+        ];
         let step = self.counted.step(way);
         let Some(most) = self.counted.most().checked_sub(step) else { return };
         for (place, ticks) in places {
             let bit = match place {
-                Place::First => 1,
-                Place::Middle => 0,
-                Place::Last => 2,
+                SegmentPosition::First => 1,
+                SegmentPosition::Middle => 0,
+                SegmentPosition::Last => 2,
             };
             for ends in (0..4).filter(|ends| bit == 0 || ends & bit == 0) {
                 for (length, ticks) in ticks.iter().enumerate().filter(|(_, ticks)| **ticks < NEVER) {
@@ -264,7 +268,8 @@ impl<'a> Unordered<'a> {
             Counted::Members(most) => (Some(most), 0..most + 1),
         };
         let alone = alone.and_then(|most| {
-            let there = |way: &&Way| way.members <= self.counts[way.kind].min(most) && way.whole < NEVER;
+            let there =
+                |way: &&SegmentOption| way.members <= self.counts[way.kind].min(most) && way.whole < NEVER;
             let least = self.ways.iter().filter(there).min_by_key(|way| (way.whole, way.members))?;
             Some((least.whole, vec![Piece { kind: least.kind, members: least.members, layers: self.layers }]))
         });
@@ -276,16 +281,16 @@ impl<'a> Unordered<'a> {
     }
 
     fn pieces(&self, mut state: usize) -> Vec<Piece> {
-        let mut pieces: Vec<(Place, Piece)> = Vec::new();
+        let mut pieces: Vec<(SegmentPosition, Piece)> = Vec::new();
         for kind in (0..self.taken.len()).rev() {
             let mut used = usize::from(self.taken[kind][state]);
             while used > 0 {
                 let choice = self.chosen[kind][used][state];
                 let way = &self.ways[(choice >> 18) as usize];
                 let (place, bit) = match choice >> 16 & 3 {
-                    0 => (Place::First, 1),
-                    1 => (Place::Middle, 0),
-                    _ => (Place::Last, 2),
+                    0 => (SegmentPosition::First, 1),
+                    1 => (SegmentPosition::Middle, 0),
+                    _ => (SegmentPosition::Last, 2),
                 };
                 let layers = (choice & 0xffff) as usize;
                 pieces.push((place, Piece { kind, members: way.members, layers }));

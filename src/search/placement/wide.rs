@@ -2,19 +2,19 @@
 //! step, a bound that leaves order out, and where the two differ, a search of what may lie between.
 
 use super::bound;
-use super::chain::{Chain, Hosts, Stage};
-use super::groups::Groups;
-use super::labels::{self, Labelled};
+use super::chain::{Chain, HostOverhead, Stage};
+use super::device_classes::DeviceClasses;
+use super::labels::{self, LabelSearchResult};
 use super::sample::beside;
-use super::unordered::{Counted, Piece, Unordered, Way, Worth};
-use super::{Placement, Refusal, known, refusal};
+use super::unordered::{ChainObjective, Counted, Piece, SegmentOption, Unordered};
+use super::{Placement, PlacementInfeasible, known, refusal};
 use crate::search::run::Control;
 
 /// Steps by which a placement is improved, at most.
 const STEPS: usize = 64;
 
 /// Pieces in their order as stages, each with its members.
-pub fn realised(groups: &Groups, pieces: &[Piece]) -> Vec<(Vec<usize>, usize, usize)> {
+pub fn realised(groups: &DeviceClasses, pieces: &[Piece]) -> Vec<(Vec<usize>, usize, usize)> {
     let kinds: Vec<usize> =
         pieces.iter().flat_map(|piece| std::iter::repeat_n(piece.kind, piece.members)).collect();
     let mut names = groups.name(&kinds).into_iter();
@@ -27,14 +27,14 @@ pub fn realised(groups: &Groups, pieces: &[Piece]) -> Vec<(Vec<usize>, usize, us
 }
 
 /// Pieces of one member each, as stages.
-pub fn stages(groups: &Groups, pieces: &[Piece]) -> Vec<Stage> {
+pub fn stages(groups: &DeviceClasses, pieces: &[Piece]) -> Vec<Stage> {
     let one = |(members, from, to): (Vec<usize>, usize, usize)| Stage { member: members[0], from, to };
     realised(groups, pieces).into_iter().map(one).collect()
 }
 
 /// `stages` changed step by step, as long as each step costs less; nothing where it does not hold.
 pub fn improved(
-    groups: &Groups,
+    groups: &DeviceClasses,
     stages: Vec<Stage>,
     cost: &dyn Fn(&[Stage]) -> Option<u64>,
     stop: &dyn Fn() -> bool,
@@ -57,31 +57,31 @@ pub fn improved(
 }
 
 /// The ways of one member alone of every kind.
-pub fn alone(chain: &Chain, groups: &Groups, hosts: Hosts) -> Vec<Way> {
-    groups.kinds().map(|kind| Way::new(chain, groups, kind, (1, 1), hosts)).collect()
+pub fn alone(chain: &Chain, groups: &DeviceClasses, hosts: HostOverhead) -> Vec<SegmentOption> {
+    groups.kinds().map(|kind| SegmentOption::new(chain, groups, kind, (1, 1), hosts)).collect()
 }
 
 /// Members of every kind, no more than there are layers: no placement has more stages.
-pub fn counts(chain: &Chain, groups: &Groups) -> Vec<usize> {
+pub fn counts(chain: &Chain, groups: &DeviceClasses) -> Vec<usize> {
     groups.members.iter().map(|members| members.len().min(chain.layers)).collect()
 }
 
 /// The least sum on `size` members, or on any number, with a bound on it.
 pub fn sum(
     chain: &Chain,
-    groups: &Groups,
+    groups: &DeviceClasses,
     size: Option<usize>,
     begin: Vec<Vec<Stage>>,
     control: &Control,
-) -> Labelled {
-    let ways = alone(chain, groups, Hosts::Once);
+) -> LabelSearchResult {
+    let ways = alone(chain, groups, HostOverhead::Once);
     let counts = counts(chain, groups);
     let counted = size.map_or(Counted::Nothing, Counted::Segments);
-    let table = Unordered::new(chain.layers, &counts, &ways, Worth::Sum, counted);
+    let table = Unordered::new(chain.layers, &counts, &ways, ChainObjective::Sum, counted);
     let loose = table.as_ref().map(|table| table.least(size));
     let bound = match &loose {
         // Not even with order left out.
-        Some(None) => return Labelled { found: None, bound: u64::MAX, looked: 0 },
+        Some(None) => return LabelSearchResult { found: None, bound: u64::MAX, looked: 0 },
         Some(Some((ticks, _))) => *ticks,
         None => 0,
     };
@@ -99,12 +99,12 @@ pub fn sum(
     let found = found.min_by_key(|(ticks, stages)| (*ticks, stages.len()));
     let known = found.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
     if known <= bound {
-        return Labelled { found, bound: known, looked: 0 };
+        return LabelSearchResult { found, bound: known, looked: 0 };
     }
     let searched = labels::least(chain, groups, size, known, control);
     let found = searched.found.or(found);
     let least = found.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
-    Labelled { bound: searched.bound.max(bound).min(least), found, looked: searched.looked }
+    LabelSearchResult { bound: searched.bound.max(bound).min(least), found, looked: searched.looked }
 }
 
 /// Placements that are improved, at most.
@@ -114,8 +114,12 @@ const BEGINNINGS: usize = 4;
 ///
 /// # Errors
 /// Nothing fits, and why; or nothing was found so far.
-pub fn least_sum(chain: &Chain, groups: &Groups, control: &Control) -> Result<Placement, Refusal> {
-    let Labelled { found, bound, looked } = sum(chain, groups, None, known(chain), control);
+pub fn least_sum(
+    chain: &Chain,
+    groups: &DeviceClasses,
+    control: &Control,
+) -> Result<Placement, PlacementInfeasible> {
+    let LabelSearchResult { found, bound, looked } = sum(chain, groups, None, known(chain), control);
     let cheap_bound = bound::sum(chain);
     match found {
         Some((ticks, stages)) => Ok(Placement {
@@ -128,6 +132,6 @@ pub fn least_sum(chain: &Chain, groups: &Groups, control: &Control) -> Result<Pl
             parts: None,
         }),
         None if bound == u64::MAX => Err(refusal(chain, groups)),
-        None => Err(Refusal::Stopped { bound }),
+        None => Err(PlacementInfeasible::Stopped { bound }),
     }
 }

@@ -4,9 +4,9 @@ use fastrand::Rng;
 
 use crate::plan::legal::{check, has_experts};
 use crate::plan::parallel::ParallelPlan;
-use crate::search::candidate::{Candidate, Duty, PoolPlan};
-use crate::search::question::{Question, Traffic};
-use crate::serving::terms::Offload;
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::question::{Problem, Traffic};
+use crate::serving::terms::OffloadTarget;
 
 /// Tries at a legal plan.
 const TRIES: u32 = 64;
@@ -15,20 +15,21 @@ const MOST_POWER: u32 = 14;
 
 /// Draws deployments for a question.
 pub struct Draw<'q> {
-    question: &'q Question,
+    question: &'q Problem,
     random: Rng,
     experts: bool,
 }
 
 impl<'q> Draw<'q> {
     /// By a seed.
-    pub fn new(question: &'q Question, seed: u64) -> Draw<'q> {
+    pub fn new(question: &'q Problem, seed: u64) -> Draw<'q> {
         Draw { question, random: Rng::with_seed(seed), experts: has_experts(&question.graph) }
     }
 
     /// A deployment; it may break any rule but those of its plans.
     pub fn candidate(&mut self, best: Option<&Candidate>) -> Option<Candidate> {
-        let drawn = match best.filter(|best| best.offload == Offload::Nothing && !best.pools.is_empty()) {
+        let drawn = match best.filter(|best| best.offload == OffloadTarget::Nothing && !best.pools.is_empty())
+        {
             Some(best) if self.random.bool() => {
                 let mut other = best.clone();
                 for _ in 0..self.random.u32(1..=2) {
@@ -43,19 +44,19 @@ impl<'q> Draw<'q> {
 
     /// In the order of pools, with the requests that are in flight spread over them.
     fn settled(&mut self, mut candidate: Candidate) -> Candidate {
-        const ORDER: [Duty; 3] = [Duty::Prefill, Duty::Decode, Duty::Both];
+        const ORDER: [PoolRole; 3] = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
         candidate.pools.sort_by_key(|pool| ORDER.iter().position(|duty| *duty == pool.duty));
-        for pool in candidate.pools.iter_mut().filter(|pool| pool.duty == Duty::Prefill) {
+        for pool in candidate.pools.iter_mut().filter(|pool| pool.duty == PoolRole::Prefill) {
             pool.concurrency = pool.plan.dp;
         }
         if let Traffic::InFlight(requests) = self.question.traffic {
-            let answers = |pool: &PoolPlan| pool.duty != Duty::Prefill;
+            let answers = |pool: &PoolPlan| pool.duty != PoolRole::Prefill;
             let instances: u64 =
                 candidate.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
             let each = requests.div_ceil(instances.max(1));
             for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
                 // What waits for its prompt needs no slot of a pool that only decodes.
-                let fewer = pool.duty == Duty::Decode && pool.concurrency < each;
+                let fewer = pool.duty == PoolRole::Decode && pool.concurrency < each;
                 pool.concurrency = if fewer { pool.concurrency } else { each };
             }
         }
@@ -65,12 +66,12 @@ impl<'q> Draw<'q> {
     fn anew(&mut self) -> Option<Candidate> {
         let formats = self.random.usize(0..self.question.formats.len());
         let all = self.question.cluster.devices();
-        let duties: &[Duty] = match self.random.u8(0..8) {
-            0..=2 => &[Duty::Both],
-            3 => &[Duty::Both, Duty::Both],
-            4 | 5 => &[Duty::Prefill, Duty::Decode],
-            6 => &[Duty::Prefill, Duty::Decode, Duty::Decode],
-            _ => &[Duty::Prefill, Duty::Decode, Duty::Both],
+        let duties: &[PoolRole] = match self.random.u8(0..8) {
+            0..=2 => &[PoolRole::Both],
+            3 => &[PoolRole::Both, PoolRole::Both],
+            4 | 5 => &[PoolRole::Prefill, PoolRole::Decode],
+            6 => &[PoolRole::Prefill, PoolRole::Decode, PoolRole::Decode],
+            _ => &[PoolRole::Prefill, PoolRole::Decode, PoolRole::Both],
         };
         let mut left = all;
         let mut pools = Vec::new();
@@ -79,11 +80,11 @@ impl<'q> Draw<'q> {
             left -= pool.replicas * pool.plan.devices();
             pools.push(pool);
         }
-        Some(Candidate { formats, pools, offload: Offload::Nothing })
+        Some(Candidate { formats, pools, offload: OffloadTarget::Nothing })
     }
 
     /// A pool of at most so many devices.
-    fn pool(&mut self, formats: usize, duty: Duty, most: u64) -> Option<PoolPlan> {
+    fn pool(&mut self, formats: usize, duty: PoolRole, most: u64) -> Option<PoolPlan> {
         let plan = self.plan(formats, most)?;
         let most = most / plan.devices();
         let replicas = if self.random.bool() { most } else { self.random.u64(1..=most) };
@@ -182,7 +183,7 @@ impl<'q> Draw<'q> {
                 }
             }
             8 => {
-                let duties = [Duty::Both, Duty::Prefill, Duty::Decode];
+                let duties = [PoolRole::Both, PoolRole::Prefill, PoolRole::Decode];
                 let duty = duties[self.random.usize(0..duties.len())];
                 candidate.pools.extend(self.pool(candidate.formats, duty, free));
             }

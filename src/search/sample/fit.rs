@@ -4,17 +4,17 @@
 use crate::plan::legal::check;
 use crate::plan::parallel::Phase;
 use crate::quantity::read::Plain;
-use crate::search::candidate::{Candidate, Duty};
-use crate::search::question::{Question, Traffic};
+use crate::search::candidate::{Candidate, PoolRole};
+use crate::search::question::{Problem, Traffic};
 use crate::serving::evaluate::residency;
 
 /// Whether `candidate` may run at all, whatever its latencies.
-pub fn runs(question: &Question, candidate: &Candidate) -> bool {
+pub fn runs(question: &Problem, candidate: &Candidate) -> bool {
     legal(question, candidate) && placed(question, candidate) && held(question, candidate)
 }
 
 /// Every plan by the rules, every layer in one stage, and a pool for every half of a request.
-fn legal(question: &Question, candidate: &Candidate) -> bool {
+fn legal(question: &Problem, candidate: &Candidate) -> bool {
     let limits = question.legal_limits(&question.formats[candidate.formats]);
     let layers = question.graph.layers.value;
     let plans = candidate.pools.iter().all(|pool| {
@@ -27,23 +27,25 @@ fn legal(question: &Question, candidate: &Candidate) -> bool {
             && check(&question.graph, &pool.plan, &limits).is_ok()
     });
     let any = |duty| candidate.pools.iter().any(|pool| pool.duty == duty);
-    let apart = any(Duty::Prefill) || any(Duty::Decode);
+    let apart = any(PoolRole::Prefill) || any(PoolRole::Decode);
     let can = question.stated.lengths.osl > 1
         && question.cluster.devices() > 1
         && question.runtime.1.iter().any(|degree| degree == "disagg");
-    plans && (!apart || (any(Duty::Prefill) && any(Duty::Decode) && can)) && loaded(question, candidate)
+    plans
+        && (!apart || (any(PoolRole::Prefill) && any(PoolRole::Decode) && can))
+        && loaded(question, candidate)
 }
 
 /// No instance without a request.
-fn loaded(question: &Question, candidate: &Candidate) -> bool {
+fn loaded(question: &Problem, candidate: &Candidate) -> bool {
     let Traffic::InFlight(requests) = question.traffic else { return true };
-    let answering = candidate.pools.iter().filter(|pool| pool.duty != Duty::Prefill);
+    let answering = candidate.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
     answering.map(|pool| pool.replicas).sum::<u64>() <= requests
 }
 
 /// Whether the instances can be put somewhere, the largest first, each where there is room first: inside a unit of the
 /// innermost tier, on whole units of one node, or on whole nodes.
-fn placed(question: &Question, candidate: &Candidate) -> bool {
+fn placed(question: &Problem, candidate: &Candidate) -> bool {
     let (unit, block, all) =
         (question.cluster.domain(), question.cluster.block(), question.cluster.devices());
     let mut sizes: Vec<(u64, u64)> =
@@ -82,10 +84,10 @@ fn placed(question: &Question, candidate: &Candidate) -> bool {
 }
 
 /// Whether the fullest device of every pool has room for what it holds.
-fn held(question: &Question, candidate: &Candidate) -> bool {
+fn held(question: &Problem, candidate: &Candidate) -> bool {
     let machine = question.formats[candidate.formats].plain();
     candidate.pools.iter().zip(candidate.instances(question)).all(|(pool, instance)| {
-        let phase = if pool.duty == Duty::Prefill { Phase::Prefill } else { Phase::Decode };
+        let phase = if pool.duty == PoolRole::Prefill { Phase::Prefill } else { Phase::Decode };
         let held = residency(&Plain, &instance, phase, machine, question.terms(), pool.concurrency);
         held.total.value() <= held.usable.value()
     })

@@ -1,20 +1,20 @@
 //! Bounds of regions of split deployments: what they could be at best, and whether each of them has a better one.
 
-use super::Pair;
+use super::PoolPair;
 use crate::quantity::num::Qty;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
-use crate::search::answers::Gap;
+use crate::search::decode_options::LoadGap;
 use crate::search::point::{Point, place, point};
 use crate::search::question::Traffic;
 use crate::search::region::{Loads, Region, Span};
-use crate::serving::evaluate::{Share, Slowest, judge};
+use crate::serving::evaluate::{PoolMetrics, Slowest, judge};
 use crate::serving::metrics::{e2e, open_flow};
 use crate::spec::objective::Metric;
 
 /// Room for rounding: bounds are better than what they bound by so much at least.
 const HAIR: f64 = 1e-12;
 
-impl Pair<'_, '_> {
+impl PoolPair<'_, '_> {
     /// Whether each of a region's deployments has a better one beside it: an instance fewer of the pool
     /// that waits for the other, or a lighter load that the prompt pool still fills.
     pub(super) fn lopsided(&self, span: &Span, region: &Region) -> bool {
@@ -110,7 +110,7 @@ impl Pair<'_, '_> {
     /// The same of all loads of the list, and of those between them.
     pub(super) fn passing_any(&self, span: &Span, whole: &Region) -> f64 {
         let slots = whole.backs.1 as f64;
-        let between = |gap: &Gap| self.moving(gap.floor.tpot).min(slots * gap.ideal(0.0).rate);
+        let between = |gap: &LoadGap| self.moving(gap.floor.tpot).min(slots * gap.ideal(0.0).rate);
         self.list.gaps.iter().map(between).fold(self.passing(span, whole), f64::max)
     }
 
@@ -150,7 +150,7 @@ impl Pair<'_, '_> {
             }
             _ => whole,
         };
-        let share = Share {
+        let share = PoolMetrics {
             ttft,
             tpot,
             e2e: whole,

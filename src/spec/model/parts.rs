@@ -8,7 +8,7 @@ use super::scheme::Scheme;
 
 /// Modules in one weight format.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct QuantizedPart {
     /// The format, e.g. `nvfp4`.
     pub format: &'static str,
     /// How it lays out matrices and scales.
@@ -41,7 +41,7 @@ const ALGORITHMS: &[(&str, &str, Scheme)] = &[
 
 /// The parts of a checkpoint in several formats; none where the file does not say which modules have which, or where
 /// one of the formats has no figures.
-pub(super) fn mixed(map: &Map<String, Value>) -> Vec<Part> {
+pub(super) fn mixed(map: &Map<String, Value>) -> Vec<QuantizedPart> {
     let found = match map.get("quantized_layers") {
         Some(Value::Object(layers)) => by_layer(layers),
         _ => map.get("config_groups").and_then(Value::as_object).and_then(by_group),
@@ -50,28 +50,34 @@ pub(super) fn mixed(map: &Map<String, Value>) -> Vec<Part> {
 }
 
 /// One format for every module.
-pub(super) fn whole(format: &'static str, scheme: Scheme) -> Vec<Part> {
-    vec![Part { format, scheme, modules: Modules::Rest }]
+pub(super) fn whole(format: &'static str, scheme: Scheme) -> Vec<QuantizedPart> {
+    vec![QuantizedPart { format, scheme, modules: Modules::Rest }]
 }
 
 /// Experts in one format, everything else in another.
-pub(super) fn experts_apart(experts: (&'static str, Scheme), rest: (&'static str, Scheme)) -> Vec<Part> {
-    let part = |(format, scheme), modules| Part { format, scheme, modules };
+pub(super) fn experts_apart(
+    experts: (&'static str, Scheme),
+    rest: (&'static str, Scheme),
+) -> Vec<QuantizedPart> {
+    let part = |(format, scheme), modules| QuantizedPart { format, scheme, modules };
     vec![part(experts, Modules::Experts), part(rest, Modules::Rest)]
 }
 
-fn by_layer(layers: &Map<String, Value>) -> Option<Vec<Part>> {
-    let mut parts: Vec<Part> = vec![];
+fn by_layer(layers: &Map<String, Value>) -> Option<Vec<QuantizedPart>> {
+    let mut parts: Vec<QuantizedPart> = vec![];
     for (module, said) in layers {
         let algorithm = said.get("quant_algo")?.as_str()?;
         let (_, format, scheme) = ALGORITHMS.iter().find(|(name, ..)| *name == algorithm)?;
-        put(&mut parts, Part { format, scheme: *scheme, modules: Modules::Named(vec![module.clone()]) });
+        put(
+            &mut parts,
+            QuantizedPart { format, scheme: *scheme, modules: Modules::Named(vec![module.clone()]) },
+        );
     }
     Some(parts)
 }
 
-fn by_group(groups: &Map<String, Value>) -> Option<Vec<Part>> {
-    let mut parts: Vec<Part> = vec![];
+fn by_group(groups: &Map<String, Value>) -> Option<Vec<QuantizedPart>> {
+    let mut parts: Vec<QuantizedPart> = vec![];
     for group in groups.values() {
         let (format, scheme) = group_layout(group)?;
         let targets = group.get("targets")?.as_array()?.iter().map(|target| target.as_str());
@@ -81,7 +87,7 @@ fn by_group(groups: &Map<String, Value>) -> Option<Vec<Part>> {
             true => Modules::Rest,
             false => Modules::Named(targets),
         };
-        put(&mut parts, Part { format, scheme, modules });
+        put(&mut parts, QuantizedPart { format, scheme, modules });
     }
     // Names come before the rest.
     parts.sort_by_key(|part| part.modules == Modules::Rest);
@@ -89,8 +95,8 @@ fn by_group(groups: &Map<String, Value>) -> Option<Vec<Part>> {
 }
 
 /// Adds a part to those of its format, or by itself.
-fn put(parts: &mut Vec<Part>, new: Part) {
-    let same = |part: &&mut Part| part.format == new.format && part.scheme == new.scheme;
+fn put(parts: &mut Vec<QuantizedPart>, new: QuantizedPart) {
+    let same = |part: &&mut QuantizedPart| part.format == new.format && part.scheme == new.scheme;
     match (parts.iter_mut().find(same).map(|part| &mut part.modules), &new.modules) {
         (Some(Modules::Named(known)), Modules::Named(more)) => known.extend(more.iter().cloned()),
         _ => parts.push(new),
@@ -130,7 +136,7 @@ pub(super) fn group_layout(group: &Value) -> Option<(&'static str, Scheme)> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Vec<Part> {
+    fn of(text: &str) -> Vec<QuantizedPart> {
         mixed(&serde_json::from_str(text).unwrap())
     }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::parts::{self, Part};
+use super::parts::{self, QuantizedPart};
 use super::scheme::Scheme;
 use super::value::shown;
 use crate::spec::error::Error;
@@ -24,7 +24,7 @@ pub struct Quantization {
     /// How it lays matrices and scales out, where that is one way for all and known to the byte.
     pub scheme: Option<Scheme>,
     /// Which modules are in which format; empty where a format has no figures or is not said.
-    pub parts: Vec<Part>,
+    pub parts: Vec<QuantizedPart>,
     /// Patterns of modules left in the model's dtype.
     pub modules_to_not_convert: Vec<String>,
     /// The format of cached keys and values, where the checkpoint brings scales for one.

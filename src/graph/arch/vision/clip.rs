@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::{side, two_layers};
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
-use crate::graph::sight::Sight;
 use crate::graph::tensor::Role;
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
@@ -118,7 +118,7 @@ pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> 
 }
 
 /// What leads from the encoder into a language model of width `text`.
-pub enum Projector {
+pub enum ClipProjector {
     /// Two matrices; `newline`: a learned token at the end of each row, of images in as many tiles as they fill.
     Two {
         /// The language model's width.
@@ -136,7 +136,7 @@ pub enum Projector {
 }
 
 /// CLIP or SigLIP, `class` unless the keys say which, and a projector.
-pub fn tower(keys: &Keys<'_>, class: &str, projector: &Projector) -> Result<Tower, Error> {
+pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<Tower, Error> {
     let stated = keys.text("model_type")?;
     let clip = match stated.as_deref().unwrap_or(class) {
         "clip_vision_model" => true,
@@ -152,9 +152,9 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &Projector) -> Result<Towe
     let mut block = Assembly::default();
     let stream = block.input(hidden);
     let prefix = "model.multi_modal_projector";
-    let mut sight = Sight::Whole;
+    let mut sight = ImageProcessor::Whole;
     match *projector {
-        Projector::Two { text, bias, newline } => {
+        ClipProjector::Two { text, bias, newline } => {
             let up = Projection { name: "linear_1", tensor: "linear_1", input: hidden, output: text, bias };
             let down = Projection { name: "linear_2", tensor: "linear_2", input: text, output: text, bias };
             two_layers(&mut block, stream, up, down);
@@ -165,10 +165,10 @@ pub fn tower(keys: &Keys<'_>, class: &str, projector: &Projector) -> Result<Towe
                 let token = weight("image_newline", vec![text.value], Role::Tower);
                 block.node("image_newline", Operator::Add { width: text }, vec![token], &[stream]);
                 parts.push(once(block, "image_newline", "model", Positions::Open));
-                sight = Sight::Untold;
+                sight = ImageProcessor::Untold;
             }
         }
-        Projector::One { text } => {
+        ClipProjector::One { text } => {
             let matrix =
                 Projection { name: "linear", tensor: "linear", input: hidden, output: text, bias: true };
             linear(&mut block, stream, matrix, Split::Replicate);
@@ -189,5 +189,5 @@ pub fn gemma3(keys: &Keys<'_>, text: Count, tokens: Count) -> Result<Tower, Erro
     let projection = Operator::Linear { input: hidden, output: text, split: Split::Replicate };
     block.node("projection", projection, vec![matrix], &[normed]);
     parts.push(once(block, "projector", "model.multi_modal_projector", tokens));
-    Ok(Tower { name: "vision", parts, sight: Sight::Whole })
+    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Whole })
 }

@@ -5,11 +5,11 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::mask::AttentionMask;
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Projection, linear, norm, once};
-use crate::graph::part::names::Names;
-use crate::graph::reach::Reach;
+use crate::graph::part::names::TensorNames;
 use crate::graph::rule::ConvForm;
 use crate::graph::tensor::{Role, Weight};
 use crate::graph::tower::{Positions, TowerPart};
@@ -32,7 +32,7 @@ pub struct Conformer {
     /// Each matrix has bounds for what enters and leaves it, kept as buffers.
     pub clipped: bool,
     /// The checkpoint's names of a layer's modules.
-    pub names: Names,
+    pub names: TensorNames,
 }
 
 impl Conformer {
@@ -121,7 +121,7 @@ impl Conformer {
             inputs.push(self.matrix(block, normed, tensor, square));
         }
         let scale = weight("self_attn.per_dim_scale", vec![head_dim.value], Role::Norm);
-        let (kv_heads, v_head_dim, reach) = (heads, head_dim, Reach::Both);
+        let (kv_heads, v_head_dim, reach) = (heads, head_dim, AttentionMask::Both);
         let attention = Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared: false };
         let mixed = block.node("attention", attention, vec![scale], &inputs);
         let out = self.matrix(block, mixed, "self_attn.post", square);

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::conformer::Conformer;
 use super::mobilenet;
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Projection, linear, norm, once};
-use crate::graph::part::names::Names;
-use crate::graph::sight::Sight;
+use crate::graph::part::names::TensorNames;
 use crate::graph::tensor::Role;
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-const CONFORMER: Names = Names {
+const CONFORMER: TensorNames = TensorNames {
     table: &[
         ("feed_forward1", "ffw_layer_start"),
         ("feed_forward2", "ffw_layer_end"),
@@ -45,7 +45,7 @@ pub fn vision(keys: Option<&Keys<'_>>, text: Count) -> Result<Tower, Error> {
     }
     let mut parts = mobilenet::parts();
     parts.push(embedder("model.embed_vision", vocab, width, text));
-    Ok(Tower { name: "vision", parts, sight: Sight::Untold })
+    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Untold })
 }
 
 /// The audio encoder, and the projection to the width `text`.
@@ -88,7 +88,7 @@ pub fn audio(keys: Option<&Keys<'_>>, text: Count) -> Result<Tower, Error> {
     let stem = conformer.stem("model.audio_tower.subsample_conv_projection", ["conv_0", "conv_1"]);
     let layers = conformer.layers("model.audio_tower.conformer", count("conf_num_hidden_layers", 12)?)?;
     let end = embedder("model.embed_audio", count("vocab_size", 128)?, hidden, text);
-    Ok(Tower { name: "audio", parts: vec![stem, layers, end], sight: Sight::Untold })
+    Ok(Tower { name: "audio", parts: vec![stem, layers, end], sight: ImageProcessor::Untold })
 }
 
 /// Tokens of its own and their norm, a norm of what the encoder yields, and the projection of both.

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::conformer::{Conformer, bound};
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::image_processor::ImageProcessor;
+use crate::graph::mask::AttentionMask;
 use crate::graph::operator::Split;
 use crate::graph::part::attention::{Attention, QkNorm};
 use crate::graph::part::encoder::{Patches, Projection, linear, once};
 use crate::graph::part::feed_forward::FeedForward;
 use crate::graph::part::layer::{Arrangement, Layer, Network};
-use crate::graph::part::names::Names;
-use crate::graph::reach::Reach;
-use crate::graph::sight::Sight;
+use crate::graph::part::names::TensorNames;
 use crate::graph::tensor::{Role, Weight};
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
@@ -21,7 +21,7 @@ use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
 /// Matrices lie inside modules that may clip what enters and leaves them.
-const CLIPPED: Names = Names {
+const CLIPPED: TensorNames = TensorNames {
     table: &[
         ("self_attn.q_proj", "self_attn.q_proj.linear"),
         ("self_attn.k_proj", "self_attn.k_proj.linear"),
@@ -64,7 +64,8 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     // The class has none, whatever the key says.
     keys.set_aside(&["attention_bias"]);
     let attention = Attention::of(hidden, heads, kv_heads, Some(keys.count_or("head_dim", 64)?))?;
-    let attention = Attention { qk_norm: QkNorm::PerHead, v_norm: true, reach: Reach::Both, ..attention };
+    let attention =
+        Attention { qk_norm: QkNorm::PerHead, v_norm: true, reach: AttentionMask::Both, ..attention };
     let network = Network::Dense(FeedForward::gated(hidden, keys.count_or("intermediate_size", 3072)?));
     let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
     let count = keys.count_or("num_hidden_layers", 16)?.value as u32;
@@ -94,7 +95,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         parts.push(once(block, "standardize", "model.vision_tower", Positions::Open));
     }
     parts.push(projection("model.embed_vision", hidden, text));
-    Ok(Tower { name: "vision", parts, sight: Sight::Untold })
+    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Untold })
 }
 
 /// The audio encoder, and the projection to the width `text`.
@@ -136,7 +137,7 @@ pub fn audio(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     linear(&mut block, stream, projected, Split::Replicate);
     let end = once(block, "output", "model.audio_tower", Positions::Open);
     let parts = vec![stem, layers, end, projection("model.embed_audio", out, text)];
-    Ok(Tower { name: "audio", parts, sight: Sight::Untold })
+    Ok(Tower { name: "audio", parts, sight: ImageProcessor::Untold })
 }
 
 fn projection(prefix: &str, input: Count, output: Count) -> TowerPart {

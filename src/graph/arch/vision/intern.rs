@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{merged_width, side, two_layers};
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::image_processor::ImageProcessor;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
-use crate::graph::sight::Sight;
 use crate::graph::tensor::Role;
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
@@ -128,7 +128,8 @@ pub fn tower(
     let tokens =
         Count::derived("tile_tokens", side * side / 4, "((image_size / patch_size) × downsample_ratio)²");
     let projector = once(block, "projector", place, tokens);
-    let sight = tiles.map_or(Sight::Whole, |most| Sight::Tiles { side: size.value, most: most.value });
+    let sight = tiles
+        .map_or(ImageProcessor::Whole, |most| ImageProcessor::Tiles { side: size.value, most: most.value });
     Ok(Tower { name: "vision", parts: vec![stem, layers, projector], sight })
 }
 

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::{side, two_layers};
 use crate::graph::assembly::Assembly;
+use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::Split;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
-use crate::graph::sight::Sight;
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -91,5 +91,9 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         Projection { name: "projection", tensor: "linear_1", input: width, output: text, bias: false };
     linear(&mut block, stream, matrix, Split::Replicate);
     let projector = once(block, "projector", "multi_modal_projector", tokens);
-    Ok(Tower { name: "vision", parts: vec![stem, layers, last, adapter, projector], sight: Sight::Untold })
+    Ok(Tower {
+        name: "vision",
+        parts: vec![stem, layers, last, adapter, projector],
+        sight: ImageProcessor::Untold,
+    })
 }

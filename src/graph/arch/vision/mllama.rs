@@ -4,9 +4,9 @@
 
 use super::side;
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::Split;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
-use crate::graph::sight::Sight;
 use crate::graph::tensor::Role;
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
@@ -83,7 +83,11 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
     linear(&mut block, stream, matrix, Split::Replicate);
     let projector = once(block, "projector", "model", positions);
     Ok((
-        Tower { name: "vision", parts: vec![stem, local, last, global, projector], sight: Sight::Aside },
+        Tower {
+            name: "vision",
+            parts: vec![stem, local, last, global, projector],
+            sight: ImageProcessor::Aside,
+        },
         positions,
     ))
 }

@@ -5,9 +5,9 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::once;
-use crate::graph::reach::Reach;
 use crate::graph::rule::ConvForm;
 use crate::graph::tensor::{Role, Weight};
 use crate::graph::tower::{Positions, TowerPart};
@@ -21,7 +21,7 @@ pub const WIDTH: u64 = 2048;
 
 /// A block of a stage. Widths are channels, taps the side of a square kernel; 0 taps: no such convolution.
 #[derive(Clone, Copy)]
-enum Kind {
+enum MobileNetBlock {
     /// A full convolution out to `inside`, and a matrix back: fused inverted bottleneck.
     Edge { input: u64, inside: u64, output: u64 },
     /// Depthwise convolutions around two matrices: universal inverted bottleneck.
@@ -30,10 +30,10 @@ enum Kind {
     Attention { taps: u64, width: u64, key: u64, queries: u64 },
 }
 
-use Kind::{Attention, Bottleneck, Edge};
+use MobileNetBlock::{Attention, Bottleneck, Edge};
 
 /// Stage, first block, distance to the next of its kind, how many, and what they are.
-const BLOCKS: &[(u32, [u32; 3], Kind)] = &[
+const BLOCKS: &[(u32, [u32; 3], MobileNetBlock)] = &[
     (0, [0, 1, 1], Edge { input: 64, inside: 256, output: 128 }),
     (0, [1, 1, 2], Edge { input: 128, inside: 512, output: 128 }),
     (1, [0, 1, 1], Bottleneck { taps: [3, 5], input: 128, inside: 768, output: 256 }),
@@ -76,7 +76,7 @@ pub fn parts() -> Vec<TowerPart> {
     parts
 }
 
-fn assemble(block: &mut Assembly, kind: Kind) {
+fn assemble(block: &mut Assembly, kind: MobileNetBlock) {
     match kind {
         Edge { input, inside, output } => {
             let stream = block.input(width(input));
@@ -115,7 +115,7 @@ fn assemble(block: &mut Assembly, kind: Kind) {
                 inputs.push(convolve(block, from, &format!("attn.{name}.proj"), [channels, key], 1, false));
             }
             let heads = Count::derived("heads", queries / key, "query width / key width");
-            let (kv_heads, reach) = (width(1), Reach::Both);
+            let (kv_heads, reach) = (width(1), AttentionMask::Both);
             let (head_dim, v_head_dim) = (width(key), width(key));
             let attention =
                 Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared: false };

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{merged_width, two_layers};
 use crate::graph::assembly::Assembly;
+use crate::graph::image_processor::{ImageProcessor, PatchGrid, SizeRounding};
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
-use crate::graph::sight::{Cells, Fit, Sight};
 use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -45,7 +45,13 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     ];
     let patch = keys.count("patch_size")?.value;
     let positions = Positions::PerCell(4);
-    let sight = Sight::Cells(Cells { side: 2 * patch, fit: Fit::Up, longest: None, row_end: 0, usual: None });
+    let sight = ImageProcessor::Cells(PatchGrid {
+        side: 2 * patch,
+        fit: SizeRounding::Up,
+        longest: None,
+        row_end: 0,
+        usual: None,
+    });
     let prefix = "model.vision_tower";
     let mut block = Assembly::default();
     let embeddings = vec![("patch_embed.pos_emb.position_embeddings", vec![grid[0], grid[1], hidden.value])];

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{merged_width, side, two_layers};
 use crate::graph::assembly::Assembly;
+use crate::graph::image_processor::{ImageProcessor, PatchGrid, SizeRounding};
 use crate::graph::operator::Split;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
-use crate::graph::sight::{Cells, Fit, Sight};
 use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -24,7 +24,7 @@ const NAMES: EncoderNames = EncoderNames {
 };
 
 /// What the wrapper says of the projector.
-pub struct Projector {
+pub struct PixtralProjector {
     /// Width of the language model.
     pub text: Count,
     /// Neighbours per side that become one token, behind a norm; `None`: each stays one (LLaVA).
@@ -34,8 +34,8 @@ pub struct Projector {
 }
 
 /// The tower; a largest image is what it computes.
-pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
-    let Projector { text, merge, bias } = *projector;
+pub fn tower(keys: &Keys<'_>, projector: &PixtralProjector) -> Result<Tower, Error> {
+    let PixtralProjector { text, merge, bias } = *projector;
     keys.only("model_type", &json!("pixtral"))?;
     let channels = keys.count_or("num_channels", 3)?.value;
     let (hidden, heads) = (keys.count("hidden_size")?, keys.count("num_attention_heads")?);
@@ -47,9 +47,9 @@ pub fn tower(keys: &Keys<'_>, projector: &Projector) -> Result<Tower, Error> {
     side(longest, patch)?;
     let neighbours = merge.map_or(1, |merge| merge.value);
     let positions = Positions::PerCell(neighbours * neighbours);
-    let sight = Sight::Cells(Cells {
+    let sight = ImageProcessor::Cells(PatchGrid {
         side: patch.value * neighbours,
-        fit: Fit::Up,
+        fit: SizeRounding::Up,
         longest: Some(longest.value),
         row_end: 1,
         usual: Some(ImageSize::square(longest.value)),

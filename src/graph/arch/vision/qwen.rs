@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::{merged_width, stretched, two_layers};
 use crate::graph::assembly::Assembly;
+use crate::graph::image_processor::ImageProcessor;
+use crate::graph::mask::AttentionMask;
 use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
-use crate::graph::reach::Reach;
-use crate::graph::sight::Sight;
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -32,7 +32,7 @@ fn patches(
     patch: u64,
     bias: bool,
     embeddings: Vec<(&'static str, Vec<u64>)>,
-) -> Result<(TowerPart, Sight, Positions), Error> {
+) -> Result<(TowerPart, ImageProcessor, Positions), Error> {
     // `in_chans` and `spatial_patch_size` are old names that the classes do not read.
     keys.set_aside(&["in_chans", "spatial_patch_size", "model_type", "tokens_per_second"]);
     let channels = keys.count_or("in_channels", 3)?;
@@ -102,10 +102,10 @@ pub fn qwen2_5(keys: &Keys<'_>) -> Result<Tower, Error> {
     let full = keys.numbers("fullatt_block_indexes")?.unwrap_or_else(|| vec![7, 15, 23, 31]);
     let (whole, inside): (Vec<u32>, Vec<u32>) =
         (0..depth).partition(|layer| full.contains(&u64::from(*layer)));
-    let tile = Reach::Tile(window(keys, merge)?);
+    let tile = AttentionMask::Tile(window(keys, merge)?);
     let mut parts = vec![stem];
     for (name, layers, reach) in
-        [("windowed_encoder_layer", inside, tile), ("encoder_layer", whole, Reach::Both)]
+        [("windowed_encoder_layer", inside, tile), ("encoder_layer", whole, AttentionMask::Both)]
     {
         if !layers.is_empty() {
             parts.push(encoder.some_layers("model.visual.blocks", (name, layers), reach, positions, &[])?);

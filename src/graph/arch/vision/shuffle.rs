@@ -6,9 +6,9 @@
 use super::clip::{Vit, encoder, siglip};
 use super::merged_width;
 use crate::graph::assembly::Assembly;
+use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Projection, linear, norm, once};
-use crate::graph::sight::Sight;
 use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -26,7 +26,7 @@ pub fn idefics(keys: &Keys<'_>, text: Count, scale: Count) -> Result<Tower, Erro
     let matrix = Projection { name: "projection", tensor, input: wide, output: text, bias: false };
     linear(&mut block, stream, matrix, Split::Replicate);
     parts.push(once(block, "connector", "model.connector", Positions::Open));
-    Ok(Tower { name: "vision", parts, sight: Sight::Untold })
+    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Untold })
 }
 
 /// Cohere's: two matrices with a gate between them, so that the second is half as wide as the first; `normed`: behind
@@ -56,5 +56,5 @@ pub fn cohere(
     let gated = block.node("activation", gated, vec![], &[up]);
     linear(&mut block, gated, down, Split::Row);
     parts.push(once(block, "projector", "model.multi_modal_projector", Positions::Open));
-    Ok(Tower { name: "vision", parts, sight: Sight::Untold })
+    Ok(Tower { name: "vision", parts, sight: ImageProcessor::Untold })
 }

@@ -3,9 +3,9 @@
 //! Defaults of missing keys: `Qwen2AudioEncoderConfig` of transformers.
 
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::{Encoder, EncoderNames, Projection, linear, norm, once};
-use crate::graph::sight::Sight;
 use crate::graph::tensor::Role;
 use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
@@ -64,5 +64,5 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let matrix = Projection { name: "linear", tensor: "linear", input: hidden, output: text, bias: true };
     linear(&mut block, stream, matrix, Split::Replicate);
     let projector = once(block, "projector", "model.multi_modal_projector", Positions::Open);
-    Ok(Tower { name: "audio", parts: vec![stem, layers, last, projector], sight: Sight::Untold })
+    Ok(Tower { name: "audio", parts: vec![stem, layers, last, projector], sight: ImageProcessor::Untold })
 }

@@ -4,15 +4,15 @@ use serde_json::Value;
 
 use super::super::{CLOSE, figure, off, rows};
 use super::ROUNDED;
-use crate::report::fleet::{Name, Posed, Shaped};
-use crate::search::fleet::{Aim, Bucket, Kind, MILLS};
+use crate::report::fleet::{FleetProblem, RateOrigin, SystemName};
+use crate::search::fleet::{Bucket, FleetObjective, MILLS, SystemKind};
 use crate::search::point::place;
 use crate::serving::terms::Lengths;
 use crate::spec::objective::Metric;
 
 /// The systems of a saved fleet as kinds of the posed one.
-pub(super) struct Read<'a> {
-    pub(super) posed: &'a Posed,
+pub(super) struct SavedFleet<'a> {
+    pub(super) posed: &'a FleetProblem,
     /// Of each of the saved systems: the kind, and how many.
     pub(super) systems: Vec<(usize, u64)>,
 }
@@ -22,7 +22,7 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
 }
 
 /// How many systems of a kind the traffic would keep busy that is saved as going to systems number `at`.
-fn busy(posed: &Posed, saved: &Value, (at, kind): (usize, usize)) -> f64 {
+fn busy(posed: &FleetProblem, saved: &Value, (at, kind): (usize, usize)) -> f64 {
     let here = rows(saved, "routes").into_iter().filter(|row| row["systems"].as_u64() == Some(at as u64));
     let each = here.map(|row| {
         let like = |bucket: &usize| {
@@ -37,12 +37,12 @@ fn busy(posed: &Posed, saved: &Value, (at, kind): (usize, usize)) -> f64 {
 }
 
 /// Finds the kind of every system.
-pub(super) fn read<'a>(posed: &'a Posed, saved: &Value) -> Result<Read<'a>, Vec<String>> {
+pub(super) fn read<'a>(posed: &'a FleetProblem, saved: &Value) -> Result<SavedFleet<'a>, Vec<String>> {
     let (mut systems, mut faults): (Vec<(usize, u64)>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, row) in rows(saved, "systems").into_iter().enumerate() {
         let of = |key| text(row, key).to_string();
         let name =
-            Name { hardware: of("hardware"), offer: of("offer"), model: of("model"), plan: of("plan") };
+            SystemName { hardware: of("hardware"), offer: of("offer"), model: of("model"), plan: of("plan") };
         let Some(count) = row["count"].as_u64().filter(|count| *count > 0) else {
             faults.push(format!("systems.{at}.count: {} is no number of systems", row["count"]));
             continue;
@@ -65,7 +65,7 @@ pub(super) fn read<'a>(posed: &'a Posed, saved: &Value) -> Result<Read<'a>, Vec<
             )),
         }
     }
-    if faults.is_empty() { Ok(Read { posed, systems }) } else { Err(faults) }
+    if faults.is_empty() { Ok(SavedFleet { posed, systems }) } else { Err(faults) }
 }
 
 /// A share of a bucket on a system.
@@ -76,12 +76,12 @@ pub(super) struct Route<'a> {
     row: &'a Value,
 }
 
-impl<'a> Read<'a> {
-    fn kind(&self, system: usize) -> &'a Kind {
+impl<'a> SavedFleet<'a> {
+    fn kind(&self, system: usize) -> &'a SystemKind {
         &self.posed.fleet.kinds[self.systems[system].0]
     }
 
-    fn shaped(&self, system: usize) -> &'a Shaped {
+    fn shaped(&self, system: usize) -> &'a RateOrigin {
         &self.posed.shapes[self.systems[system].0]
     }
 
@@ -195,7 +195,7 @@ impl<'a> Read<'a> {
         let mut faults = Vec::new();
         for (at, bucket) in self.posed.fleet.buckets.iter().enumerate() {
             let sum: f64 = routes.iter().filter(|route| route.bucket == at).map(|route| route.share).sum();
-            let all = self.posed.asked.aim != Aim::Throughput;
+            let all = self.posed.asked.aim != FleetObjective::Throughput;
             if sum > 1.0 + ROUNDED || all && sum < 1.0 - ROUNDED {
                 let most = if all { "" } else { "at most " };
                 faults.push(format!("{}: its shares come to {sum}, {most}1 is expected", bucket.name));
@@ -212,7 +212,7 @@ impl<'a> Read<'a> {
         faults
     }
 
-    pub(super) fn sum(&self, of: impl Fn(&Kind) -> f64) -> f64 {
+    pub(super) fn sum(&self, of: impl Fn(&SystemKind) -> f64) -> f64 {
         (0..self.systems.len()).map(|at| self.systems[at].1 as f64 * of(self.kind(at))).sum()
     }
 
@@ -238,9 +238,9 @@ impl<'a> Read<'a> {
     pub(super) fn objective(&self, served: f64) -> f64 {
         match self.posed.asked.aim {
             // Money is counted in whole thousandths of a dollar.
-            Aim::Cost => self.sum(|kind| (kind.usd_per_hour * MILLS).ceil()) / MILLS,
-            Aim::Devices => self.sum(|kind| kind.devices as f64),
-            Aim::Throughput => served,
+            FleetObjective::Cost => self.sum(|kind| (kind.usd_per_hour * MILLS).ceil()) / MILLS,
+            FleetObjective::Devices => self.sum(|kind| kind.devices as f64),
+            FleetObjective::Throughput => served,
         }
     }
 

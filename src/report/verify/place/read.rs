@@ -3,36 +3,40 @@
 use serde_json::Value;
 
 use super::super::{differences, figure, off, rows, value};
-use crate::report::place::told::placed;
+use crate::report::place::build::placed;
 use crate::search::placement::chain::Stage;
-use crate::search::placement::price::{Offer, PAGE};
-use crate::search::placement::weigh::{Dealt, Scales, Whole};
+use crate::search::placement::evaluate::{PlacementEvaluator, ReplicatedStages, StageCost};
+use crate::search::placement::price::{DeviceGroup, PAGE};
 
 /// Sums of layers and whole stages are the same formulas added up in another order, in whole picoseconds.
 const ADDED_UP: f64 = 1e-6;
 
 /// A saved placement as stages on the members of one question.
-pub(super) struct Read<'a, 'q> {
-    pub(super) scales: &'a Scales<'q>,
+pub(super) struct SavedPlacement<'a, 'q> {
+    pub(super) scales: &'a PlacementEvaluator<'q>,
     pub(super) stages: Vec<Stage>,
     /// Pages of its host that each member takes, where members share one.
     pub(super) parts: Option<Vec<u64>>,
     /// Where like members share stages.
-    pub(super) dealt: Option<Dealt>,
+    pub(super) dealt: Option<ReplicatedStages>,
 }
 
 /// The members beside the first of each stage, where any stage has some.
 ///
 /// # Errors
 /// What cannot be dealt so.
-fn dealt(scales: &Scales, stages: &[Stage], placement: &Value) -> Result<Option<Dealt>, Vec<String>> {
+fn dealt(
+    scales: &PlacementEvaluator,
+    stages: &[Stage],
+    placement: &Value,
+) -> Result<Option<ReplicatedStages>, Vec<String>> {
     let question = scales.question();
     let mut copies: Vec<Vec<usize>> = Vec::new();
     for (at, (told, stage)) in rows(placement, "stages").into_iter().zip(stages).enumerate() {
         let first = &question.offers[stage.member];
         let mut others = Vec::new();
         for name in rows(told, "copies").into_iter().filter_map(Value::as_str) {
-            let like = |offer: &Offer| offer.name == name;
+            let like = |offer: &DeviceGroup| offer.name == name;
             let taken = |member: &usize| {
                 stages.iter().any(|stage| stage.member == *member)
                     || copies.iter().flatten().chain(&others).any(|other| other == member)
@@ -52,7 +56,7 @@ fn dealt(scales: &Scales, stages: &[Stage], placement: &Value) -> Result<Option<
     }
     let number = |key: &str| placement[key].as_u64().unwrap_or(0);
     let batches = (number("micro_batches"), number("requests_each"));
-    let dealt = Dealt { copies, batches };
+    let dealt = ReplicatedStages { copies, batches };
     let members: u64 = (0..stages.len()).map(|at| dealt.held_by(at)).sum();
     let even = (0..stages.len()).all(|at| batches.0.is_multiple_of(dealt.held_by(at)));
     if !even || batches.0 < members || batches.1 != question.concurrency.div_ceil(batches.0) {
@@ -65,7 +69,10 @@ fn dealt(scales: &Scales, stages: &[Stage], placement: &Value) -> Result<Option<
 }
 
 /// The stages that `placement` tells of, on the members of a question.
-pub(super) fn read<'a, 'q>(scales: &'a Scales<'q>, placement: &Value) -> Result<Read<'a, 'q>, Vec<String>> {
+pub(super) fn read<'a, 'q>(
+    scales: &'a PlacementEvaluator<'q>,
+    placement: &Value,
+) -> Result<SavedPlacement<'a, 'q>, Vec<String>> {
     let question = scales.question();
     let layers = question.graph.layer_block.len();
     let (mut stages, mut faults): (Vec<Stage>, Vec<String>) = (Vec::new(), Vec::new());
@@ -73,7 +80,7 @@ pub(super) fn read<'a, 'q>(scales: &'a Scales<'q>, placement: &Value) -> Result<
     let mut parts = vec![0; question.offers.len()];
     for (at, stage) in told.iter().enumerate() {
         let (name, devices) = (stage["member"].as_str().unwrap_or_default(), stage["devices"].as_u64());
-        let known = |offer: &Offer| offer.name == name && Some(offer.devices) == devices;
+        let known = |offer: &DeviceGroup| offer.name == name && Some(offer.devices) == devices;
         let Some(member) = question.offers.iter().position(known) else {
             let devices = devices.map_or_else(|| "no number".to_owned(), |devices| devices.to_string());
             return Err(vec![format!("stage {at}: {name} of {devices} devices is no member")]);
@@ -107,7 +114,7 @@ pub(super) fn read<'a, 'q>(scales: &'a Scales<'q>, placement: &Value) -> Result<
         if stages.iter().any(|other: &Stage| other.member == member) {
             faults.push(format!("stage {at}: {name} holds another stage already"));
         }
-        let pages = |key: &str| Scales::pages(figure(stage, key));
+        let pages = |key: &str| PlacementEvaluator::pages(figure(stage, key));
         parts[member] = pages("offloaded_bytes").saturating_sub(pages("disk_bytes"));
         stages.push(Stage { member, from, to });
     }
@@ -120,11 +127,11 @@ pub(super) fn read<'a, 'q>(scales: &'a Scales<'q>, placement: &Value) -> Result<
     }
     let shared = !scales.priced(stages.len()).chain.hosts.is_empty();
     let dealt = dealt(scales, &stages, placement)?;
-    Ok(Read { scales, stages, parts: shared.then_some(parts), dealt })
+    Ok(SavedPlacement { scales, stages, parts: shared.then_some(parts), dealt })
 }
 
-impl Read<'_, '_> {
-    fn wholes(&self) -> Vec<Whole> {
+impl SavedPlacement<'_, '_> {
+    fn wholes(&self) -> Vec<StageCost> {
         let load = |at: usize| match &self.dealt {
             Some(dealt) => (dealt.batches.1, dealt.batches.0 / dealt.held_by(at) * dealt.batches.1),
             None => (self.scales.batches(self.stages.len()).1, self.scales.question().concurrency),

@@ -1,0 +1,293 @@
+//! A plan as it is typed, worked out for a question: degrees that follow from others, the cut of a pipeline, loads.
+
+use crate::graph::model::ModelGraph;
+use crate::plan::legal::has_experts;
+use crate::plan::parallel::ParallelPlan;
+use crate::report::answer::{carried, forbidden, unbound};
+use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
+use crate::search::question::{Problem, Traffic};
+use crate::search::shape::{cuts, largest, shape};
+use crate::serving::instance::Instance;
+use crate::serving::terms::OffloadTarget;
+use crate::spec::deployment::Degrees;
+use crate::spec::error::Error;
+use crate::spec::notation::{NotationRole, Offloaded, PlanText, PoolText};
+
+/// The candidate that a plan is: pipelines are cut where stages hold alike unless it says where; each instance has
+/// the requests that it says, else its part of the concurrency, the least that carries the rate, or the most that fit.
+///
+/// # Errors
+/// Its degrees contradict each other or the model, or it takes more devices than there are.
+pub fn candidate(question: &Problem, text: &PlanText) -> Result<Candidate, Error> {
+    let mut candidate = Candidate {
+        formats: formats(question, text)?,
+        pools: text.pools.iter().map(|pool| laid(question, pool)).collect::<Result<_, _>>()?,
+        offload: match text.offload {
+            None => OffloadTarget::Nothing,
+            Some(Offloaded::Layers) => OffloadTarget::Layers,
+            Some(Offloaded::Experts) => OffloadTarget::Experts,
+            Some(Offloaded::Kv) => OffloadTarget::Kv,
+        },
+    };
+    let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
+    let mut open: Vec<(PoolPlan, bool)> =
+        candidate.pools.drain(..).zip(text.pools.iter().map(|pool| pool.concurrency.is_none())).collect();
+    open.sort_by_key(|(pool, _)| order.iter().position(|duty| *duty == pool.duty));
+    let (pools, open): (Vec<PoolPlan>, Vec<bool>) = open.into_iter().unzip();
+    candidate.pools = pools;
+    let (there, used) = (question.cluster.devices(), candidate.devices());
+    if used > there {
+        let expected = format!("at most {there}: {}", question.cluster.name);
+        let fix = "lower a degree or the replicas, or state more hardware";
+        return Err(Error::new("deployment", format!("{used} devices"), expected, fix));
+    }
+    let has = |duty| candidate.pools.iter().any(|pool| pool.duty == duty);
+    if has(PoolRole::Prefill) != has(PoolRole::Decode) {
+        let found = if has(PoolRole::Prefill) { "a prefill pool alone" } else { "a decode pool alone" };
+        let expected = "a prefill pool and a decode pool";
+        return Err(Error::new("plan", found, expected, "add the other, or leave out its name"));
+    }
+    if candidate.offload != OffloadTarget::Nothing && has(PoolRole::Prefill) {
+        let expected = "pools that do both: caches that are handed over lie on the devices";
+        let fix = "leave out the offload, or the split";
+        return Err(Error::new("plan", "an offload in split pools", expected, fix));
+    }
+    // What no rule allows cannot be laid out.
+    if forbidden(question, &candidate).is_empty() {
+        load(question, &mut candidate, &open);
+        enough(question, &candidate)?;
+    }
+    Ok(candidate)
+}
+
+/// Index of the formats that the plan names.
+fn formats(question: &Problem, text: &PlanText) -> Result<usize, Error> {
+    let is = |named: &Option<String>, id: &str| named.as_ref().is_none_or(|named| named == id);
+    let fits =
+        question.formats.iter().position(|one| is(&text.weights, &one.weights) && is(&text.kv, &one.kv));
+    fits.ok_or_else(|| {
+        let known = question.formats.iter().map(|one| format!("weights {}, kv {}", one.weights, one.kv));
+        let name = |id: &Option<String>| id.clone().unwrap_or_else(|| "any".to_string());
+        let found = format!("weights {}, kv {}", name(&text.weights), name(&text.kv));
+        let fix = "leave them out of the plan, or state --weight-format and --kv-format";
+        Error::new("plan", found, known.collect::<Vec<_>>().join("; "), fix)
+    })
+}
+
+/// Like instances, their loads still open.
+fn laid(question: &Problem, text: &PoolText) -> Result<PoolPlan, Error> {
+    let (duty, prefix) = match text.work {
+        NotationRole::Both => (PoolRole::Both, ""),
+        NotationRole::Prefill => (PoolRole::Prefill, "prefill-"),
+        NotationRole::Decode => (PoolRole::Decode, "decode-"),
+    };
+    let plan = plan(&text.degrees, &question.graph, prefix)?;
+    let stages = match &text.degrees.stages {
+        Some(stages) => cut(question, &plan, stages, prefix)?,
+        None => vec![],
+    };
+    let concurrency = text.concurrency.unwrap_or(plan.dp);
+    Ok(PoolPlan { duty, plan, stages, replicas: text.degrees.replicas.unwrap_or(1), concurrency })
+}
+
+/// Stages that hold all layers between them.
+fn cut(question: &Problem, plan: &ParallelPlan, stages: &[u32], prefix: &str) -> Result<Vec<u32>, Error> {
+    let layers = question.graph.layer_block.len() as u64;
+    let sum: u64 = stages.iter().map(|layers| u64::from(*layers)).sum();
+    let wrong = |found: String, expected: String| {
+        let fix = "state the layers of each stage, first to last, or leave them out for an even cut";
+        Err(Error::new(format!("{prefix}stages"), found, expected, fix))
+    };
+    if stages.len() as u64 != plan.pp {
+        return wrong(format!("{} stages", stages.len()), format!("{}, the pipeline degree", plan.pp));
+    }
+    if stages.contains(&0) {
+        return wrong("a stage without layers".to_string(), "at least one layer in each".to_string());
+    }
+    if sum != layers {
+        return wrong(format!("{sum} layers in all"), format!("{layers}, those of the model"));
+    }
+    Ok(stages.to_vec())
+}
+
+/// Works out what the degrees leave open: expert layers take the devices that attention takes.
+fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelPlan, Error> {
+    let one = |degree: Option<u64>| degree.unwrap_or(1);
+    let (tp, pp, dp, cp) = (one(degrees.tp), one(degrees.pp), one(degrees.dp), one(degrees.cp));
+    let product = [tp, cp, dp, pp, one(degrees.replicas)].iter().try_fold(1u64, |all, n| all.checked_mul(*n));
+    if product.is_none_or(|devices| devices > 1 << 20) {
+        let found = format!("tp {tp} x cp {cp} x dp {dp} x pp {pp} x replicas {}", one(degrees.replicas));
+        return Err(Error::new("deployment", found, "at most 1048576 devices", "lower the degrees"));
+    }
+    let stage = tp * cp * dp;
+    let sp = degrees.sp.unwrap_or(false);
+    if !has_experts(graph) {
+        let experts = [("ep", degrees.ep), ("moe-tp", degrees.moe_tp)];
+        if let Some((name, degree)) = experts.iter().find(|(_, degree)| degree.is_some_and(|n| n > 1)) {
+            let found = format!("{} for a model without experts", one(*degree));
+            return Err(Error::new(format!("{prefix}{name}"), found, "1, or nothing", "leave it out"));
+        }
+        return Ok(ParallelPlan { tp, pp, dp, cp, ep: 1, moe_tp: tp, sp });
+    }
+    let (ep, moe_tp) = match (degrees.ep, degrees.moe_tp) {
+        (None, None) => (1, stage),
+        (Some(ep), None) if stage.is_multiple_of(ep) => (ep, stage / ep),
+        (None, Some(moe_tp)) if stage.is_multiple_of(moe_tp) => (stage / moe_tp, moe_tp),
+        (Some(ep), Some(moe_tp)) if ep.checked_mul(moe_tp) == Some(stage) => (ep, moe_tp),
+        (ep, moe_tp) => {
+            let spell = |degree: Option<u64>| degree.map_or("unset".to_owned(), |n| n.to_string());
+            let found = format!("ep {}, moe-tp {}", spell(ep), spell(moe_tp));
+            let expected = format!("ep x moe-tp = tp x cp x dp = {stage}");
+            let fix = "state one of them, and one that divides";
+            return Err(Error::new(format!("{prefix}ep"), found, expected, fix));
+        }
+    };
+    Ok(ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp })
+}
+
+/// Cuts pipelines and fills in the loads of the pools that are `open`.
+fn load(question: &Problem, candidate: &mut Candidate, open: &[bool]) {
+    for pool in candidate.pools.iter_mut().filter(|pool| pool.stages.is_empty()) {
+        pool.stages = cuts(question, pool.plan).swap_remove(0);
+    }
+    let answers = |pool: &PoolPlan| pool.duty != PoolRole::Prefill;
+    let open: Vec<usize> = (0..open.len()).filter(|at| open[*at] && answers(&candidate.pools[*at])).collect();
+    if open.is_empty() {
+        return;
+    }
+    if let Traffic::InFlight(requests) = question.traffic {
+        let fixed = |(at, pool): (usize, &PoolPlan)| match open.contains(&at) || !answers(pool) {
+            true => 0,
+            false => pool.replicas.saturating_mul(pool.concurrency),
+        };
+        let there: u64 = candidate.pools.iter().enumerate().map(fixed).fold(0, u64::saturating_add);
+        let instances: u64 = open.iter().map(|at| candidate.pools[*at].replicas).sum();
+        let each = requests.saturating_sub(there).div_ceil(instances.max(1)).max(1);
+        open.iter().for_each(|at| candidate.pools[*at].concurrency = each);
+        return;
+    }
+    let most: Vec<u64> = open.iter().map(|at| fits(question, candidate, *at)).collect();
+    let put = |candidate: &mut Candidate, requests: u64| {
+        for (at, most) in open.iter().zip(&most) {
+            let pool = &mut candidate.pools[*at];
+            pool.concurrency = requests.min(*most).max(1) * pool.plan.dp;
+        }
+    };
+    let full = most.iter().copied().max().unwrap_or(1);
+    let enough = match question.traffic {
+        // Of a stated rate the least load that carries it.
+        Traffic::Rate(rate) => {
+            let (unbound, mut probe) = (unbound(question), candidate.clone());
+            let too_few = largest(full, |requests| {
+                put(&mut probe, requests);
+                carried(&unbound, &probe) < rate
+            });
+            (too_few + 1).min(full)
+        }
+        _ => full,
+    };
+    put(candidate, enough);
+}
+
+/// Requests of a rank that an instance of a pool has room for; 0 where there is none for one.
+fn fits(question: &Problem, candidate: &Candidate, at: usize) -> u64 {
+    let pool = &candidate.pools[at];
+    let instance = Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers());
+    shape(question, candidate.formats, &instance, candidate.offload).map_or(0, |shape| shape.fits)
+}
+
+/// Pools that do both hold all requests in flight that are asked for.
+fn enough(question: &Problem, candidate: &Candidate) -> Result<(), Error> {
+    let Traffic::InFlight(requests) = question.traffic else { return Ok(()) };
+    let each = candidate.pools.iter().map(|pool| pool.replicas.saturating_mul(pool.concurrency));
+    let there = each.fold(0, u64::saturating_add);
+    if candidate.apart() || there >= requests {
+        return Ok(());
+    }
+    let fix = "raise @ of a pool, or leave it out";
+    let expected = format!("at least {requests}, the concurrency");
+    Err(Error::new("plan", format!("{there} requests in flight over all instances"), expected, fix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::deployment::Deployment;
+    use crate::spec::scenario::Scenario;
+    use crate::store::catalog::Catalog;
+    use crate::store::resolved_scenario::ResolvedScenario;
+
+    fn question(model: &str, hardware: &str) -> Problem {
+        let (model, hardware) = (Some(model.into()), Some(hardware.into()));
+        let scenario = Scenario { model, hardware, ..Scenario::default() };
+        ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap()
+    }
+
+    fn of(question: &Problem, both: Degrees) -> Result<Candidate, Error> {
+        candidate(question, &Deployment { both, ..Deployment::default() }.text()?)
+    }
+
+    fn typed(question: &Problem, plan: &str) -> Result<Candidate, Error> {
+        candidate(question, &plan.parse()?)
+    }
+
+    #[test]
+    fn expert_degrees_follow_from_the_others() {
+        let degrees = |tp, dp, ep, moe_tp| Degrees { tp, dp, ep, moe_tp, ..Degrees::default() };
+        let split = |found: Result<Candidate, Error>| {
+            let plan = found.unwrap().pools[0].plan;
+            (plan.ep, plan.moe_tp)
+        };
+        let experts = question("DeepSeek-V3", "8xh200");
+        let moe = |degrees| of(&experts, degrees);
+        assert_eq!(split(moe(degrees(Some(8), None, None, None))), (1, 8));
+        assert_eq!(split(moe(degrees(Some(1), Some(8), Some(8), None))), (8, 1));
+        assert_eq!(split(moe(degrees(Some(4), Some(2), None, Some(2)))), (4, 2));
+        assert_eq!(moe(degrees(Some(4), Some(2), Some(3), None)).unwrap_err().key, "ep");
+        let dense = question("Llama-3.1-8B", "8xh100");
+        assert_eq!(split(of(&dense, degrees(Some(4), None, None, None))), (1, 4));
+        assert!(of(&dense, degrees(None, None, Some(8), None)).is_err());
+    }
+
+    #[test]
+    fn a_deployment_takes_no_more_devices_than_there_are() {
+        let degrees = Degrees { tp: Some(4), replicas: Some(3), ..Degrees::default() };
+        let error = of(&question("Llama-3.1-8B", "8xh100"), degrees).unwrap_err();
+        assert_eq!(error.found, "12 devices");
+        let degrees =
+            Degrees { tp: Some(1 << 20), dp: Some(1 << 20), pp: Some(1 << 20), ..Degrees::default() };
+        assert!(of(&question("DeepSeek-V3", "8xh100"), degrees).is_err());
+    }
+
+    #[test]
+    fn a_plan_in_one_line_has_pools_cuts_and_loads_of_its_own() {
+        let dense = question("Llama-3.1-8B", "8xh100");
+        let found = typed(&dense, "both 1 x tp1 @3, decode 1 x tp2 @24, prefill 2 x pp2[20,12] @1").unwrap();
+        let pools: Vec<_> =
+            found.pools.iter().map(|pool| (pool.duty, pool.replicas, pool.concurrency)).collect();
+        assert_eq!(pools, [(PoolRole::Prefill, 2, 1), (PoolRole::Decode, 1, 24), (PoolRole::Both, 1, 3)]);
+        assert_eq!(found.pools[0].stages, [20, 12]);
+        let mix = typed(&dense, "1 x tp4 + 2 x tp1, weights fp8").unwrap();
+        assert_eq!(dense.formats[mix.formats].weights, "fp8");
+        assert!(mix.pools[0].concurrency > mix.pools[1].concurrency, "each as many as fit: {mix:?}");
+    }
+
+    #[test]
+    fn what_contradicts_the_model_or_the_traffic_is_refused() {
+        let mut dense = question("Llama-3.1-8B", "8xh100");
+        for (plan, key) in [
+            ("pp2[20,20]", "stages"),
+            ("pp2[8,8,16]", "stages"),
+            ("pp2[32,0]", "plan"),
+            ("prefill tp1", "plan"),
+            ("tp1, weights q9", "plan"),
+            ("prefill tp1, decode tp1, offload kv", "plan"),
+            ("ep8", "ep"),
+        ] {
+            assert_eq!(typed(&dense, plan).unwrap_err().key, key, "{plan}");
+        }
+        dense.traffic = Traffic::InFlight(40);
+        assert_eq!(typed(&dense, "2 x tp1 @19").unwrap_err().key, "plan");
+        assert_eq!(typed(&dense, "1 x tp2 @19 + 3 x tp1").unwrap().pools[1].concurrency, 7);
+    }
+}

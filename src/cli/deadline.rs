@@ -1,0 +1,56 @@
+//! Long searches: progress on a terminal, a limit of time, and Ctrl-C, after which the best so far is told.
+
+use std::io::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use super::memory::ProcessMemory;
+use super::progress::shown;
+use crate::report::proof::StoppedBy;
+use crate::search::run::Control;
+use crate::store::interrupt::{pressed, watched as until_pressed};
+
+/// Milliseconds between two looks at memory.
+const LOOK_EVERY: u64 = 100;
+
+/// Runs a search that may take long: with progress on standard error where somebody looks, no longer than `limit`,
+/// until Ctrl-C, and while there is memory; a second Ctrl-C ends the program. Tells why it was asked to stop, if it was.
+///
+/// The limit is in seconds; beyond what a clock counts there is none.
+pub fn watched<T>(limit: Option<f64>, search: impl FnOnce(&Control) -> T) -> (T, Option<StoppedBy>) {
+    let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let begun = Instant::now();
+    let late = AtomicBool::new(false);
+    let room = ProcessMemory::here();
+    let (looked, full) = (AtomicU64::new(0), OnceLock::new());
+    let stop = || {
+        let now = begun.elapsed();
+        let over = limit.is_some_and(|limit| now >= limit);
+        late.fetch_or(over, Relaxed);
+        let moment = now.as_millis() as u64 / LOOK_EVERY;
+        if looked.fetch_max(moment, Relaxed) < moment
+            && let Some(scarce) = room.scarce()
+        {
+            let _ = full.set(scarce);
+        }
+        over || pressed() || full.get().is_some()
+    };
+    let found = until_pressed(|| shown(|progress| search(&Control { progress, stop: &stop })));
+    let why = if pressed() {
+        Some(StoppedBy::Interrupt)
+    } else if let Some((used, most)) = full.get() {
+        let megabytes = |bytes: &u64| bytes / 1_000_000;
+        // Whoever closed standard error reads no note.
+        let _ = writeln!(
+            anstream::stderr(),
+            "note: the search stopped with {} MB of memory in use, of {} MB that it may have",
+            megabytes(used),
+            megabytes(most)
+        );
+        Some(StoppedBy::Memory)
+    } else {
+        late.load(Relaxed).then_some(StoppedBy::TimeLimit)
+    };
+    (found, why)
+}

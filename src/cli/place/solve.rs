@@ -1,0 +1,235 @@
+//! What `place` answers: the best placement, the longest context, the largest model. Writes nothing.
+
+use super::aim;
+use crate::report::place::build::{alone, apart_report, certificate, compared, placed};
+use crate::report::place::why::{reason, tried};
+use crate::report::place::{PlacementInputs, PlacementResult, PlacementStatus as Proved};
+use crate::search::placement::PlacementInfeasible;
+use crate::search::placement::disaggregated::{MOST_MEMBERS, apart};
+use crate::search::placement::price::{MemberPrices, PlacementProblem};
+use crate::search::placement::relax::relaxations;
+use crate::search::placement::solve::{PlacementObjective, fits, solve};
+use crate::search::run::Control;
+use crate::search::shape::largest;
+use crate::spec::error::Error;
+use crate::spec::objective::MOST_TOKENS;
+use crate::spec::placing::{PlacementScenario, PlacingGoal};
+use crate::spec::rig::{Rig, RigLink, RigMember, RigTopology};
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::hardware::Shorthand;
+use crate::store::launch::commands;
+use crate::store::rig::ResolvedRig;
+
+/// A placement that is asked for, with its rig.
+pub(super) struct PlacementRequest<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) stated: &'a PlacementScenario,
+    rig: Rig,
+}
+
+/// Resolves `stated` and answers it as far as `control` lets it be sought; with what its members were asked.
+///
+/// # Errors
+/// The question is faulty.
+pub fn found(
+    catalog: &Catalog,
+    stated: &PlacementScenario,
+    control: &Control,
+) -> Result<(PlacementResult, ResolvedRig), Error> {
+    stated.check()?;
+    let sought = PlacementRequest { catalog, stated, rig: rig(catalog, stated)? };
+    match stated.objective {
+        PlacingGoal::MaxContext => sought.longest(control),
+        PlacingGoal::LargestModel => sought.largest(control),
+        _ => sought.answered(sought.resolve(&stated.scenario())?, control),
+    }
+}
+
+/// The rig that is named, or made of the devices and links that are.
+fn rig(catalog: &Catalog, stated: &PlacementScenario) -> Result<Rig, Error> {
+    if stated.device.is_empty() {
+        let fix = "name a rig (`mantile-opt catalog rigs`), or each --device and the --link between them";
+        let text = stated
+            .hardware
+            .as_deref()
+            .ok_or_else(|| Error::new("hardware", "nothing", "a rig, or devices", fix))?;
+        return catalog.rig(text);
+    }
+    let post = |text: &String| -> Result<RigMember, Error> {
+        let short = Shorthand::parse(text)?;
+        let count = short.nodes.saturating_mul(short.count);
+        Ok(RigMember {
+            name: None,
+            device: short.device.to_owned(),
+            count,
+            joined: None,
+            runtime: None,
+            host: None,
+        })
+    };
+    let wire = |link: &String| RigLink { link: link.clone(), between: None, bandwidth: None, latency: None };
+    let members: Vec<RigMember> = stated.device.iter().map(post).collect::<Result<_, Error>>()?;
+    let rig = Rig {
+        id: "stated".into(),
+        name: stated.device.join(" + "),
+        members,
+        topology: (!stated.link.is_empty()).then(|| stated.topology.unwrap_or(RigTopology::Mesh)),
+        links: stated.link.iter().map(wire).collect(),
+        ..Rig::default()
+    };
+    rig.check()?;
+    Ok(rig)
+}
+
+impl PlacementRequest<'_> {
+    fn resolve(&self, scenario: &Scenario) -> Result<ResolvedRig, Error> {
+        ResolvedRig::resolve(self.catalog, scenario, self.rig.clone(), self.stated.in_flight())
+    }
+
+    fn answered(
+        &self,
+        rigged: ResolvedRig,
+        control: &Control,
+    ) -> Result<(PlacementResult, ResolvedRig), Error> {
+        Ok((self.answer(&rigged, control)?, rigged))
+    }
+
+    /// The best placement, as far as `control` lets it be sought.
+    fn answer(&self, rigged: &ResolvedRig, control: &Control) -> Result<PlacementResult, Error> {
+        let aim = aim(self.stated.objective);
+        let first = rigged.questions.first().ok_or_else(|| {
+            let fix = "name another --runtime, which shares layers between such devices";
+            Error::new("members", "a group that cannot hold the model", "one that can", fix)
+        })?;
+        let mut questions = &rigged.questions;
+        let mut solved = solve(questions, aim, control);
+        let stopped = matches!(solved, Err(PlacementInfeasible::Stopped { .. }));
+        if solved.is_err() && !stopped && !rigged.offloaded.is_empty() {
+            questions = &rigged.offloaded;
+            solved = solve(questions, aim, control);
+        }
+        let mut answer = PlacementResult {
+            status: Proved::Infeasible,
+            scenario: Some(self.stated.clone()),
+            question: self.asked(rigged, first),
+            max_context: None,
+            placement: None,
+            certificate: None,
+            compared: vec![],
+            apart: None,
+            alone: vec![],
+            infeasible: None,
+            commands: vec![],
+            notes: rigged.whole.iter().map(|why| why.to_string()).collect(),
+        };
+        match solved {
+            Err(why) => {
+                let asked = questions.first().unwrap_or(first);
+                let mut reason = reason(asked, &why);
+                if matches!(why, PlacementInfeasible::Stopped { .. }) {
+                    answer.status = Proved::Unknown;
+                }
+                // What conflicts can be relaxed; other refusals say what they need.
+                if !reason.conflict.is_empty() {
+                    reason.tried = tried(asked, self.formats(rigged), &relaxations(questions));
+                }
+                answer.infeasible = Some(reason);
+            }
+            Ok(solved) => {
+                let question = &questions[solved.way];
+                let placed = placed(question, &solved);
+                answer.status = if solved.is_optimal() { Proved::Optimal } else { Proved::Feasible };
+                answer.certificate = Some(certificate(&solved, aim));
+                answer.compared = compared(question, &solved);
+                answer.commands = commands(rigged, question, &solved, &placed);
+                answer.placement = Some(placed);
+            }
+        }
+        if aim == PlacementObjective::Request {
+            answer.alone = alone(questions.first().unwrap_or(first));
+            self.apart(questions, &mut answer);
+        }
+        Ok(answer)
+    }
+
+    /// What prefill and decode on different members would take.
+    fn apart(&self, questions: &[PlacementProblem], answer: &mut PlacementResult) {
+        let together = answer.placement.as_ref().map_or(f64::NAN, |placed| placed.request_ms);
+        let mut best: Option<(f64, _)> = None;
+        for question in questions {
+            if question.offers.len() > MOST_MEMBERS {
+                let note = format!("prefill and decode apart is looked at for up to {MOST_MEMBERS} members");
+                answer.notes.push(note);
+                return;
+            }
+            let Some(found) = apart(&MemberPrices::new(question)) else { continue };
+            if best.as_ref().is_none_or(|(least, _)| found.request < *least) {
+                best = Some((found.request, apart_report(question, &found, together)));
+            }
+        }
+        answer.apart = best.map(|(_, report)| report);
+    }
+
+    fn asked(&self, rigged: &ResolvedRig, question: &PlacementProblem) -> PlacementInputs {
+        PlacementInputs {
+            model: rigged.model.name.clone(),
+            rig: rigged.rig.name.clone(),
+            objective: self.stated.objective.name().into(),
+            isl: question.lengths.isl,
+            osl: question.lengths.osl,
+            prefix: question.lengths.prefix,
+            concurrency: question.concurrency,
+            runtimes: rigged.runtimes.iter().map(|runtime| runtime.id.clone()).collect(),
+            weight_format: rigged.weights.format.id.clone(),
+            kv_format: rigged.kv.format.id.clone(),
+        }
+    }
+
+    /// The longest prompt whose cache fits, and the best placement for it.
+    fn longest(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
+        let rigged = self.resolve(&self.stated.scenario())?;
+        let offload = !rigged.questions.iter().any(fits) && rigged.offloaded.iter().any(fits);
+        let questions = if offload { &rigged.offloaded } else { &rigged.questions };
+        let with = |question: &PlacementProblem, isl: u64| {
+            let lengths = crate::serving::terms::Lengths { isl, prefix: 0, ..question.lengths };
+            PlacementProblem { lengths, ..question.clone() }
+        };
+        let osl = questions.first().map_or(1, |question| question.lengths.osl);
+        let limit = questions.first().and_then(|question| question.graph.max_context).unwrap_or(MOST_TOKENS);
+        let holds = |isl: u64| questions.iter().any(|question| fits(&with(question, isl)));
+        let low = largest(limit.saturating_sub(osl).max(1), holds);
+        let at = |isl: u64| questions.iter().map(|question| with(question, isl)).collect::<Vec<_>>();
+        let rigged = ResolvedRig { questions: at(low.max(1)), offloaded: vec![], ..rigged };
+        let mut answer = self.answer(&rigged, control)?;
+        if answer.placement.is_some() {
+            answer.max_context = Some(low + osl);
+            if low + osl >= limit {
+                answer.notes.push(format!("{limit} tokens are what the model was made for"));
+            }
+        }
+        Ok((answer, rigged))
+    }
+
+    /// The model with the most parameters that fits, in the format that is asked for or its own.
+    fn largest(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
+        let mut smallest = None;
+        for name in self.catalog.models_by_size()? {
+            let scenario = Scenario { model: Some(name), ..self.stated.scenario() };
+            // What does not run here in any format is no candidate.
+            let Ok(rigged) = self.resolve(&scenario) else { continue };
+            if rigged.questions.iter().chain(&rigged.offloaded).any(fits) {
+                return self.answered(rigged, control);
+            }
+            smallest = Some(rigged);
+        }
+        match smallest {
+            Some(rigged) => self.answered(rigged, control),
+            None => {
+                let fix = "name a --weight-format or --runtime that they have in common";
+                let found = "no model of the catalogue that runs on every member";
+                Err(Error::new("model", found, "one that does", fix))
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The looking itself: every system for a model, or every model on a machine, as many at a time as there are cores.
+
+use crate::cli::progress::counted;
+use crate::graph::model::ModelGraph;
+use crate::report::recommend::models::{ServedModel, ServedModels, serves};
+use crate::report::recommend::{
+    Build, Recommendation, RejectedBuild, Requirements, SearchSummary, SizedSystem, SystemPrices, missed,
+    recommend,
+};
+use crate::search::outcome::Census;
+use crate::search::question::Problem;
+use crate::search::sizing::{Sized, longest_context, size};
+use crate::spec::error::Error;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::inventory::{Inventory, SystemOption, qualities};
+use crate::store::kind::CatalogKind;
+use crate::store::model::ResolvedModel;
+use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL, ResolvedScenario};
+
+/// Tiers that are told, at most.
+const TIERS: usize = 5;
+
+/// Every system of the catalogue, for one model.
+pub(super) fn for_model(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sought: &mut Requirements,
+) -> Result<Recommendation, Error> {
+    let (model, graph) = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
+    sought.model = Some(model.name.clone());
+    let market = market(catalog, scenario, sought)?;
+    sought.hardware = scenario.hardware.clone();
+    let seen: Vec<SystemResult> =
+        counted(&market.lots, |lot| look(catalog, scenario, sought, (&model, &graph), lot));
+    let mut looked =
+        SearchSummary { systems: (seen.len() + market.refused.len()) as u64, ..SearchSummary::default() };
+    let (mut builds, mut misses) = (Vec::new(), Vec::new());
+    for one in seen {
+        looked.serve += u64::from(!one.builds.is_empty());
+        one.censuses.iter().for_each(|census| looked.add(census));
+        builds.extend(one.builds);
+        misses.extend(one.miss);
+    }
+    misses.extend(market.refused.iter().map(|(name, fault)| fault_told(name, fault)));
+    for miss in &misses {
+        *looked.missed.entry(miss.kind.clone()).or_default() += 1;
+    }
+    Ok(recommend((scenario.clone(), sought.clone()), builds, misses, (looked, TIERS)))
+}
+
+/// What is looked at for a model.
+pub(super) fn market(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sought: &Requirements,
+) -> Result<Inventory, Error> {
+    match &scenario.hardware {
+        Some(hardware) => catalog.one(hardware),
+        None => catalog.market(&sought.only),
+    }
+}
+
+/// Every model of the catalogue, on one machine.
+pub(super) fn for_hardware(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sought: &mut Requirements,
+) -> Result<ServedModels, Error> {
+    let hardware = scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
+    let lots = catalog.one(hardware)?.lots;
+    let lot = lots.first().expect("one machine is one lot");
+    sought.hardware = Some(lot.cluster.name.clone());
+    let ids: Vec<String> = catalog.shelf(CatalogKind::Models).into_keys().collect();
+    let seen = counted(&ids, |id| match catalog.built(id) {
+        Ok((model, graph)) => held(catalog, scenario, sought, (&model, &graph), lot),
+        Err(fault) => (vec![], Some(fault_told(id, &fault)), vec![]),
+    });
+    let mut looked = SearchSummary { systems: seen.len() as u64, ..SearchSummary::default() };
+    let (mut models, mut misses) = (Vec::new(), Vec::new());
+    for (held, miss, censuses) in seen {
+        looked.serve += u64::from(!held.is_empty());
+        censuses.iter().for_each(|census| looked.add(census));
+        models.extend(held);
+        misses.extend(miss);
+    }
+    for miss in &misses {
+        *looked.missed.entry(miss.kind.clone()).or_default() += 1;
+    }
+    Ok(serves((scenario.clone(), sought.clone()), models, misses, looked))
+}
+
+/// What one model comes to on a machine, in weight formats of each quality.
+fn held(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sought: &Requirements,
+    (model, graph): (&ResolvedModel, &ModelGraph),
+    lot: &SystemOption,
+) -> (Vec<ServedModel>, Option<RejectedBuild>, Vec<Census>) {
+    let (mut found, mut miss, mut censuses) = (Vec::new(), None, Vec::new());
+    let problems = match qualities(catalog, scenario, (model, graph), &lot.cluster) {
+        Ok(problems) => problems,
+        Err(fault) => return (found, Some(fault_told(&model.name, &fault)), censuses),
+    };
+    for (problem, kept) in &problems {
+        match one(problem, *kept, lot, sought) {
+            Ok((build, census)) if build.copies == 1 => {
+                censuses.push(census);
+                let longest =
+                    problem.question().map_or(0, |question| longest_context(&question, sought.users));
+                let parameters = graph.parameters().unique;
+                found.push(ServedModel { parameters, longest_context_tokens: longest, build });
+                // The first that serves keeps the most quality.
+                break;
+            }
+            Ok((build, census)) => {
+                censuses.push(census);
+                let reason = format!("it takes {} copies of the machine", build.copies);
+                let name = model.name.clone();
+                miss = Some(RejectedBuild { name, weight_formats: vec![], kind: "users".into(), reason });
+            }
+            Err(refused) => {
+                let (told, census) = *refused;
+                censuses.extend(census);
+                miss = Some(RejectedBuild { name: model.name.clone(), ..told });
+            }
+        }
+    }
+    let miss = miss.filter(|_| found.is_empty());
+    (found, miss, censuses)
+}
+
+/// What came of one lot.
+#[derive(Default)]
+struct SystemResult {
+    builds: Vec<Build>,
+    miss: Option<RejectedBuild>,
+    censuses: Vec<Census>,
+}
+
+/// Looks at a lot, in weight formats of each quality.
+fn look(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sought: &Requirements,
+    (model, graph): (&ResolvedModel, &ModelGraph),
+    lot: &SystemOption,
+) -> SystemResult {
+    let mut seen = SystemResult::default();
+    let problems = match qualities(catalog, scenario, (model, graph), &lot.cluster) {
+        Ok(problems) => problems,
+        Err(fault) => return SystemResult { miss: Some(fault_told(&lot.cluster.name, &fault)), ..seen },
+    };
+    let mut tried: Vec<String> = Vec::new();
+    for (problem, kept) in &problems {
+        tried.extend(problem.weight_formats.iter().map(|choice| choice.format.id.clone()));
+        match one(problem, *kept, lot, sought) {
+            Ok((build, census)) => {
+                seen.builds.push(build);
+                seen.censuses.push(census);
+            }
+            Err(refused) => {
+                let (mut miss, census) = *refused;
+                miss.weight_formats.clone_from(&tried);
+                seen.miss = Some(miss);
+                seen.censuses.extend(census);
+            }
+        }
+    }
+    if !seen.builds.is_empty() {
+        seen.miss = None;
+    }
+    seen
+}
+
+/// One system in formats of one quality.
+fn one(
+    problem: &ResolvedScenario,
+    kept: bool,
+    lot: &SystemOption,
+    sought: &Requirements,
+) -> Result<(Build, Census), Box<(RejectedBuild, Option<Census>)>> {
+    let name = &problem.cluster.name;
+    let question = problem.question().map_err(|fault| Box::new((fault_told(name, &fault), None)))?;
+    match size(&question, sought.users) {
+        Err(unfit) => Err(Box::new((missed(name, vec![], &unfit), Some(unfit.census)))),
+        Ok(sized) => {
+            let serving = serving(problem, &question, &sized, (kept, lot));
+            Ok((serving.build(sought), sized.census))
+        }
+    }
+}
+
+/// A system that serves, with its names and prices.
+pub(super) fn serving<'a>(
+    problem: &ResolvedScenario,
+    question: &'a Problem,
+    sized: &'a Sized,
+    (kept, lot): (bool, &SystemOption),
+) -> SizedSystem<'a> {
+    let format = &question.formats[sized.at_share.candidate.formats].weights;
+    let choice = problem.weight_formats.iter().find(|choice| choice.format.id == *format);
+    let checkpoint = choice.and_then(|choice| choice.checkpoint.clone());
+    let prices = SystemPrices {
+        rented: problem.rented(),
+        owned: problem.owned().filter(|_| lot.sells),
+        covers_host: lot.complete,
+    };
+    let names = (problem.cluster.name.clone(), lot.id.clone(), problem.model.name.clone(), checkpoint);
+    SizedSystem { question, sized, prices, names, keeps_quality: kept }
+}
+
+/// A fault of the data as a reason against a system.
+fn fault_told(name: &str, fault: &Error) -> RejectedBuild {
+    let reason = format!("{}; {} expected", fault.found, fault.expected);
+    RejectedBuild { name: name.to_string(), weight_formats: vec![], kind: fault.key.clone(), reason }
+}

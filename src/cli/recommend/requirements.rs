@@ -1,0 +1,153 @@
+//! What is sought: the flags of `recommend` with every default filled in, and said.
+
+use super::Recommend;
+use crate::report::recommend::{PaymentMode, Requirements};
+use crate::spec::error::Error;
+use crate::spec::limits::{BUDGET, BUDGET_HOUR, CONTEXT, ISL, Limit, MAX_WATTS, OSL, TARGET, USERS};
+use crate::spec::objective::LatencyLimits;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::resolved_scenario::DEFAULT_MODEL;
+
+impl Recommend {
+    /// The scenario that every system is asked, and what is told of it.
+    pub(super) fn sought(&self, catalog: &Catalog) -> Result<(Scenario, Requirements), Error> {
+        let refuse = |key: &str, instead: &str| {
+            let found = format!("--{key}, which `recommend` decides itself");
+            Error::new(key, found, format!("--{instead}"), format!("state --{instead} instead"))
+        };
+        let stated = &self.stated;
+        if stated.concurrency.is_some() || stated.rate.is_some() {
+            let key = if stated.rate.is_some() { "rate" } else { "concurrency" };
+            return Err(refuse(key, "users"));
+        }
+        if stated.tpot.is_some() {
+            return Err(refuse("tpot", "target-tok-s"));
+        }
+        if self.context.is_some() && stated.isl.is_some() {
+            let fix = "state --context, or --isl with --prefix";
+            return Err(Error::new("context", "both --context and --isl", "one of them", fix));
+        }
+        if stated.hardware.is_some() && !self.only.is_empty() {
+            let fix = "state --only to choose among the catalogue, or --hardware for one machine";
+            return Err(Error::new("only", "both --only and --hardware", "one of them", fix));
+        }
+        USERS.check_whole("users", self.users)?;
+        let mut assumed = Vec::new();
+        let (objective, workload) = catalog.aim(stated)?;
+        let mut scenario = stated.clone();
+        let limits = objective.limits;
+        let target = match (self.target_tok_s, limits.tpot) {
+            (Some(target), _) => target,
+            (None, Some(tpot)) => {
+                assumed.push(format!(
+                    "target: {} tok/s per user, the TPOT limit of `{}`",
+                    1.0 / tpot,
+                    workload.id
+                ));
+                1.0 / tpot
+            }
+            (None, None) => {
+                let fix = "state the output tokens a second that a user must see, e.g. --target-tok-s 20";
+                return Err(Error::new("target-tok-s", "no target and no limit on TPOT", "a pace", fix));
+            }
+        };
+        TARGET.check("target-tok-s", target)?;
+        scenario.tpot = Some(format!("{} s", 1.0 / target));
+        let (mut isl, osl, mut prefix) = (workload.isl, workload.osl, workload.prefix);
+        if let Some(text) = &self.context {
+            let context = tokens(text)?;
+            if context <= osl {
+                let expected = format!("more than the {osl} tokens of an answer");
+                return Err(Error::new("context", format!("`{text}`"), expected, "state more, or --osl"));
+            }
+            let fresh = isl - prefix;
+            isl = context - osl;
+            if stated.prefix.is_none() && isl > fresh {
+                prefix = isl - fresh;
+                assumed.push(format!(
+                    "of the {isl} prompt tokens {fresh} are new in each request, the rest are earlier turns and \
+                     cached (--prefix 0: none are)"
+                ));
+            }
+            (scenario.isl, scenario.prefix) = (Some(isl), Some(prefix));
+        } else if stated.isl.is_none() {
+            assumed.push(format!("{isl} tokens in, {osl} out: the workload `{}`", workload.id));
+        }
+        if stated.model.is_none() && stated.hardware.is_none() {
+            assumed.push(format!("model: {DEFAULT_MODEL}"));
+        }
+        let limit = limits.ttft.filter(|_| stated.ttft.is_none());
+        if let Some(ttft) = limit {
+            assumed.push(format!("TTFT at most {ttft} s, the limit of `{}` (--ttft none: any)", workload.id));
+        }
+        let budget = |limit: &Limit, text: &Option<String>| {
+            text.as_deref().map(|text| dollars(limit, text)).transpose()
+        };
+        let budget_usd = budget(&BUDGET, &self.budget)?;
+        let sought = Requirements {
+            model: None,
+            hardware: None,
+            target_tok_s: target,
+            users: self.users,
+            isl,
+            osl,
+            prefix,
+            limits: LatencyLimits { tpot: Some(1.0 / target), ..limits },
+            budget_usd,
+            budget_usd_per_hour: budget(&BUDGET_HOUR, &self.budget_hour)?,
+            max_watts: self.max_watts,
+            prefer: self.prefer.or(budget_usd.map(|_| PaymentMode::Buy)),
+            only: self.only.clone(),
+            assumed,
+        };
+        Ok((scenario, sought))
+    }
+}
+
+/// Checks what is sought as a saved answer states it.
+///
+/// # Errors
+/// Names the number that is outside its limits.
+pub fn check(sought: &Requirements) -> Result<(), Error> {
+    USERS.check_whole("users", sought.users)?;
+    TARGET.check("target_tok_s", sought.target_tok_s)?;
+    ISL.check_whole("isl", sought.isl)?;
+    OSL.check_whole("osl", sought.osl)?;
+    sought.limits.check()?;
+    let money = [
+        ("budget_usd", sought.budget_usd, &BUDGET),
+        ("budget_usd_per_hour", sought.budget_usd_per_hour, &BUDGET_HOUR),
+        ("max_watts", sought.max_watts, &MAX_WATTS),
+    ];
+    money
+        .into_iter()
+        .try_for_each(|(key, value, limit)| value.map_or(Ok(()), |value| limit.check(key, value)))
+}
+
+/// `32k`, `1m` or `32768` tokens.
+fn tokens(text: &str) -> Result<u64, Error> {
+    let lower = text.trim().to_lowercase();
+    let (digits, times) = match lower.strip_suffix('k') {
+        Some(digits) => (digits, 1024),
+        None => lower.strip_suffix('m').map_or((lower.as_str(), 1), |digits| (digits, 1024 * 1024)),
+    };
+    let found = digits.trim().replace('_', "").parse::<u64>().ok();
+    let found = found.and_then(|tokens| tokens.checked_mul(times));
+    found.filter(|tokens| CONTEXT.holds(*tokens as f64)).ok_or_else(|| {
+        Error::new("context", format!("`{text}`"), CONTEXT.range(), "write e.g. 32768, 32k or 1m")
+    })
+}
+
+/// `15000usd`, `$15000` or `15000`, with or without `/h`.
+///
+/// # Errors
+/// It is no amount.
+pub fn dollars(limit: &Limit, text: &str) -> Result<f64, Error> {
+    let plain = text.trim().to_lowercase();
+    let plain = plain.trim_end_matches("/h").trim_end_matches("usd").trim_start_matches('$').trim();
+    let found = plain.replace([',', '_'], "").parse::<f64>().ok();
+    found
+        .filter(|usd| limit.holds(*usd))
+        .ok_or_else(|| Error::new(limit.name, format!("`{text}`"), limit.range(), "write e.g. 15000usd"))
+}

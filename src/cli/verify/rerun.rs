@@ -1,0 +1,143 @@
+//! The question of a saved answer, resolved and searched again: what the answer is checked against.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::cli::ask;
+use crate::cli::fleet::build_problem::{answered, pose};
+use crate::cli::place::aim;
+use crate::cli::place::solve::found;
+use crate::cli::recommend::requirements::check;
+use crate::cli::recommend::rerun as recommended;
+use crate::cli::remedy::InfeasibleProblem;
+use crate::report::answer::answer;
+use crate::report::fleet::{FleetProblem, FleetResult};
+use crate::report::place::PlacementResult as Placement;
+use crate::report::recommend::Requirements;
+use crate::report::result::OptimizeResult;
+use crate::report::verify::{Verified, fleet, optimize, place};
+use crate::search::outcome::Status;
+use crate::search::placement::solve::PlacementObjective;
+use crate::search::question::Problem;
+use crate::search::run::{UNWATCHED, run};
+use crate::spec::error::Error;
+use crate::spec::placing::PlacementScenario;
+use crate::spec::scenario::Scenario;
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+use crate::store::resolved_scenario::ResolvedScenario;
+use crate::store::rig::ResolvedRig;
+
+/// A question asked again, and what it comes to.
+pub enum Rerun {
+    /// Of `optimize`.
+    Optimize(Box<(Problem, OptimizeResult)>),
+    /// Of `place`.
+    Place(Box<(Placement, ResolvedRig)>, PlacementObjective),
+    /// Of `fleet`.
+    Fleet(Box<(FleetProblem, FleetResult)>),
+    /// Of `recommend`.
+    Recommend(Box<recommended::RecommendRerun>),
+}
+
+impl Rerun {
+    /// Asks the question of `saved` again.
+    ///
+    /// # Errors
+    /// It is no answer, or its question does not resolve any more.
+    pub fn of(catalog: &Catalog, saved: &Value) -> Result<Rerun, Error> {
+        Ok(match saved_by(saved)? {
+            SavedCommand::Optimize => Rerun::Optimize(Box::new(optimized(catalog, saved)?)),
+            SavedCommand::Place => {
+                let placing: PlacementScenario = part(saved, "scenario")?;
+                Rerun::Place(Box::new(found(catalog, &placing, &UNWATCHED)?), aim(placing.objective))
+            }
+            SavedCommand::Fleet => {
+                let posed = pose(catalog, part(saved, "asked")?, part(saved, "scenario")?)?;
+                let fresh = answered(&posed);
+                Rerun::Fleet(Box::new((posed, fresh)))
+            }
+            SavedCommand::Recommend => {
+                let (scenario, sought): (Scenario, Requirements) =
+                    (part(saved, "scenario")?, part(saved, "sought")?);
+                check(&sought)?;
+                let of_machine = !saved["models"].is_null();
+                let asked = recommended::RecommendRerun::again(catalog, (scenario, sought), of_machine)?;
+                Rerun::Recommend(Box::new(asked))
+            }
+        })
+    }
+
+    /// Checks `saved`, an answer to the same question, with so many deployments drawn by a seed.
+    pub fn check(&self, catalog: &Catalog, saved: &Value, drawn: (u64, u64)) -> Verified {
+        match self {
+            Rerun::Optimize(asked) => optimize::verify(&asked.0, saved, &asked.1, drawn),
+            Rerun::Place(asked, aim) => {
+                let (fresh, rigged) = &**asked;
+                let questions = [rigged.questions.as_slice(), rigged.offloaded.as_slice()];
+                place::verify(&questions, *aim, (saved, fresh), drawn)
+            }
+            Rerun::Fleet(asked) => fleet::verify(&asked.0, (saved, &asked.1), drawn),
+            Rerun::Recommend(asked) => asked.check(catalog, saved, drawn),
+        }
+    }
+}
+
+/// The question of `optimize`, and its answer as that tells it.
+fn optimized(catalog: &Catalog, saved: &Value) -> Result<(Problem, OptimizeResult), Error> {
+    let scenario: Scenario = part(saved, "scenario")?;
+    let problem = ResolvedScenario::resolve(catalog, &scenario)?;
+    let question = problem.question()?;
+    let outcome = run(&question, &UNWATCHED);
+    let lower = ask::lower_format(&problem, &outcome)?;
+    let told = answer(&question, ask::asked(&problem, &question), &outcome, lower, usize::MAX);
+    // What is told only where it was asked for.
+    let why = outcome.best.as_ref().filter(|_| saved["why"].is_object());
+    let why = why.and_then(|best| ask::why(&question, best));
+    let unanswered = outcome.status == Status::Infeasible && saved["conflict"].is_object();
+    let conflict = unanswered.then(|| {
+        let (scenario, problem, question) = (&scenario, &problem, &question);
+        InfeasibleProblem { catalog, scenario, problem, question, control: &UNWATCHED }.conflict()
+    });
+    let fresh = OptimizeResult { scenario: Some(scenario), why, conflict, ..told };
+    Ok((question, fresh))
+}
+
+/// Who wrote an answer.
+#[derive(Clone, Copy)]
+enum SavedCommand {
+    Optimize,
+    Place,
+    Fleet,
+    Recommend,
+}
+
+/// What only the answer of one command has.
+const KINDS: [(&str, SavedCommand); 4] = [
+    ("front", SavedCommand::Optimize),
+    ("placement", SavedCommand::Place),
+    ("routes", SavedCommand::Fleet),
+    ("sought", SavedCommand::Recommend),
+];
+
+/// Who wrote `saved`.
+///
+/// # Errors
+/// Nobody did, or it does not hold its question.
+fn saved_by(saved: &Value) -> Result<SavedCommand, Error> {
+    let known = KINDS.iter().find(|(key, _)| saved.get(key).is_some()).map(|(_, kind)| *kind);
+    known.filter(|_| saved["scenario"].is_object()).ok_or_else(|| {
+        let fix = "save one with `mantile-opt ... --format json --out answer.json`";
+        let expected = "the answer of `optimize`, `place`, `fleet` or `recommend` as JSON";
+        Error::new("scenario", "no question", expected, fix)
+    })
+}
+
+/// A part of a saved answer as what it was.
+fn part<T: DeserializeOwned>(saved: &Value, key: &str) -> Result<T, Error> {
+    let within = |fault: Error| {
+        let key = if fault.key.is_empty() { key.to_string() } else { format!("{key}.{}", fault.key) };
+        Error { key, ..fault }
+    };
+    from_json(&saved[key].to_string(), key).map_err(within)
+}

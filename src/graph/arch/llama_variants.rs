@@ -1,0 +1,226 @@
+//! Families with Llama's layers whose classes differ in defaults, biases and names only.
+
+use serde_json::json;
+
+use crate::graph::assembly::Affine;
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::names::TensorNames;
+use crate::graph::part::window::{interleaved_windows, without_windows};
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `granite`: multipliers on embedding, residual and logits change no shape.
+pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    with_biases(keys, DecoderSpec::read(keys, false)?, None)
+}
+
+/// `smollm3`: some layers without position encoding; windows, if switched on, in those.
+pub fn build_smollm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["no_rope_layers", "no_rope_layer_interval", "max_window_layers", "sliding_window"]);
+    let whole = DecoderSpec::read(keys, true)?;
+    let window = match keys.flag("use_sliding_window", false)? {
+        true => keys.count_or_none("sliding_window")?,
+        false => None,
+    };
+    // Without `layer_types` the layers without position encoding slide: every fourth one, unless stated.
+    let every = keys.count_or("no_rope_layer_interval", 4)?.value;
+    let ropes = keys.numbers("no_rope_layers")?.filter(|ropes| !ropes.is_empty());
+    let plain = |layer: u64| match &ropes {
+        Some(ropes) => ropes.get(layer as usize) == Some(&0),
+        None => (layer + 1).is_multiple_of(every),
+    };
+    let windows = match window {
+        Some(_) => interleaved_windows(keys, whole.layers, window, plain)?,
+        None => without_windows(keys, whole.layers)?,
+    };
+    let layer = biased_layer(keys, &whole, None)?;
+    Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
+}
+
+/// `helium`: biases on Q, K and V only; the output is square, so heads share the stream between them.
+pub fn build_helium(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, false)?;
+    let head_dim = keys.count("head_dim")?.value;
+    let attention = Attention {
+        qkv_bias: keys.flag("attention_bias", false)?,
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
+    if attention.heads.value * head_dim != whole.hidden.value {
+        let expected = format!("hidden_size {} / num_attention_heads", whole.hidden.value);
+        let fix = "copy all three from the model's config.json";
+        return Err(Error::new("head_dim", head_dim.to_string(), expected, fix));
+    }
+    let network = FeedForward {
+        bias: keys.flag("mlp_bias", false)?,
+        ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)
+    };
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+/// `seed_oss`: biases on Q, K and V, and on the output by a key of its own; heads of 128.
+pub fn build_seed_oss(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, false)?;
+    keys.count("head_dim")?;
+    let attention = Attention {
+        qkv_bias: keys.flag("attention_bias", true)?,
+        o_bias: keys.flag("attention_out_bias", false)?,
+        ..Attention::read_stated(keys, whole.hidden)?
+    };
+    let network = FeedForward {
+        bias: keys.flag("mlp_bias", false)?,
+        ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?)
+    };
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+/// `ernie4_5`: one switch, `use_bias`, for all matrices; heads of 128.
+pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, true)?;
+    keys.count("head_dim")?;
+    keys.stated("num_key_value_heads")?;
+    keys.set_aside(&["compression_ratio"]);
+    let bias = keys.flag("use_bias", false)?;
+    with_biases(keys, whole, Some(bias))
+}
+
+/// `hunyuan_v1_dense`: a norm on each head of Q and K.
+pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    // The class norms Q and K whatever `use_qk_norm` says.
+    keys.only("use_qk_norm", &json!(true))?;
+    keys.set_aside(&[
+        "attention_head_dim",
+        "cla_share_factor",
+        "class_num",
+        "dense_list",
+        "moe_topk",
+        "norm_type",
+        "num_shared_expert",
+        "pool_type",
+        "text_end_id",
+        "text_start_id",
+        "use_rotary_pos_emb",
+        "org_vocab_size",
+        "pad_id",
+        "eod_token_id",
+        "im_start_id",
+        "im_end_id",
+    ]);
+    keys.only("num_experts", &json!(1))?;
+    let whole = DecoderSpec { names: HUNYUAN_NAMES, ..DecoderSpec::read(keys, false)? };
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+/// `internlm2`: Q, K and V stored as one; `bias` on attention.
+pub fn build_internlm2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["attn_implementation"]);
+    let whole = DecoderSpec { names: INTERNLM2_NAMES, ..DecoderSpec::read(keys, false)? };
+    let bias = keys.stated("bias")?.flag("bias", true)?;
+    let attention = Attention::read_stated(keys, whole.hidden)?.biased(bias);
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+/// `internlm`, the first: `bias` on attention.
+pub fn build_internlm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec::read(keys, false)?;
+    let bias = keys.stated("bias")?.flag("bias", true)?;
+    let heads = keys.count("num_attention_heads")?;
+    keys.only("num_key_value_heads", &json!(heads.value))?;
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(bias);
+    let network = FeedForward::gated(whole.hidden, keys.count("intermediate_size")?);
+    Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
+}
+
+/// `internlm3`: Llama without biases.
+pub fn build_internlm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.only("bias", &json!(false))?;
+    keys.only("qkv_bias", &json!(false))?;
+    keys.stated("num_key_value_heads")?.stated("head_dim")?;
+    with_biases(keys, DecoderSpec::read(keys, false)?, None)
+}
+
+/// `orion`: LayerNorm with shift.
+pub fn build_orion(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let norm = Affine::ScaleAndShift;
+    let whole = DecoderSpec { norm, ..DecoderSpec::read(keys, false)? };
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    let layer = Layer::new(Attention::read_grouped(keys, whole.hidden)?, network);
+    Ok(whole.uniform(Layer { norm, ..layer }))
+}
+
+/// `baichuan`: MHA with Q, K and V stored as one.
+pub fn build_baichuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["gradient_checkpointing"]);
+    keys.only("num_key_value_heads", &json!(null))?;
+    let context = keys.count_or_none("model_max_length")?.map(|length| length.value);
+    let whole =
+        DecoderSpec { names: BAICHUAN_NAMES, max_context: context, ..DecoderSpec::read(keys, false)? };
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    Ok(whole.uniform(Layer::new(Attention::read_grouped(keys, whole.hidden)?, network)))
+}
+
+/// `xverse`: Llama without biases.
+pub fn build_xverse(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["max_tokenizer_truncation"]);
+    let whole = DecoderSpec::read(keys, false)?;
+    let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
+    Ok(whole.uniform(Layer::new(Attention::read_grouped(keys, whole.hidden)?, network)))
+}
+
+/// Llama's layers with `attention_bias` and `mlp_bias`, or one switch for all.
+fn with_biases(keys: &Keys<'_>, whole: DecoderSpec, all: Option<bool>) -> Result<ModelGraph, Error> {
+    let layer = biased_layer(keys, &whole, all)?;
+    Ok(whole.uniform(layer))
+}
+
+/// One of those layers.
+fn biased_layer(keys: &Keys<'_>, whole: &DecoderSpec, all: Option<bool>) -> Result<Layer, Error> {
+    let (attention_bias, bias) = match all {
+        Some(all) => (all, all),
+        None => (keys.flag("attention_bias", false)?, keys.flag("mlp_bias", false)?),
+    };
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(attention_bias);
+    let network = FeedForward { bias, ..FeedForward::gated(whole.hidden, keys.count("intermediate_size")?) };
+    Ok(Layer::new(attention, Network::Dense(network)))
+}
+
+const HUNYUAN_NAMES: TensorNames = TensorNames {
+    table: &[
+        ("self_attn.q_norm", "self_attn.query_layernorm"),
+        ("self_attn.k_norm", "self_attn.key_layernorm"),
+    ],
+    transposed: false,
+};
+
+const INTERNLM2_NAMES: TensorNames = TensorNames {
+    table: &[
+        ("self_attn.q_proj", "attention.wqkv"),
+        ("self_attn.k_proj", "attention.wqkv"),
+        ("self_attn.v_proj", "attention.wqkv"),
+        ("self_attn.o_proj", "attention.wo"),
+        ("mlp.gate_proj", "feed_forward.w1"),
+        ("mlp.up_proj", "feed_forward.w3"),
+        ("mlp.down_proj", "feed_forward.w2"),
+        ("input_layernorm", "attention_norm"),
+        ("post_attention_layernorm", "ffn_norm"),
+        ("model.embed_tokens", "model.tok_embeddings"),
+        ("lm_head", "output"),
+    ],
+    transposed: false,
+};
+
+const BAICHUAN_NAMES: TensorNames = TensorNames {
+    table: &[
+        ("self_attn.q_proj", "self_attn.W_pack"),
+        ("self_attn.k_proj", "self_attn.W_pack"),
+        ("self_attn.v_proj", "self_attn.W_pack"),
+    ],
+    transposed: false,
+};

@@ -1,0 +1,262 @@
+//! Families with routed experts behind attention over heads, each by keys of its own.
+
+use serde_json::{Value, json};
+
+use crate::graph::assembly::{Affine, weight};
+use crate::graph::model::ModelGraph;
+use crate::graph::part::attention::{Attention, QkNorm};
+use crate::graph::part::decoder::DecoderSpec;
+use crate::graph::part::feed_forward::FeedForward;
+use crate::graph::part::layer::{Layer, Network};
+use crate::graph::part::moe::{Moe, SharedExperts, Stacking};
+use crate::graph::part::names::TensorNames;
+use crate::graph::part::window::uniform_window;
+use crate::graph::tensor::{Role, Weight};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// `phimoe`: biases on attention and head, LayerNorm with shift.
+pub fn build_phimoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["input_jitter_noise"]);
+    let norm = Affine::ScaleAndShift;
+    let whole =
+        DecoderSpec { norm, head_bias: keys.flag("lm_head_bias", false)?, ..DecoderSpec::read(keys, false)? };
+    let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { reach: uniform_window(keys, None)?.into(), ..attention };
+    let moe = Moe { router: "mlp.router", ..local_experts(keys, whole.hidden)? };
+    Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Moe(Box::new(moe))) }))
+}
+
+/// `granitemoe`: Granite's layers with experts.
+pub fn build_granitemoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec { names: GRANITE_NAMES, ..DecoderSpec::read(keys, false)? };
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let moe = local_experts(keys, whole.hidden)?;
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+}
+
+/// `granitemoeshared`: a shared network beside the experts, where it has a width.
+pub fn build_granitemoe_shared(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    let whole = DecoderSpec { names: GRANITE_NAMES, ..DecoderSpec::read(keys, false)? };
+    let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
+    let width = keys.stated("shared_intermediate_size")?.count_unless_zero("shared_intermediate_size")?;
+    let shared = width.map(|width| SharedExperts {
+        tensor: "shared_mlp",
+        network: FeedForward::gated(whole.hidden, width),
+        gate: None,
+    });
+    let moe = Moe { shared, ..local_experts(keys, whole.hidden)? };
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+}
+
+fn local_experts(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
+    let (experts, top_k) = (keys.count("num_local_experts")?, keys.count("num_experts_per_tok")?);
+    Moe::routed(hidden, experts, top_k, keys.count("intermediate_size")?)
+}
+
+/// `dbrx`: experts stored as rows of three matrices.
+pub fn build_dbrx(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["move_model_to_device"]);
+    let (hidden, layers) = (
+        keys.count(keys.spelling(&["d_model", "hidden_size"])?)?,
+        keys.count(keys.spelling(&["n_layers", "num_hidden_layers"])?)?,
+    );
+    let context = keys.count_or_none(keys.spelling(&["max_seq_len", "max_position_embeddings"])?)?;
+    let whole = DecoderSpec {
+        names: DBRX_NAMES,
+        max_context: context.map(|context| context.value),
+        ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, false)?
+    };
+    let heads = keys.count(keys.spelling(&["n_heads", "num_attention_heads"])?)?;
+    let (attention, ffn) = (keys.section("attn_config")?, keys.section("ffn_config")?);
+    ffn.set_aside(&[
+        "ffn_act_fn",
+        "hidden_size",
+        "moe_jitter_eps",
+        "moe_loss_weight",
+        "moe_normalize_expert_weights",
+        "uniform_expert_assignment",
+    ]);
+    let moe = Moe {
+        stacking: Stacking::Rows,
+        ..Moe::routed(
+            hidden,
+            ffn.count("moe_num_experts")?,
+            ffn.count("moe_top_k")?,
+            ffn.count("ffn_hidden_size")?,
+        )?
+    };
+    let kv_heads = attention.count("kv_n_heads")?;
+    keys.only("num_key_value_heads", &json!(kv_heads.value))?;
+    let attention = Attention::of(hidden, heads, kv_heads, None)?;
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+}
+
+/// `hunyuan_v1_moe`: a norm on each head of Q and K, one shared expert, every width `intermediate_size`.
+pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&[
+        "attention_head_dim",
+        "capacity_factor",
+        "cla_share_factor",
+        "eod_token_id",
+        "group_limited_greedy",
+        "im_end_id",
+        "im_newline_id",
+        "im_start_id",
+        "mask_init_id",
+        "moe_drop_tokens",
+        "moe_random_routing_dropped_token",
+        "n_group",
+        "norm_type",
+        "num_media_embeds",
+        "org_vocab_size",
+        "pad_id",
+        "position_embedding_xdrope",
+        "sep_id",
+        "text_end_id",
+        "text_start_id",
+    ]);
+    for (key, only) in [("use_qk_norm", true), ("use_mixed_mlp_moe", true)] {
+        keys.only(key, &json!(only))?;
+    }
+    keys.only("moe_layer_num_skipped", &json!(0))?;
+    let whole = DecoderSpec { names: HUNYUAN_NAMES, ..DecoderSpec::read(keys, false)? };
+    let (hidden, width) = (whole.hidden, keys.count("intermediate_size")?);
+    for (key, only) in [("moe_intermediate_size", width.value), ("num_shared_expert", 1)] {
+        every_layer(keys, key, only)?;
+    }
+    let top_k = match keys.value("moe_topk") {
+        Some(Value::Array(values)) if !values.is_empty() => {
+            let first = values[0].as_u64().unwrap_or_default();
+            every_layer(keys, "moe_topk", first)?;
+            Count::config("moe_topk", first)
+        }
+        _ => keys.count("moe_topk")?,
+    };
+    if top_k.value == 0 {
+        keys.count("moe_topk")?;
+    }
+    let attention = Attention::read_grouped(keys, hidden)?.biased(keys.flag("attention_bias", false)?);
+    let attention = Attention { qk_norm: QkNorm::PerHead, ..attention };
+    let network = FeedForward::gated(hidden, width);
+    let shared = Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None });
+    let moe = Moe { shared, ..Moe::routed(hidden, keys.count("num_experts")?, top_k, width)? };
+    Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
+}
+
+/// Refuses a key, one number or one for each layer, that says anything but `only`.
+fn every_layer(keys: &Keys<'_>, key: &'static str, only: u64) -> Result<(), Error> {
+    match keys.value(key) {
+        Some(Value::Array(values)) if values.iter().all(|value| value.as_u64() == Some(only)) => Ok(()),
+        Some(Value::Array(_)) => Err(Error::new(
+            key,
+            "numbers that differ",
+            format!("{only} in every layer"),
+            "report the model: this form of the architecture needs its own builder",
+        )),
+        _ => keys.only(key, &json!(only)),
+    }
+}
+
+/// `ernie4_5_moe`: dense layers outside `moe_layer_start_index` to `moe_layer_end_index`.
+pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
+    keys.set_aside(&["compression_ratio", "moe_norm_min", "moe_capacity", "moe_gate", "moe_use_aux_free"]);
+    let whole = DecoderSpec::read(keys, true)?;
+    let (hidden, layers) = (whole.hidden, whole.layers.value);
+    let bias = keys.flag("use_bias", false)?;
+    let whole = DecoderSpec { head_bias: bias, ..whole };
+    let attention = Attention::read_stated(keys, hidden)?.biased(bias);
+    let width = keys.count("moe_intermediate_size")?;
+    let experts = keys.count(keys.spelling(&["moe_num_experts", "num_experts"])?)?;
+    let top_k = keys.count(keys.spelling(&["moe_k", "num_experts_per_tok"])?)?;
+    let shared = match keys.stated("moe_num_shared_experts")?.count_unless_zero("moe_num_shared_experts")? {
+        None => None,
+        Some(shared) => {
+            let all = shared.value * width.value;
+            let all =
+                Count::derived("shared_intermediate", all, "moe_num_shared_experts × moe_intermediate_size");
+            let network = FeedForward { bias, ..FeedForward::gated(hidden, all) };
+            Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None })
+        }
+    };
+    let moe = Moe {
+        shared,
+        learned_correction: Some("mlp.gate.moe_statics.e_score_correction_bias"),
+        ..Moe::routed(hidden, experts, top_k, width)?
+    };
+    let index = |key, default: u64| -> Result<u64, Error> {
+        match keys.value(key) {
+            None => Ok(default),
+            Some(value) if *value == json!(-1) => Ok(layers - 1),
+            Some(_) => Ok(keys.count_unless_zero(key)?.map_or(0, |index| index.value)),
+        }
+    };
+    let (first, last) = (index("moe_layer_start_index", 1)?, index("moe_layer_end_index", layers - 1)?);
+    let interval = keys.count_or("moe_layer_interval", 1)?.value;
+    let dense = FeedForward { bias, ..FeedForward::gated(hidden, keys.count("intermediate_size")?) };
+    let dense = Network::Dense(dense);
+    let layer = |layer: u64| {
+        let routed = (layer + 1).is_multiple_of(interval) && (first..=last).contains(&layer);
+        let network = if routed { Network::Moe(Box::new(moe.clone())) } else { dense.clone() };
+        Layer::new(attention.clone(), network)
+    };
+    let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
+    let module = Layer::new(attention.clone(), dense.clone());
+    let mtp = (0..modules).flat_map(|index| ernie_module(&module, index)).collect();
+    Ok(whole.graph((0..layers).map(layer).collect(), mtp))
+}
+
+/// A module of ERNIE's multi-token prediction: a dense layer, two norms and a two-to-one projection.
+fn ernie_module(layer: &Layer, index: u64) -> Vec<Weight> {
+    let hidden = layer.hidden.value;
+    let mut weights = layer.block("mtp_layer", vec![]).weights();
+    for weight in &mut weights {
+        weight.name = format!("model.mtp_block.{index}.{}", weight.name);
+    }
+    let outside = |name: &str, shape, role| weight(format!("model.{name}.{index}.weight"), shape, role);
+    weights.push(outside("mtp_emb_norm", vec![hidden], Role::Norm));
+    weights.push(outside("mtp_hidden_norm", vec![hidden], Role::Norm));
+    weights.push(outside("mtp_linear_proj", vec![hidden, 2 * hidden], Role::Mlp));
+    weights
+}
+
+const GRANITE_NAMES: TensorNames = TensorNames {
+    table: &[
+        ("shared_mlp.gate_proj", "shared_mlp.input_linear"),
+        ("shared_mlp.up_proj", "shared_mlp.input_linear"),
+        ("shared_mlp.down_proj", "shared_mlp.output_linear"),
+        ("mlp.gate", "block_sparse_moe.router"),
+        ("mlp", "block_sparse_moe"),
+    ],
+    transposed: false,
+};
+
+const HUNYUAN_NAMES: TensorNames = TensorNames {
+    table: &[
+        ("self_attn.q_norm", "self_attn.query_layernorm"),
+        ("self_attn.k_norm", "self_attn.key_layernorm"),
+        ("mlp.gate", "mlp.gate.wg"),
+        ("mlp.shared_experts", "mlp.shared_mlp"),
+    ],
+    transposed: false,
+};
+
+const DBRX_NAMES: TensorNames = TensorNames {
+    table: &[
+        ("self_attn.o_proj", "norm_attn_norm.attn.out_proj"),
+        ("self_attn.q_proj", "norm_attn_norm.attn.Wqkv"),
+        ("self_attn.k_proj", "norm_attn_norm.attn.Wqkv"),
+        ("self_attn.v_proj", "norm_attn_norm.attn.Wqkv"),
+        ("mlp.gate", "ffn.router.layer"),
+        ("mlp.experts.gate_proj", "ffn.experts.mlp.w1"),
+        ("mlp.experts.up_proj", "ffn.experts.mlp.v1"),
+        ("mlp.experts.down_proj", "ffn.experts.mlp.w2"),
+        ("input_layernorm", "norm_attn_norm.norm_1"),
+        ("post_attention_layernorm", "norm_attn_norm.norm_2"),
+        ("model.layers", "transformer.blocks"),
+        ("model.norm", "transformer.norm_f"),
+        ("model.embed_tokens", "transformer.wte"),
+    ],
+    transposed: false,
+};

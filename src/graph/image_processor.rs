@@ -1,0 +1,182 @@
+//! How an image becomes positions of an encoder and tokens of the prompt, as the processors of the classes have it.
+//!
+//! Knows nothing of what the positions are computed with.
+
+use crate::spec::image::ImageSize;
+
+/// What a processor does with an image.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ImageProcessor {
+    /// Brings every image to the one size that the file states.
+    Whole,
+    /// The same, and layers of their own attend to what the encoder yields: one token stands for it in the prompt.
+    Aside,
+    /// Keeps the size, up to whole cells: each becomes a token.
+    Cells(PatchGrid),
+    /// Cuts an image into tiles, and adds the whole as one more where there are several.
+    Tiles {
+        /// Pixels of a tile's side.
+        side: u64,
+        /// Tiles at most, without the whole.
+        most: u64,
+    },
+    /// In a way that is not told here.
+    Untold,
+}
+
+/// How images of any size are divided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PatchGrid {
+    /// Pixels of a cell's side: those of a patch, times the patches a side that become one token.
+    pub side: u64,
+    /// How a length that is no multiple is brought to one.
+    pub fit: SizeRounding,
+    /// Longest side in pixels; longer images are made smaller.
+    pub longest: Option<u64>,
+    /// Tokens that end each row.
+    pub row_end: u64,
+    /// The size that the file names, where it names one.
+    pub usual: Option<ImageSize>,
+}
+
+/// How a length is brought to a multiple.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SizeRounding {
+    /// To the nearest one, by stretching.
+    Nearest,
+    /// To the next one, by filling up.
+    Up,
+}
+
+/// What becomes of one image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImagePatches {
+    /// Pieces that are encoded apart from each other.
+    pub crops: u64,
+    /// Cells of a piece, where there are cells.
+    pub cells: u64,
+    /// Tokens in the prompt; none where they follow from what the encoder yields of each piece.
+    pub tokens: Option<u64>,
+}
+
+impl ImageProcessor {
+    /// What becomes of an image of `size`; nothing where that cannot be told.
+    pub fn view(&self, size: Option<ImageSize>) -> Option<ImagePatches> {
+        match *self {
+            ImageProcessor::Whole => Some(ImagePatches { crops: 1, cells: 0, tokens: None }),
+            ImageProcessor::Aside => Some(ImagePatches { crops: 1, cells: 0, tokens: Some(1) }),
+            ImageProcessor::Cells(cells) => Some(cells.view(size.or(cells.usual)?)),
+            ImageProcessor::Tiles { side, most } => {
+                let crops = with_whole(tiles(size?, side, most));
+                Some(ImagePatches { crops, cells: 0, tokens: None })
+            }
+            ImageProcessor::Untold => None,
+        }
+    }
+}
+
+impl PatchGrid {
+    fn view(&self, size: ImageSize) -> ImagePatches {
+        let ImageSize { width, height } = self.shrunk(size);
+        let along = |pixels: u64| match self.fit {
+            SizeRounding::Nearest => nearest(pixels, self.side).max(1),
+            SizeRounding::Up => pixels.div_ceil(self.side),
+        };
+        let (columns, rows) = (along(width), along(height));
+        ImagePatches { crops: 1, cells: rows * columns, tokens: Some(rows * (columns + self.row_end)) }
+    }
+
+    /// The image, no longer than it may be.
+    fn shrunk(&self, size: ImageSize) -> ImageSize {
+        let (length, longest) = (size.width.max(size.height), self.longest.unwrap_or(u64::MAX));
+        if length <= longest {
+            return size;
+        }
+        let one = |pixels: u64| (pixels * longest / length).max(1);
+        ImageSize { width: one(size.width), height: one(size.height) }
+    }
+}
+
+/// Multiples of `side` nearest to `pixels`; from the middle to the even one, as Python rounds.
+fn nearest(pixels: u64, side: u64) -> u64 {
+    let (whole, rest) = (pixels / side, pixels % side);
+    match (2 * rest).cmp(&side) {
+        std::cmp::Ordering::Less => whole,
+        std::cmp::Ordering::Equal => whole + whole % 2,
+        std::cmp::Ordering::Greater => whole + 1,
+    }
+}
+
+fn with_whole(tiles: u64) -> u64 {
+    if tiles > 1 { tiles + 1 } else { tiles }
+}
+
+/// Tiles of the grid nearest to an image in shape, at most `most` (InternVL's `dynamic_preprocess`): of grids
+/// equally near a larger one where the image fills half of it.
+///
+/// <https://huggingface.co/OpenGVLab/InternVL2-8B>, `find_closest_aspect_ratio` of its model card.
+fn tiles(size: ImageSize, side: u64, most: u64) -> u64 {
+    let ImageSize { width, height } = size;
+    let mut grids: Vec<(u64, u64)> =
+        (1..=most).flat_map(|columns| (1..=most / columns).map(move |rows| (columns, rows))).collect();
+    grids.sort_by_key(|(columns, rows)| columns * rows);
+    // |width / height - columns / rows| as a fraction over height × rows; heights cancel between two of them.
+    let off = |(columns, rows): (u64, u64)| (width * rows).abs_diff(columns * height);
+    let mut best = (1, 1);
+    for grid in grids.into_iter().skip(1) {
+        let (ours, theirs) =
+            (u128::from(off(grid)) * u128::from(best.1), u128::from(off(best)) * u128::from(grid.1));
+        let half_full = 2 * width * height > side * side * grid.0 * grid.1;
+        if ours < theirs || (ours == theirs && half_full) {
+            best = grid;
+        }
+    }
+    best.0 * best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(width: u64, height: u64) -> ImageSize {
+        ImageSize { width, height }
+    }
+
+    /// Qwen2-VL's own example: 1372 × 2044 in cells of 28 is 49 × 73 tokens
+    /// (<https://huggingface.co/docs/transformers/model_doc/qwen2_vl>, image resolution).
+    #[test]
+    fn cells_round_as_the_processor_does() {
+        let cells =
+            PatchGrid { side: 28, fit: SizeRounding::Nearest, longest: None, row_end: 0, usual: None };
+        assert_eq!(cells.view(of(1372, 2044)).tokens, Some(49 * 73));
+        assert_eq!(cells.view(of(10, 10)).tokens, Some(1), "never nothing");
+        assert_eq!((nearest(42, 28), nearest(70, 28), nearest(71, 28)), (2, 2, 3), "halves go to even");
+    }
+
+    /// Pixtral: rows end in a token, and the longest side is 1540 pixels in cells of 28.
+    #[test]
+    fn long_images_shrink_and_rows_end_in_a_token() {
+        let cells =
+            PatchGrid { side: 28, fit: SizeRounding::Up, longest: Some(1540), row_end: 1, usual: None };
+        assert_eq!(
+            cells.view(of(1540, 1540)),
+            ImagePatches { crops: 1, cells: 55 * 55, tokens: Some(55 * 56) }
+        );
+        assert_eq!(
+            cells.view(of(3080, 770)),
+            ImagePatches { crops: 1, cells: 55 * 14, tokens: Some(14 * 56) }
+        );
+    }
+
+    #[test]
+    fn tiles_follow_the_shape_and_the_whole_comes_on_top() {
+        let crops =
+            |size| ImageProcessor::Tiles { side: 448, most: 12 }.view(Some(size)).map(|view| view.crops);
+        assert_eq!(crops(of(448, 448)), Some(1));
+        assert_eq!(crops(of(896, 448)), Some(2 + 1));
+        assert_eq!(crops(of(800, 600)), Some(12 + 1), "4:3 is met exactly by 4 × 3");
+        assert_eq!(crops(of(1344, 1344)), Some(9 + 1), "3 × 3 is as near as 1 × 1 and more than half full");
+        assert_eq!(crops(of(500, 500)), Some(1), "2 × 2 would be less than half full");
+        assert_eq!(ImageProcessor::Tiles { side: 448, most: 12 }.view(None), None);
+    }
+}

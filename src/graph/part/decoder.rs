@@ -1,0 +1,220 @@
+//! The whole model from its layers: embedding, blocks of equal layers, head.
+//!
+//! Knows no architecture: a family hands over its layers, in order.
+
+use petgraph::graph::NodeIndex;
+
+use super::hyper::{head_connection, stream_width};
+use super::layer::{Layer, name};
+use super::names::TensorNames;
+use super::streams::{Altup, PerLayer};
+use crate::graph::assembly::{Affine, Assembly, Matrix, weight};
+use crate::graph::model::{Block, ModelGraph};
+use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::{Role, Weight};
+use crate::quantity::count::Count;
+use crate::spec::error::Error;
+use crate::spec::model::keys::Keys;
+
+/// What a decoder has besides its layers.
+#[derive(Clone, Copy, Debug)]
+pub struct DecoderSpec {
+    /// Width of the residual stream.
+    pub hidden: Count,
+    /// Number of layers.
+    pub layers: Count,
+    /// Rows of the embedding.
+    pub vocab: Count,
+    /// The head reuses the embedding.
+    pub tied: bool,
+    /// What the final norm (and the embedding's) learns.
+    pub norm: Affine,
+    /// Whether there is a final norm.
+    pub final_norm: bool,
+    /// Rows of learned positions (GPT-2, OPT).
+    pub positions: Option<Count>,
+    /// A norm right after the embedding (BLOOM).
+    pub embedding_norm: bool,
+    /// Width of embedding and head, where projections lead to the stream and back (OPT-350m).
+    pub embedding_width: Option<Count>,
+    /// Bias on the head (Phi-2, GPT-J).
+    pub head_bias: bool,
+    /// Parallel residual streams (DeepSeek-V4), which the head sums.
+    pub streams: Option<Count>,
+    /// A second embedding, with an input for each layer (Gemma-3n, Gemma-4).
+    pub per_layer: Option<PerLayer>,
+    /// Streams beside the main one (Gemma-3n).
+    pub altup: Option<Altup>,
+    /// Longest context in tokens, where the family states it by a key of its own.
+    pub max_context: Option<u64>,
+    /// How the checkpoint names tensors.
+    pub names: TensorNames,
+}
+
+impl DecoderSpec {
+    /// The keys that most decoders share; `tied` is the class's default of `tie_word_embeddings`.
+    pub fn read(keys: &Keys<'_>, tied: bool) -> Result<DecoderSpec, Error> {
+        let (hidden, layers) = (keys.count("hidden_size")?, keys.count("num_hidden_layers")?);
+        DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, tied)
+    }
+
+    /// The same for families with names of their own for the three counts.
+    pub fn of(
+        keys: &Keys<'_>,
+        hidden: Count,
+        layers: Count,
+        vocab: Count,
+        tied: bool,
+    ) -> Result<DecoderSpec, Error> {
+        Ok(DecoderSpec {
+            hidden,
+            layers,
+            vocab,
+            tied: keys.flag("tie_word_embeddings", tied)?,
+            norm: Affine::Scale,
+            final_norm: true,
+            positions: None,
+            embedding_norm: false,
+            embedding_width: None,
+            head_bias: false,
+            streams: None,
+            per_layer: None,
+            altup: None,
+            max_context: None,
+            names: TensorNames::default(),
+        })
+    }
+
+    /// A graph of the same layer `num_hidden_layers` times.
+    pub fn uniform(self, layer: Layer) -> ModelGraph {
+        let layers = vec![layer; self.layers.value as usize];
+        self.graph(layers, vec![])
+    }
+
+    /// A graph of these layers; equal ones share a block.
+    pub fn graph(self, layers: Vec<Layer>, mtp: Vec<Weight>) -> ModelGraph {
+        let mixers_differ = layers.iter().any(|layer| layer.mixer_kind() != layers[0].mixer_kind());
+        let networks_differ = layers.iter().any(|layer| layer.network_kind() != layers[0].network_kind());
+        let mut kinds: Vec<(Layer, Vec<u32>)> = vec![];
+        let mut layer_block = Vec::with_capacity(layers.len());
+        for (index, layer) in (0u32..).zip(layers) {
+            let block = match kinds.iter().position(|(kind, _)| *kind == layer) {
+                Some(block) => block,
+                None => {
+                    kinds.push((layer, vec![]));
+                    kinds.len() - 1
+                }
+            };
+            kinds[block].1.push(index);
+            layer_block.push(block);
+        }
+        let blocks = kinds.into_iter().map(|(layer, indices)| {
+            let mut block = layer.block(name(&layer, mixers_differ, networks_differ), indices);
+            self.names.apply(&mut block);
+            block
+        });
+        ModelGraph {
+            model_type: String::new(),
+            hidden: self.hidden,
+            layers: self.layers,
+            vocab: self.vocab,
+            max_context: self.max_context,
+            tied: self.tied,
+            embedding: self.embedding(),
+            blocks: blocks.collect(),
+            head: self.head(),
+            mtp,
+            draft: None,
+            towers: vec![],
+            seen: None,
+            generates: true,
+            layer_prefix: self.names.of("model.layers"),
+            layer_block,
+        }
+    }
+
+    fn embedding(&self) -> Block {
+        let mut block = Assembly::default();
+        let width = self.embedding_width.unwrap_or(self.hidden);
+        let lookup =
+            |block: &mut Assembly, name: &'static str, tensor: &str, rows: Count, hidden: Count, split| {
+                let table = weight(tensor, vec![rows.value, hidden.value], Role::Embedding);
+                block.node(name, Operator::Embedding { vocab: rows, hidden, split }, vec![table], &[])
+            };
+        let tokens = "model.embed_tokens.weight";
+        let mut stream = lookup(&mut block, "embed_tokens", tokens, self.vocab, width, Split::Vocab);
+        if self.embedding_width.is_some() {
+            stream = self.projection(&mut block, stream, "project_in", width, self.hidden);
+        }
+        if let Some(rows) = self.positions {
+            let positions = "model.embed_positions.weight";
+            let positions =
+                lookup(&mut block, "embed_positions", positions, rows, self.hidden, Split::Replicate);
+            let sum = Operator::Add { width: self.hidden };
+            stream = block.node("positions_add", sum, vec![], &[stream, positions]);
+        }
+        if self.embedding_norm {
+            block.stream_norm(stream, "embedding_norm", "model.embed_norm", self.norm);
+        }
+        if let Some(per_layer) = &self.per_layer {
+            per_layer.embed(&mut block, stream, self.hidden, self.layers);
+        }
+        if let Some(altup) = &self.altup {
+            altup.project(&mut block, stream, "altup_projections", self.hidden);
+        }
+        self.finish(block, "embedding")
+    }
+
+    fn head(&self) -> Block {
+        let mut block = Assembly::default();
+        let mut stream = match self.streams {
+            None => block.input(self.hidden),
+            Some(streams) => {
+                let all = block.input(stream_width(self.hidden, streams));
+                head_connection(&mut block, all, self.hidden, streams)
+            }
+        };
+        if let Some(altup) = &self.altup {
+            let others = altup.project(&mut block, stream, "altup_unembed_projections", self.hidden);
+            let mean = Operator::Add { width: self.hidden };
+            stream = block.node("altup_mean", mean, vec![], &[stream, others]);
+        }
+        if self.final_norm {
+            stream = block.stream_norm(stream, "final_norm", "model.norm", self.norm);
+        }
+        let width = self.embedding_width.unwrap_or(self.hidden);
+        if self.embedding_width.is_some() {
+            stream = self.projection(&mut block, stream, "project_out", self.hidden, width);
+        }
+        let mut weights = vec![];
+        if !self.tied {
+            weights.push(weight("lm_head.weight", vec![self.vocab.value, width.value], Role::LmHead));
+        }
+        if self.head_bias {
+            weights.push(weight("lm_head.bias", vec![self.vocab.value], Role::Bias));
+        }
+        let projection = Operator::Linear { input: width, output: self.vocab, split: Split::Vocab };
+        let logits = block.node("lm_head", projection, weights, &[stream]);
+        block.node("sampling", Operator::Sampling { vocab: self.vocab }, vec![], &[logits]);
+        self.finish(block, "head")
+    }
+
+    /// Between the width of the embedding and that of the stream.
+    fn projection(
+        &self,
+        block: &mut Assembly,
+        from: NodeIndex,
+        name: &'static str,
+        input: Count,
+        output: Count,
+    ) -> NodeIndex {
+        let (tensor, split, role) = (format!("model.{name}"), Split::Replicate, Role::Embedding);
+        block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
+    }
+
+    fn finish(&self, block: Assembly, name: &'static str) -> Block {
+        let mut block = block.finish(name, vec![], vec![]);
+        self.names.apply(&mut block);
+        block
+    }
+}

@@ -1,0 +1,191 @@
+//! From a solved placement to what is told of it, under the same prices. Solves nothing.
+
+use super::{
+    BaselineComparison, DisaggregatedReport, PlacementCertificate, PlacementReport, PlacementResult,
+    StageReport,
+};
+use crate::search::placement::baseline::BaselineRule;
+use crate::search::placement::chain::{HostOverhead, Stage};
+use crate::search::placement::disaggregated::DisaggregatedPlacement;
+use crate::search::placement::price::{
+    DeviceGroup, MemberPrices, PAGE, PlacementProblem, PlacementWork, PricedChain,
+};
+use crate::search::placement::solve::{PlacementObjective, SolvedPlacement, stage_seconds};
+
+fn who(rule: BaselineRule) -> &'static str {
+    match rule {
+        BaselineRule::Fewest => "in proportion to memory, on the fewest members (exo)",
+        BaselineRule::All => "in proportion to memory, on all (llama.cpp --tensor-split)",
+        BaselineRule::BackToFront => "filled back to front (llama.cpp --fit)",
+    }
+}
+
+fn shares(question: &PlacementProblem, stages: &[Stage]) -> Vec<(String, usize)> {
+    stages.iter().map(|s| (question.offers[s.member].name.clone(), s.to - s.from)).collect()
+}
+
+/// A solved placement with everything that is told of it.
+pub fn placed(question: &PlacementProblem, solved: &SolvedPlacement) -> PlacementReport {
+    let prices = MemberPrices::new(question);
+    let token = solved.priced(&prices, PlacementWork::Token(solved.batches.1));
+    let prompt = solved.priced(&prices, PlacementWork::Prompt);
+    let request = solved.priced(&prices, PlacementWork::Request);
+    let sum = |priced: &PricedChain| {
+        priced.chain.sum(&solved.stages).map_or(f64::NAN, |ticks| 1e3 * priced.seconds(ticks))
+    };
+    let each =
+        |priced: &PricedChain| stage_seconds(priced, &solved.stages, HostOverhead::Once).unwrap_or_default();
+    let (decode, prefill) = (each(&token), each(&prompt));
+    let layers = token.chain.layers;
+    let name = |at: usize| question.offers[at].name.clone();
+    let report = |(at, stage): (usize, &Stage)| {
+        let (offer, member) = (&question.offers[stage.member], &token.chain.members[stage.member]);
+        let alone = member.ticks(layers, stage.from, stage.to, HostOverhead::Once).unwrap_or_default();
+        let pages = member.pages(layers, stage.from, stage.to).0;
+        let over = token.chain.over(stage);
+        let time = |times: &[f64]| times.get(at).map_or(f64::NAN, |seconds| 1e3 * seconds);
+        StageReport {
+            member: offer.name.clone(),
+            copies: solved.copies.get(at).into_iter().flatten().map(|at| name(*at)).collect(),
+            devices: offer.devices,
+            first_layer: stage.from,
+            last_layer: stage.to - 1,
+            layers: stage.to - stage.from,
+            embedding: stage.from == 0,
+            head: stage.to == layers,
+            decode_ms: time(&decode),
+            prefill_ms: time(&prefill),
+            send_ms: (time(&decode) - 1e3 * token.seconds(alone)).max(0.0),
+            memory_bytes: pages as f64 * PAGE,
+            usable_bytes: member.usable as f64 * PAGE,
+            offloaded_bytes: over as f64 * PAGE,
+            experts_out: token.chain.experts_out(stage).map(|first| (first, stage.to - 1)),
+            disk_bytes: over.saturating_sub(member.spill.map_or(0, |spill| spill.pages)) as f64 * PAGE,
+        }
+    };
+    let used = |at: usize| {
+        solved.stages.iter().any(|stage| stage.member == at)
+            || solved.copies.iter().flatten().any(|copy| *copy == at)
+    };
+    let (flying, requests) = solved.batches;
+    let cycle = solved.cycle(&token).unwrap_or(f64::NAN);
+    let tokens = flying.saturating_mul(requests).min(question.concurrency.max(1)) as f64;
+    PlacementReport {
+        stages: solved.stages.iter().enumerate().map(report).collect(),
+        unused: (0..question.offers.len()).filter(|at| !used(*at)).map(name).collect(),
+        objective_ms: 1e3 * solved.seconds,
+        token_ms: sum(&token),
+        prefill_ms: sum(&prompt),
+        request_ms: sum(&request),
+        decode_tok_s: tokens / cycle,
+        micro_batches: flying,
+        requests_each: requests,
+    }
+}
+
+/// What proves a solved placement.
+pub fn certificate(solved: &SolvedPlacement, aim: PlacementObjective) -> PlacementCertificate {
+    let programme = match (aim, solved.is_optimal()) {
+        (PlacementObjective::Latency | PlacementObjective::Request, true) => {
+            "exact dynamic programme over members and layers (least sum)"
+        }
+        (PlacementObjective::Throughput, true) if !solved.copies.is_empty() => {
+            "exact dynamic programmes over members, bisected over stage times: alone in a stage, and like ones sharing it"
+        }
+        (PlacementObjective::Throughput, true) => {
+            "exact dynamic programme over members, bisected over stage times, for every number of stages"
+        }
+        (PlacementObjective::Latency | PlacementObjective::Request, false) => {
+            "bounds with order left out, and with members used again at a price (Lagrange multipliers)"
+        }
+        (PlacementObjective::Throughput, false) => {
+            "exact dynamic programmes as far as they went, and for the rest what members have room for"
+        }
+    };
+    PlacementCertificate {
+        objective_ms: 1e3 * solved.seconds,
+        lower_bound_ms: 1e3 * solved.bound,
+        proved_by: programme.into(),
+        gap: if solved.is_optimal() { 0.0 } else { 1.0 - solved.bound / solved.seconds },
+        independent_bound_ms: 1e3 * solved.cheap_bound,
+        states: solved.states,
+        unlike_members: solved.kinds,
+    }
+}
+
+/// What splits by memory alone would take.
+pub fn compared(question: &PlacementProblem, solved: &SolvedPlacement) -> Vec<BaselineComparison> {
+    let one = |(rule, held): &(BaselineRule, Option<(f64, Vec<Stage>)>)| BaselineComparison {
+        rule: who(*rule).into(),
+        objective_ms: held.as_ref().map(|(seconds, _)| 1e3 * seconds),
+        times: held.as_ref().map(|(seconds, _)| seconds / solved.seconds),
+        layers: held.as_ref().map(|(_, stages)| shares(question, stages)).unwrap_or_default(),
+    };
+    solved.others.iter().map(one).collect()
+}
+
+/// Prefill and decode apart, beside the best that does both on the same members.
+pub fn apart_report(
+    question: &PlacementProblem,
+    apart: &DisaggregatedPlacement,
+    together_ms: f64,
+) -> DisaggregatedReport {
+    DisaggregatedReport {
+        prefill: shares(question, &apart.front),
+        decode: shares(question, &apart.back),
+        prefill_ms: 1e3 * apart.prefill,
+        exposed_ms: 1e3 * (apart.arrival - apart.prefill),
+        token_ms: 1e3 * apart.token,
+        request_ms: 1e3 * apart.request,
+        lower_bound_ms: 1e3 * apart.bound,
+        pairs: apart.pairs,
+        gain: together_ms / (1e3 * apart.request),
+    }
+}
+
+/// A request on each member that holds the whole model.
+pub fn alone(question: &PlacementProblem) -> Vec<(String, f64)> {
+    let request = MemberPrices::new(question).chain(PlacementWork::Request);
+    let layers = request.chain.layers;
+    let one = |(member, offer): (usize, &DeviceGroup)| {
+        let ticks = request.chain.sum(&[Stage { member, from: 0, to: layers }]).ok()?;
+        Some((offer.name.clone(), 1e3 * request.seconds(ticks)))
+    };
+    question.offers.iter().enumerate().filter_map(one).collect()
+}
+
+/// The stages of `answer` as rows.
+pub static COLUMNS: [&str; 11] = [
+    "member",
+    "devices",
+    "first_layer",
+    "last_layer",
+    "decode_ms",
+    "prefill_ms",
+    "send_ms",
+    "memory_bytes",
+    "offloaded_bytes",
+    "disk_bytes",
+    "copies",
+];
+
+/// One row a stage.
+pub fn rows(answer: &PlacementResult) -> Vec<Vec<String>> {
+    let stages = answer.placement.iter().flat_map(|placed| &placed.stages);
+    let row = |stage: &StageReport| {
+        vec![
+            stage.member.clone(),
+            stage.devices.to_string(),
+            stage.first_layer.to_string(),
+            stage.last_layer.to_string(),
+            stage.decode_ms.to_string(),
+            stage.prefill_ms.to_string(),
+            stage.send_ms.to_string(),
+            stage.memory_bytes.to_string(),
+            stage.offloaded_bytes.to_string(),
+            stage.disk_bytes.to_string(),
+            stage.copies.join(" "),
+        ]
+    };
+    stages.map(row).collect()
+}

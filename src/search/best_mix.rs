@@ -1,0 +1,255 @@
+//! Unlike instances that prefill and decode, in one deployment under a stated load: how many of which size, and how
+//! many requests each.
+//!
+//! The space: the best shape of every size at each of [`PARTS`] even parts of the requests in flight, or at the highest
+//! rate that keeps the limits; any numbers of them that there is room for. Exact over that space, in the first aim, by
+//! dynamic programming over devices and parts.
+
+use std::collections::BTreeMap;
+
+use super::candidate::{Candidate, PoolPlan, PoolRole};
+use super::fills::{Fill, fills};
+use super::outcome::EvaluatedCandidate;
+use super::packing::{Item, Table};
+use super::point::place;
+use super::question::{Problem, Traffic};
+use super::shape::{InstanceConfig, PreparedShape, largest};
+use crate::serving::economy::Bill;
+use crate::serving::terms::OffloadTarget;
+use crate::spec::objective::Metric;
+
+/// Even parts that requests in flight are dealt out in.
+pub const PARTS: u64 = 32;
+
+/// What is wanted of a mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MixGoal {
+    /// The most output.
+    Output,
+    /// The most output per device.
+    PerDevice,
+    /// The fewest devices.
+    Devices,
+}
+
+/// What a mix can make better in the first aim; nothing where like instances are as good.
+fn wanted(question: &Problem, found: bool) -> Option<MixGoal> {
+    let rented = matches!(question.stated.bill, Some(Bill::Rented(_)));
+    let at_rate = matches!(question.traffic, Traffic::Rate(_));
+    match question.aims.first()?.metric {
+        Metric::OutputTokS if !at_rate => Some(MixGoal::Output),
+        Metric::OutputTokSPerDevice => Some(MixGoal::PerDevice),
+        Metric::UsdPerMtok if rented => Some(MixGoal::PerDevice),
+        Metric::Devices => Some(MixGoal::Devices),
+        // Whatever carries the load, where nothing else does.
+        _ => (!found).then_some(MixGoal::Devices),
+    }
+}
+
+/// The best shape of a size at a load.
+#[derive(Clone, Copy)]
+struct SizeOption {
+    shape: usize,
+    /// Requests in flight of an instance.
+    slots: u64,
+    /// Output tokens, or requests, per second.
+    yields: f64,
+}
+
+/// The best mix under a stated load, where one may be better than like instances; `found` says whether any deployment
+/// was found that carries the load.
+pub fn unlike(question: &Problem, shapes: &[InstanceConfig], found: bool) -> Option<EvaluatedCandidate> {
+    let wanted = wanted(question, found)?;
+    let formats = 0..question.formats.len();
+    let found = formats.flat_map(|formats| match question.traffic {
+        Traffic::Free => vec![],
+        Traffic::InFlight(requests) => in_flight(question, shapes, formats, (requests, wanted)),
+        Traffic::Rate(rate) => at_rate(question, shapes, formats, rate),
+    });
+    let found = found.filter(|found| found.candidate.pools.len() > 1);
+    found.reduce(|a, b| if question.ahead(&b.point, &a.point) { b } else { a })
+}
+
+fn of_formats<'q>(
+    question: &'q Problem,
+    shapes: &'q [InstanceConfig],
+    formats: usize,
+) -> impl Iterator<Item = (usize, PreparedShape<'q>)> {
+    let holds = move |shape: &InstanceConfig| {
+        shape.formats == formats && shape.fits > 0 && shape.offload == OffloadTarget::Nothing
+    };
+    let held = shapes.iter().enumerate().filter(move |(_, shape)| holds(shape));
+    held.map(|(index, shape)| (index, PreparedShape::new(question, shape)))
+}
+
+/// Mixes that hold so many requests: the best on each number of devices that may be it.
+fn in_flight(
+    question: &Problem,
+    shapes: &[InstanceConfig],
+    formats: usize,
+    (requests, wanted): (u64, MixGoal),
+) -> Vec<EvaluatedCandidate> {
+    let parts = PARTS.min(requests);
+    // Slots that hold so many parts.
+    let slots = |part: u64| (part * requests).div_ceil(parts);
+    let mut choices: BTreeMap<(u64, u64), SizeOption> = BTreeMap::new();
+    for (shape, laid) in of_formats(question, shapes, formats) {
+        let at = |part: u64| laid.free(1, slots(part));
+        let fits = |part: u64| {
+            slots(part) <= laid.concurrency(laid.shape.fits) && question.missed(&at(part)).is_none()
+        };
+        for part in 1..=largest(parts, fits) {
+            let share = part as f64 * requests as f64 / parts as f64 / slots(part) as f64;
+            let yields = at(part)[place(Metric::OutputTokS)] * share;
+            let choice = SizeOption { shape, slots: slots(part), yields };
+            let best = choices.entry((laid.shape.plan.devices(), part)).or_insert(choice);
+            if yields > best.yields {
+                *best = choice;
+            }
+        }
+    }
+    let sizes: Vec<u64> = choices.keys().map(|(size, _)| *size).collect();
+    let mut found = Vec::new();
+    for Fill { sizes, devices, .. } in fills(question.room(), &deduped(sizes)) {
+        let of_sizes: Vec<_> = choices.iter().filter(|((size, _), _)| sizes.contains(size)).collect();
+        let table = ShareTable::new(&of_sizes, devices, parts);
+        let all = 1..=devices;
+        let best = match wanted {
+            MixGoal::Output => Some(devices),
+            MixGoal::Devices => all.clone().find(|on| table.worth(*on).is_some()),
+            MixGoal::PerDevice => {
+                let each = |on: u64| Some((table.worth(on)? / on as f64, on));
+                all.filter_map(each).reduce(|a, b| if b.0 > a.0 { b } else { a }).map(|(_, on)| on)
+            }
+        };
+        let chosen = best.and_then(|on| table.chosen(on)).unwrap_or_default();
+        let mut counts: BTreeMap<(usize, u64), u64> = BTreeMap::new();
+        for at in chosen {
+            let choice = of_sizes[at].1;
+            *counts.entry((choice.shape, choice.slots)).or_default() += 1;
+        }
+        found.extend(deployed(question, shapes, formats, counts));
+    }
+    found
+}
+
+fn deduped(mut sizes: Vec<u64>) -> Vec<u64> {
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// The most that instances yield on so many devices with so many parts of the requests, and the last one chosen.
+struct ShareTable {
+    parts: u64,
+    best: Vec<Option<(f64, usize)>>,
+    items: Vec<(u64, u64)>,
+}
+
+impl ShareTable {
+    fn new(choices: &[(&(u64, u64), &SizeOption)], devices: u64, parts: u64) -> ShareTable {
+        let items: Vec<(u64, u64)> = choices.iter().map(|(key, _)| **key).collect();
+        let mut table = ShareTable { parts, best: vec![], items };
+        for on in 0..=devices {
+            for held in 0..=parts {
+                let mut best: Option<(f64, usize)> = None;
+                for (at, ((size, part), choice)) in choices.iter().enumerate() {
+                    if *size > on || *part > held {
+                        continue;
+                    }
+                    let Some(rest) = table.value(on - size, held - part) else { continue };
+                    let value = rest + choice.yields;
+                    if best.is_none_or(|(known, _)| value > known) {
+                        best = Some((value, at));
+                    }
+                }
+                table.best.push(best);
+            }
+        }
+        table
+    }
+
+    fn value(&self, devices: u64, held: u64) -> Option<f64> {
+        if held == 0 {
+            return Some(0.0);
+        }
+        self.best[(devices * (self.parts + 1) + held) as usize].map(|(value, _)| value)
+    }
+
+    /// What all requests come to on at most so many devices.
+    fn worth(&self, devices: u64) -> Option<f64> {
+        self.value(devices, self.parts)
+    }
+
+    /// The instances that yield it, by their places.
+    fn chosen(&self, devices: u64) -> Option<Vec<usize>> {
+        let (mut devices, mut held, mut chosen) = (devices, self.parts, vec![]);
+        while held > 0 {
+            let (_, at) = self.best[(devices * (self.parts + 1) + held) as usize]?;
+            let (size, part) = self.items[at];
+            (devices, held) = (devices - size, held - part);
+            chosen.push(at);
+        }
+        Some(chosen)
+    }
+}
+
+/// Mixes on the fewest devices that carry a rate.
+fn at_rate(
+    question: &Problem,
+    shapes: &[InstanceConfig],
+    formats: usize,
+    rate: f64,
+) -> Vec<EvaluatedCandidate> {
+    let mut choices: BTreeMap<u64, SizeOption> = BTreeMap::new();
+    for (shape, laid) in of_formats(question, shapes, formats) {
+        let flow = |requests: u64| {
+            let slots = laid.concurrency(requests);
+            slots as f64 / laid.filled(slots)
+        };
+        let keeps = |requests: u64| {
+            let traffic = Traffic::Rate(flow(requests));
+            question.missed(&laid.under(&traffic, 1, laid.concurrency(requests))).is_none()
+        };
+        let most = largest(laid.shape.fits, keeps);
+        if most == 0 {
+            continue;
+        }
+        let choice = SizeOption { shape, slots: laid.concurrency(most), yields: flow(most) };
+        let best = choices.entry(laid.shape.plan.devices()).or_insert(choice);
+        if choice.yields > best.yields {
+            *best = choice;
+        }
+    }
+    let mut found = Vec::new();
+    for Fill { sizes, devices, .. } in fills(question.room(), &choices.keys().copied().collect::<Vec<_>>()) {
+        let of_sizes: Vec<_> = choices.iter().filter(|(size, _)| sizes.contains(size)).collect();
+        let item = |(size, choice): &(&u64, &SizeOption)| Item { devices: **size, value: choice.yields };
+        let table = Table::new(&of_sizes.iter().map(item).collect::<Vec<_>>(), devices);
+        let Some(fewest) = (1..=devices).find(|on| table.value(*on) >= rate) else { continue };
+        let counts = of_sizes.iter().zip(table.counts(fewest)).filter(|(_, count)| *count > 0);
+        let counts = counts.map(|((_, choice), count)| ((choice.shape, choice.slots), count)).collect();
+        found.extend(deployed(question, shapes, formats, counts));
+    }
+    found
+}
+
+/// A mix in full, the larger instances first; nothing where a pool of it misses a limit.
+fn deployed(
+    question: &Problem,
+    shapes: &[InstanceConfig],
+    formats: usize,
+    counts: BTreeMap<(usize, u64), u64>,
+) -> Option<EvaluatedCandidate> {
+    let pool = |((shape, slots), replicas): ((usize, u64), u64)| PoolPlan {
+        duty: PoolRole::Both,
+        plan: shapes[shape].plan,
+        stages: shapes[shape].stages.clone(),
+        replicas,
+        concurrency: slots,
+    };
+    let mut pools: Vec<PoolPlan> = counts.into_iter().map(pool).collect();
+    pools.sort_by_key(|pool| std::cmp::Reverse((pool.plan.devices(), pool.concurrency)));
+    let candidate = Candidate { formats, pools, offload: OffloadTarget::Nothing };
+    (candidate.pools.len() > 1).then(|| EvaluatedCandidate::within_limits(question, candidate))?
+}

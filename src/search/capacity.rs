@@ -1,0 +1,364 @@
+//! How many instances of which sizes a system has room for, unlike ones included.
+//!
+//! An instance of at most a unit (the innermost tier) lies inside one. A larger one takes whole units of one block (a
+//! node, where it holds several units), or whole blocks; what it does not fill of them idles. A part of a node may end
+//! in a unit that is not whole: only small instances, and those that take the whole block, use it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use super::packing::{Item, Table};
+use crate::spec::cluster::Cluster;
+
+/// Units and blocks of a system.
+#[derive(Clone, Debug)]
+pub struct DeviceCapacity {
+    /// Devices of a unit.
+    unit: u64,
+    /// Whole units of a block.
+    units: u64,
+    /// Devices of a block beyond its whole units.
+    rest: u64,
+    /// Blocks.
+    blocks: u64,
+    /// Numbers of two sizes that share bins, by (bins, capacity, first size, second size).
+    shared: Arc<Mutex<HashMap<[u64; 4], Arc<Vec<u64>>>>>,
+}
+
+/// A part of a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemPart {
+    /// Devices of the innermost tier.
+    pub unit: u64,
+    /// Devices of the part.
+    pub devices: u64,
+    /// How often it is there.
+    pub times: u64,
+}
+
+/// What an instance takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InstanceFootprint {
+    /// So many devices of a unit.
+    Devices(u64),
+    /// So many whole units of a block.
+    Units(u64),
+    /// So many whole blocks.
+    Blocks(u64),
+}
+
+impl DeviceCapacity {
+    /// The room of a cluster.
+    pub fn of(cluster: &Cluster) -> DeviceCapacity {
+        let block = cluster.block();
+        let unit = cluster.domain().min(block);
+        DeviceCapacity::new(unit, block / unit, block % unit, cluster.devices() / block)
+    }
+
+    /// `blocks` of so many whole units of `unit` devices each, and a part of one of `rest` devices.
+    pub fn new(unit: u64, units: u64, rest: u64, blocks: u64) -> DeviceCapacity {
+        DeviceCapacity { unit, units, rest, blocks, shared: Arc::default() }
+    }
+
+    /// Devices of a block.
+    fn block(&self) -> u64 {
+        self.unit * self.units + self.rest
+    }
+
+    /// All devices.
+    pub fn devices(&self) -> u64 {
+        self.block() * self.blocks
+    }
+
+    /// Parts that unlike instances may fill by their numbers of devices alone, where their sizes divide one another and
+    /// the unit, or lie in one unit: each with how often it is there.
+    pub fn parts(&self) -> Vec<SystemPart> {
+        let unit = SystemPart { unit: self.unit, devices: self.unit, times: self.units * self.blocks };
+        let block = SystemPart { unit: self.unit, devices: self.block(), times: self.blocks };
+        let all = SystemPart { unit: self.unit, devices: self.devices(), times: 1 };
+        let mut parts = vec![unit];
+        if self.units > 1 || self.rest > 0 {
+            parts.push(block);
+        }
+        if self.blocks > 1 && self.rest == 0 {
+            parts.push(all);
+        }
+        parts
+    }
+
+    /// Whether numbers of devices alone say what has room: one unit, whatever the sizes.
+    pub fn is_one_unit(&self) -> bool {
+        self.blocks == 1 && self.units == 1 && self.rest == 0
+    }
+
+    fn takes(&self, devices: u64) -> InstanceFootprint {
+        let units = devices.div_ceil(self.unit);
+        if devices <= self.unit {
+            InstanceFootprint::Devices(devices)
+        } else if units <= self.units {
+            InstanceFootprint::Units(units)
+        } else {
+            InstanceFootprint::Blocks(devices.div_ceil(self.block()))
+        }
+    }
+
+    /// Most instances of `devices` each.
+    pub fn most(&self, devices: u64) -> u64 {
+        self.blocks * self.per_block(devices) / self.blocks_each(devices)
+    }
+
+    /// Instances that fit a block; one where an instance takes whole blocks.
+    fn per_block(&self, devices: u64) -> u64 {
+        match self.takes(devices) {
+            InstanceFootprint::Devices(size) => self.units * (self.unit / size) + self.rest / size,
+            InstanceFootprint::Units(units) => self.units / units,
+            InstanceFootprint::Blocks(_) => 1,
+        }
+    }
+
+    fn blocks_each(&self, devices: u64) -> u64 {
+        if let InstanceFootprint::Blocks(blocks) = self.takes(devices) { blocks } else { 1 }
+    }
+
+    /// Whether numbers of devices alone say what of two sizes has room: they fill units, and one another, without gaps.
+    pub fn is_plain(&self, one: u64, two: u64) -> bool {
+        let even = |size: u64| self.unit.is_multiple_of(size) || size.is_multiple_of(self.unit);
+        let nested = one.is_multiple_of(two) || two.is_multiple_of(one);
+        let flat = self.rest == 0 && (self.units == 1 || one.max(two) <= self.unit);
+        self.is_one_unit() || (flat && nested && even(one) && even(two))
+    }
+
+    /// Most instances of `other` devices each that have room where `count` of `devices` each stand; none where these
+    /// have not.
+    pub fn beside(&self, devices: u64, count: u64, other: u64) -> Option<u64> {
+        if self.is_plain(devices, other) {
+            return Some(self.devices().checked_sub(count.checked_mul(devices)?)? / other);
+        }
+        if count > self.most(devices) {
+            return None;
+        }
+        let freed = |blocks: u64| DeviceCapacity { blocks, ..self.clone() };
+        match (self.takes(devices), self.takes(other)) {
+            (InstanceFootprint::Devices(one), InstanceFootprint::Devices(two)) => {
+                // As many of the first as there are may lie in the parts of units.
+                let parts = self.blocks * (self.rest / one);
+                let (bins, least) = (
+                    self.blocks * self.units,
+                    count.saturating_sub(self.blocks * self.units * (self.unit / one)),
+                );
+                (least..=parts.min(count))
+                    .map(|inside| {
+                        let whole = self.share((bins, self.unit), (one, count - inside), two);
+                        whole + self.share((self.blocks, self.rest), (one, inside), two)
+                    })
+                    .max()
+            }
+            (InstanceFootprint::Units(one), InstanceFootprint::Units(two)) => {
+                Some(self.share((self.blocks, self.units), (one, count), two))
+            }
+            (InstanceFootprint::Devices(size), InstanceFootprint::Units(units)) => {
+                let in_parts = self.blocks * (self.rest / size);
+                let taken = count.saturating_sub(in_parts).div_ceil(self.unit / size);
+                let spare = self.blocks * (self.units % units);
+                Some(self.most(other).saturating_sub(taken.saturating_sub(spare).div_ceil(units)))
+            }
+            (InstanceFootprint::Units(units), InstanceFootprint::Devices(size)) => {
+                Some(self.most(other) - count * units * (self.unit / size))
+            }
+            (InstanceFootprint::Blocks(blocks), _) => Some(freed(self.blocks - count * blocks).most(other)),
+            (_, InstanceFootprint::Blocks(_)) => {
+                Some(freed(self.blocks - count.div_ceil(self.per_block(devices))).most(other))
+            }
+        }
+    }
+
+    /// Most of `other` beside `count` of `size` in so many bins of a capacity, all inside bins.
+    fn share(&self, (bins, capacity): (u64, u64), (size, count): (u64, u64), other: u64) -> u64 {
+        let (own, most) = (capacity / size, bins * (capacity / other));
+        if count == 0 || bins == 0 {
+            return most;
+        }
+        if bins == 1 {
+            return (capacity - count * size) / other;
+        }
+        if other.is_multiple_of(size) {
+            return most.min((bins * own - count) / (other / size));
+        }
+        if size.is_multiple_of(other) {
+            return most - count * (size / other);
+        }
+        let known = |shared: &Mutex<HashMap<_, Arc<Vec<u64>>>>| {
+            shared.lock().ok()?.get(&[bins, capacity, size, other]).cloned()
+        };
+        let table = known(&self.shared).unwrap_or_else(|| {
+            let table = Arc::new(many_bins(bins, &one_bin(capacity, size, other)));
+            if let Ok(mut shared) = self.shared.lock() {
+                shared.insert([bins, capacity, size, other], table.clone());
+            }
+            table
+        });
+        table[count as usize]
+    }
+
+    /// How many instances of each item to place for the most value in all; fewer devices decide between equals.
+    pub fn pack(&self, items: &[Item]) -> Vec<u64> {
+        // What may not lie there takes more than there is.
+        let sized = |capacity: u64, size: &dyn Fn(InstanceFootprint) -> Option<u64>| -> Vec<Item> {
+            let of = |item: &Item| Item {
+                devices: size(self.takes(item.devices)).unwrap_or(capacity + 1),
+                ..*item
+            };
+            items.iter().map(of).collect()
+        };
+        let small =
+            sized(self.unit, &|takes| if let InstanceFootprint::Devices(n) = takes { Some(n) } else { None });
+        let inside = Table::new(&small, self.unit);
+        let mut middle =
+            sized(self.units, &|takes| if let InstanceFootprint::Units(n) = takes { Some(n) } else { None });
+        middle.push(Item { devices: 1, value: inside.value(self.unit) });
+        let block = Table::new(&middle, self.units);
+        let mut large = sized(self.blocks, &|takes| {
+            if let InstanceFootprint::Blocks(n) = takes { Some(n) } else { None }
+        });
+        large.push(Item { devices: 1, value: block.value(self.units) + inside.value(self.rest) });
+        let mut counts = Table::new(&large, self.blocks).counts(self.blocks);
+        let blocks = counts.pop().unwrap_or(0);
+        let mut in_block = block.counts(self.units);
+        let filled = in_block.pop().unwrap_or(0);
+        let (whole, part) = (inside.counts(self.unit), inside.counts(self.rest));
+        for (place, count) in counts.iter_mut().enumerate() {
+            *count += blocks * (in_block[place] + filled * whole[place] + part[place]);
+        }
+        counts
+    }
+}
+
+/// By how many of the first size a bin holds: how many of the second it holds with them.
+fn one_bin(capacity: u64, size: u64, other: u64) -> Vec<u64> {
+    (0..=capacity / size).map(|count| (capacity - count * size) / other).collect()
+}
+
+/// The same of many like bins.
+fn many_bins(bins: u64, one: &[u64]) -> Vec<u64> {
+    let both = |a: &[u64], b: &[u64]| {
+        let mut sum = vec![0; a.len() + b.len() - 1];
+        for (i, x) in a.iter().enumerate() {
+            for (j, y) in b.iter().enumerate() {
+                sum[i + j] = sum[i + j].max(x + y);
+            }
+        }
+        sum
+    };
+    let (mut all, mut power, mut left) = (vec![0], one.to_vec(), bins);
+    while left > 0 {
+        if left % 2 == 1 {
+            all = both(&all, &power);
+        }
+        left /= 2;
+        if left > 0 {
+            power = both(&power, &power);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Whether the instances fit, by trying every place for the largest first.
+    fn fits(room: &DeviceCapacity, sizes: &[u64]) -> bool {
+        fn place(free: &mut Vec<Vec<u64>>, room: &DeviceCapacity, sizes: &[u64]) -> bool {
+            let Some((&size, rest)) = sizes.split_first() else { return true };
+            let bins = free.len();
+            match room.takes(size) {
+                InstanceFootprint::Devices(n) => (0..bins).any(|block| {
+                    (0..free[block].len()).any(|unit| {
+                        if free[block][unit] < n {
+                            return false;
+                        }
+                        free[block][unit] -= n;
+                        let fits = place(free, room, rest);
+                        free[block][unit] += n;
+                        fits
+                    })
+                }),
+                InstanceFootprint::Units(n) => (0..bins).any(|block| {
+                    let whole: Vec<usize> =
+                        (0..room.units as usize).filter(|unit| free[block][*unit] == room.unit).collect();
+                    if (whole.len() as u64) < n {
+                        return false;
+                    }
+                    let taken = &whole[..n as usize];
+                    taken.iter().for_each(|unit| free[block][*unit] = 0);
+                    let fits = place(free, room, rest);
+                    taken.iter().for_each(|unit| free[block][*unit] = room.unit);
+                    fits
+                }),
+                InstanceFootprint::Blocks(n) => {
+                    let empty = |block: &Vec<u64>| block.iter().sum::<u64>() == room.block();
+                    let whole: Vec<usize> = (0..bins).filter(|block| empty(&free[*block])).collect();
+                    if (whole.len() as u64) < n {
+                        return false;
+                    }
+                    let before = free.clone();
+                    whole[..n as usize].iter().for_each(|block| free[*block].iter_mut().for_each(|u| *u = 0));
+                    let fits = place(free, room, rest);
+                    *free = before;
+                    fits
+                }
+            }
+        }
+        let mut block = vec![room.unit; room.units as usize];
+        block.extend((room.rest > 0).then_some(room.rest));
+        let mut sizes = sizes.to_vec();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        place(&mut vec![block; room.blocks as usize], room, &sizes)
+    }
+
+    /// Rooms of a few devices.
+    fn small() -> impl Strategy<Value = DeviceCapacity> {
+        (1u64..6, 1u64..4, 0u64..5, 1u64..4)
+            .prop_map(|(unit, units, rest, blocks)| DeviceCapacity::new(unit, units, rest % unit, blocks))
+            .prop_filter("few devices", |room| room.devices() <= 12)
+    }
+
+    proptest! {
+        #[test]
+        fn two_sizes_have_room_as_trying_every_place_says(
+            room in small(), one in 1u64..9, two in 1u64..9, count in 0u64..6,
+        ) {
+            let (one, two) = (one.min(room.devices()), two.min(room.devices()));
+            let with = |others: u64| {
+                let sizes = [vec![one; count as usize], vec![two; others as usize]].concat();
+                sizes.iter().sum::<u64>() <= room.devices() && fits(&room, &sizes)
+            };
+            let most = (0..=room.devices()).take_while(|others| with(*others)).last();
+            prop_assert_eq!(room.beside(one, count, two), most);
+        }
+
+        #[test]
+        fn one_more_block_or_device_never_leaves_less_room(
+            room in small(), sizes in prop::collection::vec((1u64..9, 1u32..50), 1..4),
+        ) {
+            let items: Vec<Item> =
+                sizes.iter().map(|(devices, value)| Item { devices: *devices, value: (*value).into() }).collect();
+            let worth = |room: &DeviceCapacity| {
+                let counts = room.pack(&items);
+                items.iter().zip(&counts).map(|(item, n)| item.value * *n as f64).sum::<f64>()
+            };
+            let more = DeviceCapacity { blocks: room.blocks + 1, ..room.clone() };
+            prop_assert!(worth(&more) >= worth(&room));
+            if room.blocks == 1 {
+                let whole = room.rest + 1 == room.unit;
+                let (units, rest) = if whole { (room.units + 1, 0) } else { (room.units, room.rest + 1) };
+                let more = DeviceCapacity { units, rest, ..room.clone() };
+                prop_assert!(worth(&more) >= worth(&room));
+                for (devices, _) in sizes {
+                    prop_assert!(devices > room.devices() || more.most(devices) >= room.most(devices));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Our own exact search over whole numbers: depth first, with what the rows leave of every column. For small
+//! programmes, and for what a solver gets wrong.
+//!
+//! Knows shares only in eighths: with shares its best is feasible, not proved.
+
+use super::{MipModel, MipValues, SHARE, Sense, VariableDomain};
+
+/// What the search found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExhaustiveResult {
+    /// The best point.
+    pub best: Option<MipValues>,
+    /// Everything was seen: the best is the best, and where there is none there is none.
+    pub complete: bool,
+    /// Nodes.
+    pub nodes: u64,
+}
+
+/// Parts that a share is tried in.
+const EIGHTHS: i64 = 8;
+
+struct ExhaustiveSearch<'a> {
+    programme: &'a MipModel,
+    /// Steps of every column, in its own parts.
+    step: Vec<i64>,
+    best: Option<(i128, MipValues)>,
+    nodes: u64,
+    most: u64,
+}
+
+/// Searches at most `most` nodes.
+pub fn search(programme: &MipModel, most: u64) -> ExhaustiveResult {
+    let step = programme.columns.iter().map(|column| match column.domain {
+        VariableDomain::Whole { .. } => 1,
+        VariableDomain::Share => SHARE as i64 / EIGHTHS,
+    });
+    let exact = programme.columns.iter().all(|column| column.domain != VariableDomain::Share);
+    let bounds: Vec<(i64, i64)> = (0..programme.columns.len()).map(|at| programme.bounds(at)).collect();
+    let mut search = ExhaustiveSearch { programme, step: step.collect(), best: None, nodes: 0, most };
+    search.visit(bounds);
+    let complete = exact && search.nodes <= most;
+    ExhaustiveResult { best: search.best.map(|(_, values)| values), complete, nodes: search.nodes.min(most) }
+}
+
+impl ExhaustiveSearch<'_> {
+    /// What a factor times a column is at least and at most, in parts of a share.
+    fn range(&self, at: usize, factor: i64, (low, high): (i64, i64)) -> (i128, i128) {
+        let factor = i128::from(factor) * self.programme.weight(at);
+        let (a, b) = (factor * i128::from(low), factor * i128::from(high));
+        (a.min(b), a.max(b))
+    }
+
+    /// Narrows columns to what the rows leave of them; whether anything is left.
+    fn narrow(&self, bounds: &mut [(i64, i64)]) -> bool {
+        loop {
+            let mut changed = false;
+            for row in &self.programme.rows {
+                let right = i128::from(row.bound) * SHARE;
+                let slack = self.programme.rounding(row);
+                let ranges: Vec<(i128, i128)> =
+                    row.terms.iter().map(|(at, factor)| self.range(*at, *factor, bounds[*at])).collect();
+                let (least, most) =
+                    ranges.iter().fold((0, 0), |sum, range| (sum.0 + range.0, sum.1 + range.1));
+                let upper = (row.sense != Sense::AtLeast).then_some(right + slack);
+                let lower = (row.sense != Sense::AtMost).then_some(right - slack);
+                if upper.is_some_and(|upper| least > upper) || lower.is_some_and(|lower| most < lower) {
+                    return false;
+                }
+                for ((at, factor), range) in row.terms.iter().zip(&ranges) {
+                    if *factor == 0 {
+                        continue;
+                    }
+                    let term_most = upper.map(|upper| upper - (least - range.0));
+                    let term_least = lower.map(|lower| lower - (most - range.1));
+                    let (low, high) = self.within(*at, *factor, bounds[*at], (term_least, term_most));
+                    if low > high {
+                        return false;
+                    }
+                    if (low, high) != bounds[*at] {
+                        bounds[*at] = (low, high);
+                        changed = true;
+                    }
+                }
+                if changed {
+                    // The sums above no longer hold.
+                    break;
+                }
+            }
+            if !changed {
+                return true;
+            }
+        }
+    }
+
+    /// The values of a column for which factor times it lies between two, on the column's steps.
+    fn within(
+        &self,
+        at: usize,
+        factor: i64,
+        (low, high): (i64, i64),
+        (least, most): (Option<i128>, Option<i128>),
+    ) -> (i64, i64) {
+        let factor = i128::from(factor) * self.programme.weight(at);
+        let (floor, ceil) =
+            (|a: i128| a.div_euclid(factor.abs()), |a: i128| -((-a).div_euclid(factor.abs())));
+        let (under, over) = if factor > 0 {
+            (least.map(ceil), most.map(floor))
+        } else {
+            (most.map(|most| ceil(-most)), least.map(|least| floor(-least)))
+        };
+        let step = i128::from(self.step[at]);
+        let low = under.map_or(i128::from(low), |under| i128::from(low).max(under));
+        let high = over.map_or(i128::from(high), |over| i128::from(high).min(over));
+        let (low, high) = (-((-low).div_euclid(step)) * step, high.div_euclid(step) * step);
+        let clamp = |value: i128| value.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        (clamp(low), clamp(high))
+    }
+
+    fn visit(&mut self, mut bounds: Vec<(i64, i64)>) {
+        self.nodes += 1;
+        if self.nodes > self.most || !self.narrow(&mut bounds) {
+            return;
+        }
+        let cost = |at: usize| self.range(at, self.programme.columns[at].cost, bounds[at]).0;
+        let least: i128 = (0..bounds.len()).map(cost).sum();
+        if self.best.as_ref().is_some_and(|(best, _)| least >= *best) {
+            return;
+        }
+        let open = (0..bounds.len()).filter(|at| bounds[*at].0 < bounds[*at].1);
+        // The narrowest first: it is decided soonest.
+        let Some(at) = open.min_by_key(|at| {
+            (i128::from(bounds[*at].1) - i128::from(bounds[*at].0)) / i128::from(self.step[*at])
+        }) else {
+            let values: MipValues = bounds.iter().map(|(low, _)| *low).collect();
+            if self.programme.check(&values).is_ok() {
+                self.best = Some((self.programme.objective(&values), values));
+            }
+            return;
+        };
+        let (low, high) = bounds[at];
+        let parts = (i128::from(high) - i128::from(low)) / i128::from(self.step[at]);
+        let middle = low + (parts / 2) as i64 * self.step[at];
+        let mut halves = [(low, middle), (middle + self.step[at], high)];
+        // The cheaper half first: it makes the better bound.
+        if self.programme.columns[at].cost < 0 {
+            halves.reverse();
+        }
+        for half in halves {
+            let mut narrowed = bounds.clone();
+            narrowed[at] = half;
+            self.visit(narrowed);
+        }
+    }
+}

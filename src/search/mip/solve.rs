@@ -1,0 +1,203 @@
+//! Solves a programme and does not take the solver's word for it: every row is checked, the objective computed
+//! again, and where it fails our own search answers.
+
+use super::backend::{SolverClaim, claim, rounded_up};
+use super::exhaustive::search;
+use super::{MipModel, MipValues, SHARE, VariableDomain};
+use crate::search::outcome::Status;
+
+/// How much work may be done. Numbers of nodes, not times: the same question has the same answer.
+#[derive(Clone, Copy, Debug)]
+pub struct SolveBudget {
+    /// Nodes of the solver.
+    pub nodes: u64,
+    /// Nodes of our own search, where the solver fails.
+    pub own_nodes: u64,
+}
+
+impl Default for SolveBudget {
+    fn default() -> SolveBudget {
+        SolveBudget { nodes: 50_000, own_nodes: 2_000_000 }
+    }
+}
+
+/// Who answers for the bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Prover {
+    /// The solver's tree; its point was checked here.
+    Solver,
+    /// Our own search, exact over whole numbers.
+    OwnSearch,
+    /// Prices on what is scarce, at which everything goes where it costs least.
+    Prices,
+    /// Nobody: the sum of what every column costs at least.
+    Trivial,
+}
+
+/// What is certified of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CertifiedSolution {
+    /// How far it is proved.
+    pub status: Status,
+    /// The point; none where there is none.
+    pub values: Option<MipValues>,
+    /// What it costs, computed again from the point.
+    pub objective: Option<f64>,
+    /// No point costs less.
+    pub bound: Option<f64>,
+    /// Who answers for the bound.
+    pub prover: Prover,
+    /// Nodes of whoever answered.
+    pub nodes: u64,
+    /// Rows that were checked, all of them kept.
+    pub rows_checked: u64,
+    /// What the solver got wrong, where it did.
+    pub doubts: Vec<String>,
+}
+
+/// A solver: its claim about a programme within so many nodes.
+pub type Solver<'a> = &'a dyn Fn(&MipModel, u64) -> Result<SolverClaim, String>;
+
+/// Terms that our own search looks at, at most: a node of a large programme takes longer.
+const WORK: u64 = 4_000_000;
+/// Entries of the tableau that the solver's nodes may come to.
+const TABLEAU: u64 = 400_000_000;
+
+impl SolveBudget {
+    /// No more nodes than a programme of this size allows.
+    fn within(&self, programme: &MipModel) -> SolveBudget {
+        let (rows, columns) = (programme.rows.len() as u64, programme.columns.len() as u64);
+        SolveBudget {
+            nodes: self.nodes.min((TABLEAU / (rows * columns).max(1)).max(1)),
+            own_nodes: self.own_nodes.min((WORK / programme.terms().max(1)).max(1)),
+        }
+    }
+}
+
+/// Nodes that our own search spends on doubting an infeasible programme.
+const DOUBT: u64 = 2_000;
+
+/// Solves `programme`.
+pub fn solve(programme: &MipModel, effort: &SolveBudget) -> CertifiedSolution {
+    solve_with(programme, effort, &claim)
+}
+
+/// Solves `programme` with a solver that may be wrong.
+pub fn solve_with(programme: &MipModel, effort: &SolveBudget, solver: Solver) -> CertifiedSolution {
+    let mut doubts = Vec::new();
+    if let Some(at) =
+        (0..programme.columns.len()).find(|at| programme.bounds(*at).0 > programme.bounds(*at).1)
+    {
+        doubts.push(format!("{} may be nothing", programme.columns[at].name));
+        return nothing(Prover::OwnSearch, 0, doubts);
+    }
+    if programme.hopeless() {
+        return nothing(Prover::OwnSearch, 0, doubts);
+    }
+    let effort = &effort.within(programme);
+    let said = match programme.even() {
+        Ok(()) => solver(programme, effort.nodes),
+        Err(spread) => Err(spread.to_string()),
+    };
+    match said {
+        Ok(SolverClaim::Point { values, bound, optimal, nodes }) => match programme.check(&values) {
+            Ok(rows) => {
+                let solved = point(programme, values, (bound, optimal), (nodes, rows));
+                if let Some(solved) = solved {
+                    return solved;
+                }
+                doubts.push("the solver's bound is above its own point".to_string());
+            }
+            Err(broken) => doubts.push(format!("the solver's point: {broken}")),
+        },
+        Ok(SolverClaim::Infeasible) => {
+            let doubted = search(programme, DOUBT.min(effort.own_nodes));
+            if doubted.best.is_none() {
+                let prover = if doubted.complete { Prover::OwnSearch } else { Prover::Solver };
+                return nothing(prover, doubted.nodes, doubts);
+            }
+            doubts.push("the solver calls a programme infeasible that has a point".to_string());
+        }
+        Ok(SolverClaim::Stopped { bound, nodes }) => {
+            let found = own(programme, effort, doubts.clone());
+            if found.status == Status::Unknown {
+                return CertifiedSolution { bound, ..found };
+            }
+            doubts.push(format!("the solver stopped after {nodes} nodes without a point"));
+            return CertifiedSolution { doubts, ..found };
+        }
+        Err(fault) => doubts.push(fault),
+    }
+    own(programme, effort, doubts)
+}
+
+/// A checked point with the solver's bound; none where the two contradict each other.
+fn point(
+    programme: &MipModel,
+    values: MipValues,
+    (bound, optimal): (Option<f64>, bool),
+    (nodes, rows_checked): (u64, u64),
+) -> Option<CertifiedSolution> {
+    let objective = programme.objective(&values) as f64 / SHARE as f64;
+    let close = 1e-6 * objective.abs().max(1.0);
+    // Whole costs of whole numbers: nothing lies between two of them.
+    let whole = programme.columns.iter().all(|c| c.cost == 0 || c.domain != VariableDomain::Share);
+    let bound = bound.map(|bound| if whole { (bound - close).ceil() } else { bound });
+    if bound.is_some_and(|bound| bound > objective + close) {
+        return None;
+    }
+    let proved = optimal && bound.is_some_and(|bound| objective - bound <= close);
+    Some(CertifiedSolution {
+        status: if proved { Status::Optimal } else { Status::Feasible },
+        objective: Some(objective),
+        bound: bound.map(|bound| bound.min(objective)),
+        values: Some(values),
+        prover: Prover::Solver,
+        nodes,
+        rows_checked,
+        doubts: vec![],
+    })
+}
+
+fn nothing(prover: Prover, nodes: u64, doubts: Vec<String>) -> CertifiedSolution {
+    CertifiedSolution {
+        status: Status::Infeasible,
+        values: None,
+        objective: None,
+        bound: None,
+        prover,
+        nodes,
+        rows_checked: 0,
+        doubts,
+    }
+}
+
+/// Our own search in the solver's place, and where that does not see everything, the relaxed optimum rounded up.
+fn own(programme: &MipModel, effort: &SolveBudget, doubts: Vec<String>) -> CertifiedSolution {
+    let found = search(programme, effort.own_nodes);
+    let fit = !found.complete && programme.even().is_ok();
+    let relaxed = if fit { rounded_up(programme) } else { None };
+    let rounded = relaxed.as_ref().filter(|(values, _)| programme.check(values).is_ok());
+    let points = found.best.into_iter().chain(rounded.map(|(values, _)| values.clone()));
+    let Some(values) = points.min_by_key(|values| programme.objective(values)) else {
+        let status = if found.complete { Status::Infeasible } else { Status::Unknown };
+        return CertifiedSolution { status, ..nothing(Prover::OwnSearch, found.nodes, doubts) };
+    };
+    let rows_checked = programme.rows.len() as u64;
+    let objective = programme.objective(&values) as f64 / SHARE as f64;
+    let least = |at: usize| {
+        let (low, high) = programme.bounds(at);
+        let part = if programme.columns[at].domain == VariableDomain::Share { SHARE as f64 } else { 1.0 };
+        let cost = programme.columns[at].cost as f64;
+        (cost * low as f64 / part).min(cost * high as f64 / part)
+    };
+    let trivial: f64 = (0..programme.columns.len()).map(least).sum();
+    let (status, bound, prover) = match relaxed {
+        _ if found.complete => (Status::Optimal, objective, Prover::OwnSearch),
+        Some((_, least)) if least > trivial => (Status::Feasible, least.min(objective), Prover::Solver),
+        _ => (Status::Feasible, trivial, Prover::Trivial),
+    };
+    let (values, objective, bound) = (Some(values), Some(objective), Some(bound));
+    CertifiedSolution { status, values, objective, bound, prover, nodes: found.nodes, rows_checked, doubts }
+}

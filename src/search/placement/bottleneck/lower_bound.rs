@@ -1,0 +1,56 @@
+//! Below what no slowest stage lies, order and most of the links left out. Knows nothing of what comes before what.
+
+use super::MinMaxStage;
+
+impl MinMaxStage<'_> {
+    /// Ticks that no slowest stage of `stages` stages is below: under less, they hold too few layers however they
+    /// are chosen, even if each sends over its fastest link.
+    pub fn floor(&self, stages: usize) -> u64 {
+        let (mut low, mut high) = (0, self.longest().saturating_add(1));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.covers(middle, stages) { high = middle } else { low = middle + 1 }
+        }
+        low
+    }
+
+    /// Whether `stages` members, order and the rest of the links left out, hold everything under `bound`.
+    fn covers(&self, bound: u64, stages: usize) -> bool {
+        let (front, last) = (self.fronts(bound), self.rooms(|_| Some(bound)));
+        let mut sorted: Vec<usize> = self.groups.kinds().collect();
+        sorted.sort_unstable_by_key(|&kind| std::cmp::Reverse(front[kind]));
+        self.groups.kinds().any(|end| {
+            let mut slots = sorted.iter().flat_map(|&kind| {
+                let count = self.groups.members[kind].len() - usize::from(kind == end);
+                std::iter::repeat_n(front[kind], count)
+            });
+            let others: usize = slots.by_ref().take(stages - 1).sum();
+            others + last[end] >= self.chain.layers
+        })
+    }
+
+    /// Most layers that each kind holds under `bound` where it sends on what it has done.
+    pub(super) fn fronts(&self, bound: u64) -> Vec<usize> {
+        self.rooms(|kind| {
+            let onward = self.links[kind]
+                .iter()
+                .enumerate()
+                .filter(|(next, _)| *next != kind || self.groups.members[kind].len() > 1);
+            bound.checked_sub(onward.filter_map(|(_, link)| *link).min()?)
+        })
+    }
+
+    /// Most layers that each kind holds under a bound of its own.
+    fn rooms(&self, bound: impl Fn(usize) -> Option<u64>) -> Vec<usize> {
+        let room = |kind: usize| {
+            let Some(most) = bound(kind) else { return 0 };
+            let longest = |(to, column): (usize, &Vec<u64>)| {
+                let whole = column.first().is_some_and(|time| *time <= most);
+                let from = column.iter().skip(1).position(|time| *time <= most);
+                if whole { to } else { from.map_or(0, |from| to - from - 1) }
+            };
+            self.times[kind].iter().enumerate().map(longest).max().unwrap_or_default()
+        };
+        self.groups.kinds().map(room).collect()
+    }
+}

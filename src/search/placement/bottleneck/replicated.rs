@@ -1,0 +1,355 @@
+//! Stages that several like members hold, each all of the stage's layers: requests are dealt evenly among them.
+//!
+//! The space: micro-batches at least as many as the members that hold something, at most twice as many as there are
+//! members, and in every stage a number of like members that divides them, so that each gets as many. Then nobody waits
+//! but for the slowest: a stage of `r` takes `ticks` for each of its `n / r` micro-batches, the cycle is the largest of
+//! these, and one request's way, the sum of all `ticks`, is no longer, as no more than `n` members are on it.
+
+use super::{Begins, FeasibleStarts, MinMaxStage};
+use crate::search::placement::chain::{Chain, HostOverhead};
+use crate::search::placement::device_classes;
+use crate::search::placement::device_classes::DeviceClasses;
+use crate::search::placement::price::{MemberPrices, PlacementWork, PricedChain};
+use crate::search::placement::unordered::{ChainObjective, Counted, SegmentOption, Unordered};
+use crate::search::placement::wide::realised;
+use crate::search::run::Control;
+
+/// A stage and who holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicatedStage {
+    /// Like members, each with all of its layers.
+    pub members: Vec<usize>,
+    /// Its first layer.
+    pub from: usize,
+    /// The first layer of the next.
+    pub to: usize,
+}
+
+/// A cycle in which every request gets a token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecodeCycle {
+    /// First to last.
+    pub stages: Vec<ReplicatedStage>,
+    /// Seconds.
+    pub seconds: f64,
+    /// Micro-batches in flight, and requests in each.
+    pub batches: (u64, u64),
+}
+
+/// What looking came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CycleSearchResult {
+    /// The best that is shorter than what was known.
+    pub best: Option<DecodeCycle>,
+    /// No cycle of stages held by several is shorter.
+    pub bound: f64,
+    /// Nor shorter than this, order and links left out.
+    pub cheap_bound: f64,
+    /// States that were looked at.
+    pub states: u64,
+}
+
+/// Stages of so many members each, priced and tabled: each member gets so many micro-batches in a cycle.
+struct GroupedStages<'a> {
+    members: usize,
+    turns: u64,
+    peak: MinMaxStage<'a>,
+}
+
+/// A stage as it is found: the kind and number of its members, and its layers.
+type FoundStage = (usize, usize, usize, usize);
+
+/// One number of micro-batches.
+struct MicroBatchSearch<'a> {
+    chain: &'a Chain,
+    groups: &'a DeviceClasses,
+    ways: Vec<GroupedStages<'a>>,
+    /// Members that may hold something.
+    most: usize,
+    looked: u64,
+}
+
+impl MicroBatchSearch<'_> {
+    fn state_without(&self, state: usize, kind: usize, members: usize) -> usize {
+        (0..members).fold(state, |state, _| self.groups.without(state, kind))
+    }
+
+    /// A row of stages in which nobody works longer than `cycle`.
+    fn within(&mut self, cycle: u64) -> Option<Vec<FoundStage>> {
+        let reaches: Vec<(usize, FeasibleStarts)> =
+            self.ways.iter().map(|way| (way.members, way.peak.reach(cycle / way.turns))).collect();
+        let (groups, layers) = (self.groups, self.chain.layers);
+        let mut begins: Vec<Begins> = vec![0; groups.rows()];
+        for state in 1..groups.states {
+            if usize::from(self.ways[0].peak.sizes[state]) > self.most {
+                continue;
+            }
+            for (kind, row) in groups.present(state) {
+                for (members, reach) in &reaches {
+                    if *members > groups.count(state, kind) {
+                        break;
+                    }
+                    self.looked += 1;
+                    let rest = self.state_without(state, kind, *members);
+                    let (onward, last) = (&reach.onward[kind], &reach.last[kind]);
+                    if rest == 0 {
+                        if last.front >> layers & 1 == 1 {
+                            return Some(self.trace((state, kind), *members, &begins, &reaches));
+                        }
+                        begins[row] |= last.before(1 << layers);
+                        continue;
+                    }
+                    for (next, behind) in groups.present(rest) {
+                        if onward[next].front & begins[behind] != 0 {
+                            return Some(self.trace((state, kind), *members, &begins, &reaches));
+                        }
+                        begins[row] |= onward[next].before(begins[behind]);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn trace(
+        &self,
+        (mut state, mut kind): (usize, usize),
+        first: usize,
+        begins: &[Begins],
+        reaches: &[(usize, FeasibleStarts)],
+    ) -> Vec<FoundStage> {
+        let (groups, layers) = (self.groups, self.chain.layers);
+        let (mut from, mut stages) = (0, Vec::new());
+        loop {
+            let onward = reaches
+                .iter()
+                .filter(|(members, _)| {
+                    *members <= groups.count(state, kind) && (from > 0 || *members == first)
+                })
+                .find_map(|(members, reach)| {
+                    let rest = self.state_without(state, kind, *members);
+                    let holds = |fits: &super::Fits, to: usize| {
+                        let inner = fits.inner >> to & 1 == 1 && usize::from(fits.begin[to]) <= from;
+                        if from == 0 { fits.front >> to & 1 == 1 } else { inner }
+                    };
+                    if rest == 0 {
+                        return holds(&reach.last[kind], layers).then_some((*members, layers, rest, kind));
+                    }
+                    groups.present(rest).find_map(|(next, row)| {
+                        let fits = &reach.onward[kind][next];
+                        let to =
+                            (from + 1..layers).find(|to| begins[row] >> *to & 1 == 1 && holds(fits, *to))?;
+                        Some((*members, to, rest, next))
+                    })
+                });
+            let (members, to, rest, next) = onward.expect("what reached this far is found again");
+            stages.push((kind, members, from, to));
+            if rest == 0 {
+                return stages;
+            }
+            (state, kind, from) = (rest, next, to);
+        }
+    }
+
+    /// Ticks that the member with most to do works in a cycle, ways onward counted.
+    fn slowest(&self, stages: &[FoundStage]) -> u64 {
+        let each = stages.iter().enumerate().map(|(at, (kind, members, from, to))| {
+            let way = self.ways.iter().find(|way| way.members == *members).expect("it was found with it");
+            let next = stages.get(at + 1).and_then(|next| way.peak.links[*kind][next.0]);
+            way.turns.saturating_mul(way.peak.times[*kind][*to][*from].saturating_add(next.unwrap_or(0)))
+        });
+        each.max().unwrap_or(0)
+    }
+
+    /// What no cycle up to `end` is below with order left out, and the row that takes it where that holds with order.
+    fn unordered(&self, end: u64) -> (u64, Option<Vec<FoundStage>>) {
+        let of = |kind: usize| {
+            let way = |way: &GroupedStages| {
+                SegmentOption::new(
+                    way.peak.chain,
+                    self.groups,
+                    kind,
+                    (way.members, way.turns),
+                    HostOverhead::Each,
+                )
+            };
+            self.ways.iter().map(way).collect::<Vec<SegmentOption>>()
+        };
+        let ways: Vec<SegmentOption> = self.groups.kinds().flat_map(of).collect();
+        let counts: Vec<usize> =
+            self.groups.members.iter().map(|members| members.len().min(self.most)).collect();
+        let table =
+            |counted| Unordered::new(self.chain.layers, &counts, &ways, ChainObjective::Slowest, counted);
+        // With all members in sight, more may be found than may be used.
+        let table = table(Counted::Members(self.most)).or_else(|| table(Counted::Nothing));
+        let Some(table) = table else { return (0, None) };
+        let Some((bound, pieces)) = table.least(None) else { return (end, None) };
+        let found: Vec<FoundStage> = realised(self.groups, &pieces)
+            .into_iter()
+            .zip(&pieces)
+            .map(|((_, from, to), piece)| (piece.kind, piece.members, from, to))
+            .collect();
+        let members: usize = pieces.iter().map(|piece| piece.members).sum();
+        let joined = |pair: &[FoundStage]| self.groups.link(self.chain, pair[0].0, pair[1].0).is_some();
+        let holds = members <= self.most && found.windows(2).all(joined) && self.slowest(&found) < end;
+        (bound.min(end), holds.then_some(found))
+    }
+
+    /// The least cycle that members have room for, up to `end`: below it no programme is needed.
+    fn floor(&self, end: u64) -> u64 {
+        let (mut low, mut roof) = (0, end);
+        while low < roof {
+            let middle = low + (roof - low) / 2;
+            if self.roomy(middle) { roof = middle } else { low = middle + 1 }
+        }
+        low
+    }
+
+    /// Whether members could hold all layers with none working longer than `cycle`: order and links left out.
+    fn roomy(&self, cycle: u64) -> bool {
+        // In parts of a layer that every number of members divides.
+        const PARTS: usize = 720_720;
+        let room = |kind: usize, way: &GroupedStages| {
+            let member = self.groups.face(kind);
+            super::super::bound::room(way.peak.chain, member, cycle / way.turns) * PARTS / way.members
+        };
+        let held = self.groups.kinds().map(|kind| {
+            let count = self.groups.members[kind].len();
+            let usable = self.ways.iter().filter(|way| way.members <= count);
+            count * usable.map(|way| room(kind, way)).max().unwrap_or(0)
+        });
+        held.sum::<usize>() >= self.chain.layers * PARTS
+    }
+}
+
+/// The shortest cycle of so many micro-batches, in ticks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShortestCycle {
+    /// The best that was found, with its ticks.
+    pub found: Option<(u64, Vec<ReplicatedStage>)>,
+    /// None is below.
+    pub bound: u64,
+    /// Nor below this, order and links left out.
+    pub cheap_bound: u64,
+    /// States that were looked at.
+    pub states: u64,
+}
+
+/// The shortest cycle below `end` of `flying` micro-batches; `chains` are the same members as priced where so many of
+/// them hold a stage, one alone first. Every number of members divides that of micro-batches.
+///
+/// Where the members' states cannot be listed, order is left out, and what is found is what holds with it.
+pub fn dealt(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) -> ShortestCycle {
+    let Some((_, chain)) = chains.first() else {
+        return ShortestCycle { found: None, bound: end, cheap_bound: end, states: 0 };
+    };
+    dealt_among(chains, &device_classes(chain), (flying, end), control)
+}
+
+/// The same, where the kinds of the members are known.
+pub fn dealt_among(
+    chains: &[(u64, Chain)],
+    groups: &DeviceClasses,
+    (flying, end): (u64, u64),
+    control: &Control,
+) -> ShortestCycle {
+    let Some((_, chain)) = chains.first() else {
+        return ShortestCycle { found: None, bound: end, cheap_bound: end, states: 0 };
+    };
+    let ways = chains.iter().map(|(size, chain)| GroupedStages {
+        members: *size as usize,
+        turns: flying / size,
+        peak: MinMaxStage::new(chain, groups),
+    });
+    let ways = ways.collect();
+    let mut dealt = MicroBatchSearch { chain, groups, ways, most: flying as usize, looked: 0 };
+    let cheap_bound = dealt.floor(end);
+    let wide = !groups.listed() || chain.layers > super::MOST_LAYERS;
+    let (bound, found) = match cheap_bound < end {
+        true if wide => dealt.unordered(end),
+        true => shortest(&mut dealt, (cheap_bound, end), control),
+        false => (end, None),
+    };
+    let found = found.map(|stages| (dealt.slowest(&stages), named(groups, &stages)));
+    ShortestCycle { found, bound: bound.max(cheap_bound), cheap_bound, states: dealt.looked }
+}
+
+/// The shortest cycle with stages that several like members hold, if it is below `below` seconds.
+pub fn copies(prices: &MemberPrices<'_>, below: f64, control: &Control) -> CycleSearchResult {
+    let question = prices.question;
+    let most = question.concurrency.min(2 * question.offers.len() as u64);
+    let stated = prices.chain(PlacementWork::Token(question.concurrency)).chain;
+    let alike = device_classes(&stated).members.iter().map(Vec::len).max().unwrap_or(0) as u64;
+    let mut looked =
+        CycleSearchResult { best: None, bound: f64::INFINITY, cheap_bound: f64::INFINITY, states: 0 };
+    // Members that share a host's memory would have to share it between copies too: those are left to single stages.
+    if alike < 2 || !stated.hosts.is_empty() {
+        return looked;
+    }
+    let mut below = below;
+    for flying in 2..=most {
+        let sizes: Vec<u64> = (1..=flying.min(alike)).filter(|size| flying.is_multiple_of(*size)).collect();
+        if sizes.len() < 2 {
+            continue;
+        }
+        if (control.stop)() {
+            (looked.bound, looked.cheap_bound) = (0.0, 0.0);
+            break;
+        }
+        let each = question.concurrency.div_ceil(flying);
+        let priced = |size: &u64| -> PricedChain {
+            prices.chain_holding(PlacementWork::Token(each), flying / size * each)
+        };
+        let tick = priced(&1).tick;
+        let chains: Vec<(u64, Chain)> = sizes.iter().map(|size| (*size, priced(size).chain)).collect();
+        let end = (below / tick).ceil() as u64;
+        let ShortestCycle { found, bound, cheap_bound, states } = dealt(&chains, flying, end, control);
+        looked.states += states;
+        looked.bound = looked.bound.min(bound as f64 * tick);
+        looked.cheap_bound = looked.cheap_bound.min(cheap_bound as f64 * tick);
+        if let Some((ticks, stages)) = found
+            && ticks as f64 * tick < below
+        {
+            below = ticks as f64 * tick;
+            looked.best = Some(DecodeCycle { stages, seconds: below, batches: (flying, each) });
+        }
+    }
+    looked
+}
+
+/// The least cycle from `low` on and below `end`, and the row that has it; `end` where there is none.
+fn shortest(
+    dealt: &mut MicroBatchSearch<'_>,
+    (mut low, end): (u64, u64),
+    control: &Control,
+) -> (u64, Option<Vec<FoundStage>>) {
+    let (mut most, mut found) = (end, None);
+    let mut tried = end.saturating_sub(1);
+    while low < most {
+        if (control.stop)() {
+            return (low, found);
+        }
+        match dealt.within(tried) {
+            Some(stages) => {
+                most = dealt.slowest(&stages);
+                found = Some(stages);
+            }
+            None => low = tried + 1,
+        }
+        tried = low + (most.max(low) - low) / 2;
+    }
+    (low.min(most), found)
+}
+
+/// Kinds as members: each kind's members are taken one after another.
+fn named(groups: &DeviceClasses, stages: &[FoundStage]) -> Vec<ReplicatedStage> {
+    let kinds: Vec<usize> =
+        stages.iter().flat_map(|(kind, members, ..)| std::iter::repeat_n(*kind, *members)).collect();
+    let mut names = groups.name(&kinds).into_iter();
+    let shared = |(_, members, from, to): &FoundStage| ReplicatedStage {
+        members: names.by_ref().take(*members).collect(),
+        from: *from,
+        to: *to,
+    };
+    stages.iter().map(shared).collect()
+}

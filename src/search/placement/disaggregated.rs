@@ -1,0 +1,179 @@
+//! Prefill on some members and decode on others, the cache streamed between them layer by layer.
+//!
+//! Both halves are placed by the same exact programme, for every set of members; knows nothing of load: one
+//! request at a time.
+
+use super::chain::Stage;
+use super::device_classes::DeviceClasses;
+use super::min_latency::MinLatencySearch;
+use super::path::paths;
+use super::price::{Hop, MemberPrices, PlacementWork, PricedChain};
+use crate::plan::parallel::Phase;
+use crate::quantity::num::Qty;
+use crate::quantity::unit::SECOND;
+use crate::serving::metrics::e2e;
+use crate::serving::residency::cache_per_sequence;
+use crate::serving::streamed::{arrival, transfer};
+
+/// Members whose pairs of sets are looked at, at most: beyond, three to their number is too many.
+pub const MOST_MEMBERS: usize = 10;
+
+/// Prefill and decode on different members.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DisaggregatedPlacement {
+    /// Where the prompt is computed.
+    pub front: Vec<Stage>,
+    /// Where the answer is.
+    pub back: Vec<Stage>,
+    /// Seconds of the prompt.
+    pub prefill: f64,
+    /// Seconds until its cache has arrived.
+    pub arrival: f64,
+    /// Seconds of a decode step.
+    pub token: f64,
+    /// Seconds of a whole request.
+    pub request: f64,
+    /// No split takes less.
+    pub bound: f64,
+    /// Pairs of sets that were looked at.
+    pub pairs: u64,
+}
+
+struct DisaggregatedSearch<'a> {
+    prices: &'a MemberPrices<'a>,
+    prompt: &'a PricedChain,
+    token: &'a PricedChain,
+    /// Seconds of a layer's cache from one member to another, by block.
+    cache: Vec<Vec<Vec<Option<f64>>>>,
+}
+
+/// The best split; `None` where nothing can be split, or there are too many members to look at.
+pub fn apart(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlacement> {
+    let question = prices.question;
+    let members = question.offers.len();
+    if !(2..=MOST_MEMBERS).contains(&members) || question.lengths.osl < 2 {
+        return None;
+    }
+    let (prompt, token) = (prices.chain(PlacementWork::Prompt), prices.chain(PlacementWork::Token(1)));
+    let groups = DeviceClasses::apart(members, usize::MAX)?;
+    let fronts = MinLatencySearch::new(&prompt.chain, &groups, u64::MAX);
+    let backs = MinLatencySearch::new(&token.chain, &groups, u64::MAX);
+    let halves = DisaggregatedSearch { prices, prompt: &prompt, token: &token, cache: caches(prices) };
+    let steps = question.lengths.osl as f64 - 1.0;
+    let known = |sum: &MinLatencySearch<'_>, priced: &PricedChain| -> Vec<Option<f64>> {
+        (0..groups.states).map(|state| sum.whole(state).map(|(ticks, _)| priced.seconds(ticks))).collect()
+    };
+    let (front, back) = (known(&fronts, &prompt), known(&backs, &token));
+    let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
+    for (a, prefill) in front.iter().enumerate().filter_map(|(set, time)| Some((set, (*time)?))) {
+        for (b, token) in back.iter().enumerate().filter_map(|(set, time)| Some((set, (*time)?))) {
+            if a & b == 0 {
+                pairs.push((prefill + steps * token, a, b));
+            }
+        }
+    }
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
+    let mut best: Option<DisaggregatedPlacement> = None;
+    for &(least, a, b) in &pairs {
+        // Whatever the cache's way takes comes on top.
+        if best.as_ref().is_some_and(|best| best.request <= least) {
+            break;
+        }
+        let found = halves.evaluate(fronts.stages(a), backs.stages(b));
+        if let Some(found) = found.filter(|found| best.as_ref().is_none_or(|b| found.request < b.request)) {
+            best = Some(found);
+        }
+    }
+    let last = halves.last();
+    let bound = pairs.first().map(|(least, ..)| least + last);
+    best.map(|best| DisaggregatedPlacement {
+        bound: bound.unwrap_or_default().min(best.request),
+        pairs: pairs.len() as u64,
+        ..best
+    })
+}
+
+impl DisaggregatedSearch<'_> {
+    fn evaluate(&self, front: Vec<Stage>, back: Vec<Stage>) -> Option<DisaggregatedPlacement> {
+        let question = self.prices.question;
+        let owner = |stages: &[Stage], layer: usize| {
+            stages.iter().find(|stage| (stage.from..stage.to).contains(&layer)).map(|stage| stage.member)
+        };
+        let seconds = self.prompt.chain.stages(&front, super::chain::HostOverhead::Once).ok()?;
+        let mut layers = Vec::new();
+        let mut before = 0.0;
+        for (stage, ticks) in front.iter().zip(&seconds) {
+            let member = &self.prompt.chain.members[stage.member];
+            let work: u64 = member.layers[stage.from..stage.to].iter().map(|layer| layer.ticks).sum();
+            // What is no layer's own, the host, the ends and the way onward, comes with the stage's first.
+            let mut extra = self.prompt.seconds(ticks - work);
+            for layer in stage.from..stage.to {
+                let to = owner(&back, layer)?;
+                let travel = self.cache[question.graph.layer_block[layer]][stage.member][to]?;
+                let computing = self.prompt.seconds(member.layers[layer].ticks) + extra;
+                extra = 0.0;
+                layers.push((Qty::from(computing), Qty::from(travel)));
+                before += computing;
+            }
+        }
+        let arrived = arrival(Qty::<f64>::literal(0.0 * SECOND), layers).value();
+        let token = self.token.seconds(self.token.chain.sum(&back).ok()?);
+        let osl = Qty::<f64>::from(question.lengths.osl as f64);
+        let request = e2e(Qty::from(arrived), Qty::from(token), osl).value();
+        Some(DisaggregatedPlacement {
+            front,
+            back,
+            prefill: before,
+            arrival: arrived,
+            token,
+            request,
+            bound: 0.0,
+            pairs: 0,
+        })
+    }
+
+    /// The least that the last layer's cache takes between any two.
+    fn last(&self) -> f64 {
+        let Some(&block) = self.prices.question.graph.layer_block.last() else { return 0.0 };
+        let all = self.cache[block].iter().enumerate().flat_map(|(from, row)| {
+            row.iter().enumerate().filter(move |(to, _)| *to != from).filter_map(|(_, time)| *time)
+        });
+        all.reduce(f64::min).unwrap_or_default()
+    }
+}
+
+/// Seconds that a layer's cache of the prompt takes from member to member, by block.
+fn caches(prices: &MemberPrices<'_>) -> Vec<Vec<Vec<Option<f64>>>> {
+    let question = prices.question;
+    let members = question.offers.len();
+    let block = |block: usize| {
+        let one = |each: &Hop| {
+            let stand = &prices.stands[prices.sender(each)];
+            let mut kind = stand.instance.kinds[0].clone();
+            kind.layers = vec![0; question.graph.blocks.len()];
+            kind.layers[block] = 1;
+            let layer = crate::serving::instance::Instance { kinds: vec![kind], ..stand.instance.clone() };
+            let tokens = stand.terms.isl;
+            let bytes = cache_per_sequence(
+                &crate::quantity::read::Plain,
+                &layer,
+                Phase::Prefill,
+                tokens,
+                &stand.machine,
+            );
+            let link = each.link.map(|datum| Qty(datum.value));
+            transfer(bytes, &link, &stand.machine.chip).value()
+        };
+        // Paths are chosen on whole picoseconds, as those of the residual stream are.
+        let hops: Vec<_> = question
+            .hops
+            .iter()
+            .map(|each| (each.from, each.to, (one(each) * 1e12).round() as u64))
+            .collect();
+        let nodes = hops.iter().map(|hop| hop.0.max(hop.1) + 1).max().unwrap_or(0).max(members);
+        let least = paths(nodes, &hops);
+        let seconds = |row: &Vec<Option<u64>>| row.iter().map(|time| time.map(|t| t as f64 / 1e12)).collect();
+        least.iter().map(seconds).collect()
+    };
+    (0..question.graph.blocks.len()).map(block).collect()
+}

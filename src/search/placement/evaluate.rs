@@ -1,0 +1,190 @@
+//! What any one placement is worth, whoever found it: the programmes' prices without the programmes, and its stages
+//! straight from the formulas.
+//!
+//! Knows nothing of what is best.
+
+use std::collections::BTreeMap;
+
+use super::bound;
+use super::chain::{MemoryShortfall, Stage};
+use super::cycle::{batches, cycle_of};
+use super::price::{MemberPrices, PAGE, PlacementProblem, PlacementWork, PricedChain};
+use super::solve::{PlacementObjective, SolvedPlacement};
+use crate::plan::parallel::Phase;
+use crate::serving::instance::StageKind;
+
+/// A question's members and links, priced for every load that a placement may put on them.
+pub struct PlacementEvaluator<'a> {
+    prices: MemberPrices<'a>,
+    aim: PlacementObjective,
+    /// By requests in a micro-batch; one where the aim knows none.
+    priced: BTreeMap<u64, PricedChain>,
+}
+
+/// Stages that several like members hold, requests dealt among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicatedStages {
+    /// Of each stage the members beside the first.
+    pub copies: Vec<Vec<usize>>,
+    /// Micro-batches in flight, and requests in each.
+    pub batches: (u64, u64),
+}
+
+impl ReplicatedStages {
+    /// Members that hold a stage.
+    pub fn held_by(&self, stage: usize) -> u64 {
+        1 + self.copies[stage].len() as u64
+    }
+}
+
+/// A stage straight from the formulas, not summed up from its layers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StageCost {
+    /// Seconds of its part of a decode step, its way onward and what is read from elsewhere apart.
+    pub decode: f64,
+    /// Bytes that each of its devices must hold.
+    pub bytes: f64,
+    /// Bytes that the runtime may use of each.
+    pub usable: f64,
+}
+
+impl<'a> PlacementEvaluator<'a> {
+    /// Prices everything.
+    pub fn new(question: &'a PlacementProblem, aim: PlacementObjective) -> PlacementEvaluator<'a> {
+        let prices = MemberPrices::new(question);
+        let most = question.offers.len().min(question.graph.layer_block.len()).max(1);
+        let works: Vec<(u64, PlacementWork)> = match aim {
+            PlacementObjective::Latency => vec![(1, PlacementWork::Token(question.concurrency))],
+            PlacementObjective::Request => vec![(1, PlacementWork::Request)],
+            PlacementObjective::Throughput => {
+                let loads = (1..=most).map(|stages| batches(question.concurrency, stages).1);
+                loads.map(|each| (each, PlacementWork::Token(each))).collect()
+            }
+        };
+        let mut priced = BTreeMap::new();
+        for (each, work) in works {
+            priced.entry(each).or_insert_with(|| prices.chain(work));
+        }
+        PlacementEvaluator { prices, aim, priced }
+    }
+
+    /// The question.
+    pub fn question(&self) -> &'a PlacementProblem {
+        self.prices.question
+    }
+
+    /// Micro-batches in flight over so many stages, and requests in each.
+    pub fn batches(&self, stages: usize) -> (u64, u64) {
+        let concurrency = self.question().concurrency;
+        match self.aim {
+            PlacementObjective::Latency => (1, concurrency),
+            PlacementObjective::Request => (1, 1),
+            PlacementObjective::Throughput => batches(concurrency, stages),
+        }
+    }
+
+    /// Members and links under the load of so many stages.
+    pub fn priced(&self, stages: usize) -> &PricedChain {
+        let each = if self.aim == PlacementObjective::Throughput { self.batches(stages).1 } else { 1 };
+        &self.priced[&each]
+    }
+
+    /// Whether two members are alike, their links left out.
+    pub fn alike(&self, one: usize, other: usize) -> bool {
+        let members = &self.priced(1).chain.members;
+        members[one] == members[other]
+    }
+
+    /// Seconds of the aim; where `parts` are stated, no member takes more of its host than its part.
+    ///
+    /// # Errors
+    /// The first member that cannot hold its stage, or reach the next.
+    pub fn seconds(&self, stages: &[Stage], parts: Option<&[u64]>) -> Result<f64, MemoryShortfall> {
+        let stated = self.priced(stages.len());
+        let limited = parts.map(|parts| PricedChain { chain: stated.chain.apart(parts), ..*stated });
+        let priced = limited.as_ref().unwrap_or(stated);
+        match self.aim {
+            PlacementObjective::Latency | PlacementObjective::Request => {
+                Ok(priced.seconds(priced.chain.sum(stages)?))
+            }
+            PlacementObjective::Throughput => {
+                priced.chain.sum(stages)?;
+                let (flying, _) = self.batches(stages.len());
+                Ok(cycle_of(priced, stages, flying).unwrap_or(f64::INFINITY))
+            }
+        }
+    }
+
+    /// A placement as a solver would tell it, without its proof.
+    ///
+    /// # Errors
+    /// As [`PlacementEvaluator::seconds`].
+    pub fn told(
+        &self,
+        stages: &[Stage],
+        parts: Option<Vec<u64>>,
+        dealt: Option<&ReplicatedStages>,
+    ) -> Result<SolvedPlacement, MemoryShortfall> {
+        let solved = |seconds, cheap_bound| SolvedPlacement {
+            way: 0,
+            stages: stages.to_vec(),
+            copies: dealt.map_or(vec![], |dealt| dealt.copies.clone()),
+            seconds,
+            bound: 0.0,
+            cheap_bound,
+            batches: dealt.map_or(self.batches(stages.len()), |dealt| dealt.batches),
+            states: 0,
+            kinds: 0,
+            parts: parts.clone(),
+            others: vec![],
+        };
+        let Some(dealt) = dealt else {
+            return Ok(solved(self.seconds(stages, parts.as_deref())?, self.least()));
+        };
+        let found = solved(f64::NAN, 0.0);
+        let priced = found.priced(&self.prices, PlacementWork::Token(dealt.batches.1));
+        priced.chain.sum(stages)?;
+        Ok(SolvedPlacement { seconds: found.cycle(&priced).unwrap_or(f64::INFINITY), ..found })
+    }
+
+    /// Seconds that no placement is below, order and links left out: of a sum, and of a cycle over any number of
+    /// stages.
+    pub fn least(&self) -> f64 {
+        let members = self.question().offers.len();
+        let layers = self.question().graph.layer_block.len();
+        let of = |stages: usize| {
+            let priced = self.priced(stages);
+            let (flying, _) = self.batches(stages);
+            priced.seconds(bound::slowest(&priced.chain, Some(stages))) * flying as f64
+        };
+        match self.aim {
+            PlacementObjective::Latency | PlacementObjective::Request => {
+                let priced = self.priced(1);
+                priced.seconds(bound::sum(&priced.chain))
+            }
+            PlacementObjective::Throughput => (1..=members.min(layers)).map(of).fold(f64::INFINITY, f64::min),
+        }
+    }
+
+    /// A stage that works on `each` requests at a time and holds the caches of `held`, straight from the formulas.
+    pub fn whole(&self, stage: &Stage, (each, held): (u64, u64)) -> StageCost {
+        let question = self.question();
+        let graph = &question.graph;
+        let stand = &self.prices.stands[stage.member];
+        let mut layers = vec![0; graph.blocks.len()];
+        graph.layer_block[stage.from..stage.to].iter().for_each(|&block| layers[block] += 1);
+        let (first, last) = (stage.from == 0, stage.to == graph.layer_block.len());
+        let kind = StageKind { layers, first, last, times: 1 };
+        let none = StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 };
+        let (bytes, usable) = stand.bytes(Phase::Decode, &kind, held);
+        let alone = stand.seconds(Phase::Decode, kind, each);
+        // The step is prepared once, where it begins.
+        let prepared = if first { 0.0 } else { stand.seconds(Phase::Decode, none, each) };
+        StageCost { decode: alone - prepared, bytes, usable }
+    }
+
+    /// Pages that `bytes` take.
+    pub fn pages(bytes: f64) -> u64 {
+        (bytes / PAGE).round().max(0.0) as u64
+    }
+}

@@ -1,0 +1,124 @@
+//! Whether anything fits at all: cheap arguments first, and where members share a host, the placement that takes least
+//! of it.
+//!
+//! Knows pages alone: no time decides whether something fits.
+
+use super::chain::{Chain, Member, SegmentCost, SharedHost, Spill, Stage};
+use super::{PlacementInfeasible, known, least_sum_apart};
+use crate::search::run::UNWATCHED;
+
+/// A placement, and pages of its host that each member takes in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MinHostMemory {
+    /// Where the layers are.
+    pub stages: Vec<Stage>,
+    /// Pages of host memory, by member.
+    pub parts: Vec<u64>,
+}
+
+/// A layer that fits on no member, even alone: with the member that has the most room, and what it lacks.
+pub fn too_large(chain: &Chain) -> Option<(usize, usize, u64)> {
+    let lacks = |member: usize, layer: usize| {
+        let held = &chain.members[member];
+        let (all, _) = held.pages(chain.layers, layer, layer + 1);
+        // With the embedding beside it, the head needs no copy of that.
+        let apart = layer > 0 && layer + 1 == chain.layers;
+        let all = all - if apart { held.copy } else { 0 };
+        let deeper = [held.spill, held.disk].into_iter().flatten().map(|spill| spill.pages);
+        all.saturating_sub(held.usable + deeper.sum::<u64>())
+    };
+    (0..chain.layers).find_map(|layer| {
+        let (short, member) = (0..chain.members.len()).map(|member| (lacks(member, layer), member)).min()?;
+        (short > 0).then_some((layer, member, short))
+    })
+}
+
+/// Pages that layers and ends take at least, and that all members together have for them.
+pub fn needed(chain: &Chain) -> (u64, u64) {
+    let members = &chain.members;
+    let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
+    let layers: u64 = (0..chain.layers).map(|layer| least(&|k| members[k].layers[layer].pages)).sum();
+    let needed = layers + least(&|k| members[k].first.pages) + least(&|k| members[k].last.pages);
+    let deeper = |at: usize| {
+        let shared = chain.hosts.iter().any(|host| host.members.iter().any(|(member, _)| *member == at));
+        let own = if shared { 0 } else { members[at].spill.map_or(0, |spill| spill.pages) };
+        own + members[at].disk.map_or(0, |disk| disk.pages)
+    };
+    let room = |at: usize| members[at].usable.saturating_sub(members[at].base) + deeper(at);
+    let hosts: u64 = chain.hosts.iter().map(|host| host.pages).sum();
+    (needed, (0..members.len()).map(room).sum::<u64>() + hosts)
+}
+
+/// Whether anything fits, where that is soon told: by what all layers and all members come to, or by a placement
+/// that needs no search.
+pub fn soon_told(chain: &Chain) -> Option<bool> {
+    let (needed, available) = needed(chain);
+    if needed > available || too_large(chain).is_some() {
+        return Some(false);
+    }
+    known(chain).iter().any(|stages| chain.sum(stages).is_ok()).then_some(true)
+}
+
+/// `chain` in pages of `host`: what is taken of it costs, and nothing else does.
+fn in_pages(chain: &Chain, host: &SharedHost) -> Chain {
+    let bare = |part: &SegmentCost| SegmentCost { ticks: 0, ..*part };
+    let free = |spill: Spill| Spill { ticks_per_page: 0, ticks_per_expert_page: 0, ..spill };
+    let one = |(at, member): (usize, &Member)| {
+        let devices = host.members.iter().find(|(member, _)| *member == at).map(|(_, devices)| *devices);
+        let (spill, disk) = match devices {
+            // Storage first: of that each has its own.
+            Some(devices) => {
+                let paid = |spill: Spill| Spill {
+                    pages: spill.pages.min(host.pages / devices.max(1)),
+                    ticks_per_page: devices,
+                    ticks_per_expert_page: devices,
+                };
+                (member.disk.map(free), member.spill.map(paid))
+            }
+            None => (member.spill.map(free), member.disk.map(free)),
+        };
+        Member {
+            layers: member.layers.iter().map(bare).collect(),
+            first: bare(&member.first),
+            last: bare(&member.last),
+            host: 0,
+            spill,
+            disk,
+            ..member.clone()
+        }
+    };
+    let link = |link: &Option<u64>| link.map(|_| 0);
+    Chain {
+        layers: chain.layers,
+        members: chain.members.iter().enumerate().map(one).collect(),
+        links: chain.links.iter().map(|row| row.iter().map(link).collect()).collect(),
+        hosts: vec![],
+    }
+}
+
+/// The placement that takes least of the one host that members share; nothing where they share none, or several.
+///
+/// # Errors
+/// Even that takes more than there is, or nothing fits however much there is.
+pub fn frugal(chain: &Chain) -> Option<Result<MinHostMemory, PlacementInfeasible>> {
+    let [host] = chain.hosts.as_slice() else { return None };
+    let found = match least_sum_apart(&in_pages(chain, host), &UNWATCHED) {
+        Ok(found) => found,
+        Err(why) => return Some(Err(why)),
+    };
+    if found.ticks > host.pages {
+        return Some(Err(PlacementInfeasible::WholeLayers { held: None }));
+    }
+    let mut parts = vec![0; chain.members.len()];
+    for stage in found.stages.iter().filter(|stage| host.members.iter().any(|(at, _)| *at == stage.member)) {
+        let deeper = chain.members[stage.member].disk.map_or(0, |disk| disk.pages);
+        parts[stage.member] = chain.over(stage).saturating_sub(deeper);
+    }
+    // Whoever sits in no shared host may take all of its own.
+    for (at, member) in chain.members.iter().enumerate() {
+        if host.members.iter().all(|(shared, _)| *shared != at) {
+            parts[at] = member.spill.map_or(0, |spill| spill.pages);
+        }
+    }
+    Some(Ok(MinHostMemory { stages: found.stages, parts }))
+}

@@ -1,0 +1,222 @@
+//! The placement with the least sum of stage times, by an exact dynamic programme over members and layers.
+//!
+//! From the last layer to the first: `best[state][kind][from]` is the least time of the layers from `from` on, held
+//! by `state` with `kind` in front. Knows nothing of what a tick is.
+
+use std::ops::Range;
+
+use super::bound;
+use super::chain::{Chain, HostOverhead, Segments, Stage};
+use super::device_classes::DeviceClasses;
+use crate::search::run::{Control, UNWATCHED};
+
+/// Ticks as the programme adds them: whole numbers in `f64`, exact up to 2^53, because that is what adds fast.
+const NEVER: f64 = f64::INFINITY;
+
+/// Segment times of one kind, `[to][from]`.
+struct SegmentTimes {
+    ticks: Vec<f64>,
+    /// The first layer, but for the very first, that a segment can begin with; those after it can too.
+    begin: Vec<usize>,
+    side: usize,
+}
+
+impl SegmentTimes {
+    fn new(chain: &Chain, member: usize) -> SegmentTimes {
+        let side = chain.layers + 1;
+        let mut ticks = vec![NEVER; side * side];
+        let mut begin: Vec<usize> = (0..side).collect();
+        let segments = Segments::new(&chain.members[member], chain.layers);
+        for to in 1..side {
+            // A segment that does not fit does not fit with a layer more in front of it.
+            for from in (1..to).rev() {
+                match segments.ticks(from, to, HostOverhead::Once) {
+                    Some(time) => {
+                        ticks[to * side + from] = time as f64;
+                        begin[to] = from;
+                    }
+                    None => break,
+                }
+            }
+            if let Some(time) = segments.ticks(0, to, HostOverhead::Once) {
+                ticks[to * side] = time as f64;
+            }
+        }
+        SegmentTimes { ticks, begin, side }
+    }
+
+    fn to(&self, to: usize) -> &[f64] {
+        &self.ticks[to * self.side..to * self.side + to]
+    }
+}
+
+/// The programme's tables.
+pub struct MinLatencySearch<'a> {
+    chain: &'a Chain,
+    groups: &'a DeviceClasses,
+    times: Vec<SegmentTimes>,
+    links: Vec<Vec<f64>>,
+    best: Vec<f64>,
+    alive: Vec<bool>,
+    /// States that were looked at: segments of one kind in front of a state.
+    pub looked: u64,
+    /// Nobody said stop: what is not in the tables is nowhere.
+    pub complete: bool,
+}
+
+/// States between two looks at whether to stop.
+const STRETCH: usize = 1024;
+
+impl<'a> MinLatencySearch<'a> {
+    /// Fills the tables with everything that may lead to `bound` or less.
+    pub fn new(chain: &'a Chain, groups: &'a DeviceClasses, bound: u64) -> MinLatencySearch<'a> {
+        MinLatencySearch::watched(chain, groups, bound, &UNWATCHED)
+    }
+
+    /// The same, as far as `control` lets it.
+    pub fn watched(
+        chain: &'a Chain,
+        groups: &'a DeviceClasses,
+        bound: u64,
+        control: &Control,
+    ) -> MinLatencySearch<'a> {
+        let times = groups.kinds().map(|kind| SegmentTimes::new(chain, groups.face(kind))).collect();
+        let link = |from, to| groups.link(chain, from, to).map_or(NEVER, |ticks| ticks as f64);
+        let links = groups.kinds().map(|from| groups.kinds().map(|to| link(from, to)).collect()).collect();
+        let side = chain.layers + 1;
+        let rows = groups.rows();
+        let best = vec![0.0; rows * side];
+        let alive = vec![false; rows];
+        let mut sum =
+            MinLatencySearch { chain, groups, times, links, best, alive, looked: 0, complete: true };
+        sum.fill(bound as f64, control);
+        sum
+    }
+
+    fn fill(&mut self, bound: f64, control: &Control) {
+        let side = self.chain.layers + 1;
+        let front: Vec<f64> = bound::before(self.chain).into_iter().map(|ticks| ticks as f64).collect();
+        let (mut ahead, mut out) = (vec![NEVER; side], vec![NEVER; side]);
+        let room = |kind| bound::room(self.chain, self.groups.face(kind), u64::MAX);
+        let room: Vec<usize> = self.groups.kinds().map(room).collect();
+        let left = self.groups.left(&room);
+        // What a state holds begins no sooner than it has room for, and what comes before fits on whoever is left.
+        let layers = self.chain.layers;
+        let window = |state: usize| {
+            let holds = left[0] - left[state];
+            (layers.saturating_sub(holds), left[state].min(layers - 1) + 1)
+        };
+        for state in 1..self.groups.states {
+            if state.is_multiple_of(STRETCH) {
+                (control.progress)(state, self.groups.states);
+            }
+            if state.is_multiple_of(STRETCH) && (control.stop)() {
+                self.complete = false;
+                return;
+            }
+            let (_, most) = window(state);
+            let rows: Vec<(usize, usize)> = self.groups.present(state).collect();
+            for (kind, row) in rows {
+                let rest = self.groups.without(state, kind);
+                out.fill(NEVER);
+                let (low, high) = window(rest);
+                if rest == 0 {
+                    out[..layers].copy_from_slice(self.times[kind].to(layers));
+                } else if low < high && self.onward(rest, kind, low..high, &mut ahead) {
+                    let times = &self.times[kind];
+                    for to in low.max(1)..high {
+                        if ahead[to] + front[to] > bound {
+                            continue;
+                        }
+                        let (onward, column) = (ahead[to], times.to(to));
+                        out[0] = out[0].min(column[0] + onward);
+                        let (begin, end) = (times.begin[to], to.min(most));
+                        if begin >= end {
+                            continue;
+                        }
+                        for (out, time) in out[begin..end].iter_mut().zip(&column[begin..end]) {
+                            let through = time + onward;
+                            *out = if through < *out { through } else { *out };
+                        }
+                    }
+                } else {
+                    continue;
+                }
+                self.looked += 1;
+                let worth = out.iter().zip(&front).any(|(time, front)| time + front <= bound);
+                if worth {
+                    self.alive[row] = true;
+                    self.best[row * side..(row + 1) * side].copy_from_slice(&out);
+                }
+            }
+        }
+    }
+
+    /// `ahead[to]`: the least time from a member of `kind` whose segment ends at `to`, on through `rest`.
+    fn onward(&self, rest: usize, kind: usize, window: Range<usize>, ahead: &mut [f64]) -> bool {
+        let side = self.chain.layers + 1;
+        ahead.fill(NEVER);
+        let ahead = &mut ahead[window.clone()];
+        let mut any = false;
+        for (next, row) in self.groups.present(rest) {
+            let link = self.links[kind][next];
+            if !self.alive[row] || link == NEVER {
+                continue;
+            }
+            any = true;
+            let best = &self.best[row * side..(row + 1) * side];
+            for (ahead, best) in ahead.iter_mut().zip(&best[window.clone()]) {
+                let through = best + link;
+                *ahead = if through < *ahead { through } else { *ahead };
+            }
+        }
+        any
+    }
+
+    /// The least time that `state` takes for all layers, with its front kind, where it can.
+    pub fn whole(&self, state: usize) -> Option<(u64, usize)> {
+        let side = self.chain.layers + 1;
+        let rows = self.groups.present(state).filter(|(_, row)| self.alive[*row]);
+        let whole = rows.map(|(kind, row)| (self.best[row * side], kind));
+        let least = whole.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        (least.0 < NEVER).then_some((least.0 as u64, least.1))
+    }
+
+    /// The best state of all, and its time. Of equals the one with fewest members.
+    pub fn least(&self) -> Option<(u64, usize)> {
+        let all = (1..self.groups.states).filter_map(|state| Some((self.whole(state)?.0, state)));
+        all.min_by_key(|&(time, state)| (time, self.groups.total(state), state))
+    }
+
+    /// The stages behind the time of `state`.
+    pub fn stages(&self, state: usize) -> Vec<Stage> {
+        let side = self.chain.layers + 1;
+        let Some((_, front)) = self.whole(state) else { return vec![] };
+        let (mut state, mut kind, mut from) = (state, front, 0);
+        let (mut kinds, mut cuts) = (Vec::new(), vec![0]);
+        loop {
+            kinds.push(kind);
+            let rest = self.groups.without(state, kind);
+            if rest == 0 {
+                cuts.push(self.chain.layers);
+                break;
+            }
+            let row = self.groups.present(state).find(|(k, _)| *k == kind).map(|(_, row)| row);
+            let target = self.best[row.expect("the front stands in its state") * side + from];
+            let found =
+                self.groups.present(rest).filter(|(_, row)| self.alive[*row]).find_map(|(next, row)| {
+                    let fits = |&to: &usize| {
+                        let time = self.times[kind].to(to)[from];
+                        time + self.links[kind][next] + self.best[row * side + to] == target
+                    };
+                    (from + 1..self.chain.layers).find(fits).map(|to| (next, to))
+                });
+            let (next, to) = found.expect("what was added up is found again: whole numbers are exact");
+            cuts.push(to);
+            (state, kind, from) = (rest, next, to);
+        }
+        let members = self.groups.name(&kinds);
+        let pairs = cuts.windows(2).zip(members);
+        pairs.map(|(cut, member)| Stage { member, from: cut[0], to: cut[1] }).collect()
+    }
+}

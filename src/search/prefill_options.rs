@@ -1,0 +1,117 @@
+//! Prompt shapes worth pairing with answering ones: none is beaten by another in every respect.
+
+use super::decode_options::{DecodeOption, DecodeOptionList};
+use super::question::Problem;
+use super::required_metrics::RequiredMetrics;
+use super::shape::PreparedShape;
+use crate::plan::parallel::Phase;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Plain;
+use crate::serving::disaggregated::{link_rate, prefill_drawn, prefill_rate};
+use crate::serving::residency::cache_per_sequence;
+
+/// A shape that prefills, with what counts about it.
+pub struct PrefillOption<'q> {
+    /// Index of the shape.
+    pub index: usize,
+    /// Laid out.
+    pub laid: PreparedShape<'q>,
+    /// Prompts per second of an instance, as planned and as far as their caches get away.
+    pub rate: f64,
+    /// Prompts per second that it is planned to work on.
+    pub planned: f64,
+    /// Prompts per second whose caches its links carry.
+    pub links: f64,
+    /// Power of an idle instance; 0 where none is known.
+    pub idle: f64,
+    /// Energy of a prompt beyond idling, at least; 0 where none is known.
+    pub energy: f64,
+    figures: [f64; 8],
+}
+
+impl PrefillOption<'_> {
+    /// Whether `answers` are in its formats.
+    pub fn suits(&self, answers: &[DecodeOption]) -> bool {
+        answers.first().is_some_and(|answer| answer.formats == self.laid.shape.formats)
+    }
+
+    /// Requests per second and device that it and `answers` come to at best, pools in proportion.
+    pub fn promise(&self, list: &DecodeOptionList) -> f64 {
+        let DecodeOption { devices, rate, .. } = list.span.expect("the answers have settled").best;
+        1.0 / (self.laid.shape.plan.devices() as f64 / self.rate + devices as f64 / rate)
+    }
+}
+
+/// So little work that no part of a device is at its limit.
+const LITTLE: f64 = 1.0 / 1024.0;
+
+/// The shapes worth prefilling with: none is beaten by another of the same formats in every respect.
+#[derive(Default)]
+pub struct PrefillOptions<'q> {
+    kept: Vec<PrefillOption<'q>>,
+}
+
+impl<'q> PrefillOptions<'q> {
+    /// Those that are worth it.
+    pub fn iter(&self) -> impl Iterator<Item = &PrefillOption<'q>> {
+        self.kept.iter()
+    }
+
+    fn offer(&mut self, front: PrefillOption<'q>) {
+        let same = |other: &PrefillOption| other.laid.shape.formats == front.laid.shape.formats;
+        let beats =
+            |a: &PrefillOption, b: &PrefillOption| a.figures.iter().zip(&b.figures).all(|(x, y)| x <= y);
+        if self.kept.iter().any(|other| same(other) && beats(other, &front)) {
+            return;
+        }
+        self.kept.retain(|other| !(same(other) && beats(&front, other)));
+        self.kept.push(front);
+    }
+
+    /// Takes others in.
+    pub fn merge(&mut self, other: PrefillOptions<'q>) {
+        other.kept.into_iter().for_each(|front| self.offer(front));
+    }
+
+    /// Looks at one shape.
+    pub fn survey(&mut self, question: &'q Problem, laid: PreparedShape<'q>, index: usize) {
+        if laid.shape.prefills && question.room().most(laid.shape.plan.devices()) > 0 {
+            self.offer(front(question, laid, index));
+        }
+    }
+}
+
+fn front<'q>(question: &'q Problem, laid: PreparedShape<'q>, index: usize) -> PrefillOption<'q> {
+    let (shape, prompt) = (laid.shape, &laid.prompt);
+    let machine = question.formats[shape.formats].plain();
+    let planned = prefill_rate(&Plain, &laid.instance, machine, prompt).value();
+    let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, question.terms().isl, machine);
+    let links = link_rate(&Plain, &laid.instance, machine, sent).value();
+    let rate = planned.min(links);
+    let drawn = |utilised: f64| {
+        let devices = Qty::from(shape.plan.devices() as f64);
+        let draw = question.terms().draw.as_ref();
+        draw.map_or(0.0, |draw| {
+            prefill_drawn(&Plain, (&laid.instance, machine, prompt), Qty::from(utilised), devices, draw)
+                .value()
+        })
+    };
+    // Power is concave in the share of time at work: above the chord from idle to busy, below the
+    // slope at first.
+    let (idle, busy) = (drawn(0.0), drawn(1.0));
+    let energy = (busy - idle) / planned;
+    let slope = (drawn(LITTLE) - idle) / (planned * LITTLE);
+    let looks = RequiredMetrics::of(question);
+    let figures = [
+        shape.plan.devices() as f64,
+        prompt.total.value(),
+        prompt.slowest.value(),
+        1.0 / rate,
+        sent.value(),
+        idle,
+        if looks.energy { slope } else { 0.0 },
+        // More prompts a second draw more.
+        if looks.power { rate } else { 0.0 },
+    ];
+    PrefillOption { index, rate, planned, links, idle, energy, figures, laid }
+}

@@ -1,0 +1,162 @@
+//! Which of several offers to take: the cheapest that serves, the best value, the steps above, and what is
+//! dominated by what.
+//!
+//! Knows an offer as a handful of numbers, not what is offered.
+
+/// An offer in the numbers that it is judged by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OfferMetrics {
+    /// Dollars a second; infinite where no price is known.
+    pub cost: f64,
+    /// Requests that it can keep in flight within the limits.
+    pub users: u64,
+    /// Output tokens a second that each of the stated users sees.
+    pub pace: f64,
+    /// Output tokens a second in all when it carries all it can.
+    pub output: f64,
+    /// The weights are in a format that keeps the model's quality.
+    pub kept: bool,
+}
+
+/// How an offer stands among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// On the front of cost, users, pace and quality.
+    Front,
+    /// The offer of that index is nowhere worse and somewhere better.
+    Dominated(usize),
+    /// No price is known, so that it cannot be compared.
+    Unpriced,
+}
+
+/// The offers that are named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recommended {
+    /// The cheapest whose weights keep the model's quality.
+    pub minimum: Option<usize>,
+    /// The cheapest of all, where a lower format makes it cheaper than the minimum.
+    pub cheapest: Option<usize>,
+    /// Most output tokens per dollar when it carries all it can, of those that keep the model's quality
+    /// and cost no more than ten times the minimum.
+    pub value: Option<usize>,
+    /// Steps above the minimum, the cheapest first.
+    pub tiers: Vec<usize>,
+    /// How each offer stands, in order.
+    pub standing: Vec<Standing>,
+}
+
+/// So many times the users make a step that is felt.
+const MORE_USERS: f64 = 1.5;
+/// So many times the pace make a step that is felt.
+const MORE_PACE: f64 = 1.25;
+
+/// Best value is sought up to so many times the cost of the minimum: beyond, it is another purchase.
+const WITHIN: f64 = 10.0;
+
+/// Whether `a` is nowhere worse than `b`, and somewhere better; of equals the first is.
+fn dominates(offers: &[OfferMetrics], a: usize, b: usize) -> bool {
+    let (x, y) = (&offers[a], &offers[b]);
+    let covers = |x: &OfferMetrics, y: &OfferMetrics| {
+        x.cost <= y.cost && x.users >= y.users && x.pace >= y.pace && x.output >= y.output && x.kept >= y.kept
+    };
+    covers(x, y) && (!covers(y, x) || a < b)
+}
+
+/// Names the offers worth naming; at most `most` tiers.
+pub fn choose(offers: &[OfferMetrics], most: usize) -> Recommended {
+    let standing: Vec<Standing> = (0..offers.len()).map(|place| stand(offers, place)).collect();
+    let front: Vec<usize> = (0..offers.len()).filter(|place| standing[*place] == Standing::Front).collect();
+    let least = |places: &mut dyn Iterator<Item = usize>| {
+        places.min_by(|a, b| offers[*a].cost.total_cmp(&offers[*b].cost).then(a.cmp(b)))
+    };
+    let minimum = least(&mut front.iter().copied().filter(|place| offers[*place].kept));
+    let cheapest = least(&mut front.iter().copied()).filter(|place| Some(*place) != minimum);
+    let per_dollar = |place: &usize| offers[*place].output / offers[*place].cost;
+    let near = |place: &usize| {
+        let least = minimum.map_or(f64::INFINITY, |minimum| offers[minimum].cost);
+        offers[*place].kept && offers[*place].cost <= WITHIN * least
+    };
+    let better = |a: &usize, b: &usize| per_dollar(a).total_cmp(&per_dollar(b)).then(b.cmp(a));
+    let value = front.iter().copied().filter(near).max_by(better);
+    let mut tiers = Vec::new();
+    if let Some(from) = minimum {
+        let mut above: Vec<usize> =
+            front.iter().copied().filter(|place| offers[*place].kept && *place != from).collect();
+        above.sort_by(|a, b| offers[*a].cost.total_cmp(&offers[*b].cost).then(a.cmp(b)));
+        let mut last = offers[from];
+        for place in above {
+            let next = offers[place];
+            let more = next.users >= last.users && next.pace >= last.pace;
+            let step =
+                next.users as f64 >= MORE_USERS * last.users as f64 || next.pace >= MORE_PACE * last.pace;
+            if more && step && tiers.len() < most {
+                tiers.push(place);
+                last = next;
+            }
+        }
+    }
+    Recommended { minimum, cheapest, value, tiers, standing }
+}
+
+fn stand(offers: &[OfferMetrics], place: usize) -> Standing {
+    if !offers[place].cost.is_finite() {
+        return Standing::Unpriced;
+    }
+    let better = (0..offers.len()).filter(|other| *other != place && dominates(offers, *other, place));
+    // The cheapest of them is the one to name.
+    let better = better.min_by(|a, b| offers[*a].cost.total_cmp(&offers[*b].cost).then(a.cmp(b)));
+    better.map_or(Standing::Front, Standing::Dominated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(cost: f64, users: u64, pace: f64, kept: bool) -> OfferMetrics {
+        OfferMetrics { cost, users, pace, output: users as f64 * pace, kept }
+    }
+
+    #[test]
+    fn the_cheapest_the_best_value_and_real_steps_are_named() {
+        let offers = [
+            offer(2.0, 20, 50.0, true),
+            offer(1.0, 20, 50.0, false),
+            offer(3.0, 20, 50.0, true),
+            offer(2.1, 21, 51.0, true),
+            offer(4.0, 80, 60.0, true),
+            offer(9.0, 81, 90.0, true),
+            offer(f64::INFINITY, 500, 500.0, true),
+        ];
+        let choice = choose(&offers, 5);
+        assert_eq!((choice.minimum, choice.cheapest, choice.value), (Some(0), Some(1), Some(4)));
+        assert_eq!(choice.tiers, [4, 5], "3 is no step, 2 is dominated");
+        assert_eq!(choice.standing[2], Standing::Dominated(0));
+        assert_eq!(choice.standing[6], Standing::Unpriced);
+        assert_eq!(choose(&offers, 1).tiers, [4]);
+    }
+
+    #[test]
+    fn a_lower_format_never_dominates_one_that_keeps_quality_and_equals_keep_the_first() {
+        let offers = [offer(1.0, 9, 9.0, false), offer(2.0, 9, 9.0, true), offer(2.0, 9, 9.0, true)];
+        assert_eq!(choose(&offers, 3).standing, [Standing::Front, Standing::Front, Standing::Dominated(1)]);
+        assert_eq!(choose(&[], 3), Recommended::default());
+    }
+
+    /// Everything off the front has something on it that is nowhere worse.
+    #[test]
+    fn whoever_dominates_stands_on_the_front_or_is_dominated_by_one_that_does() {
+        let number = |seed: u64, most: u64| (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % most + 1;
+        let offers: Vec<OfferMetrics> = (0..200u64)
+            .map(|k| offer(number(k, 20) as f64, number(k + 1000, 9), number(k + 2000, 7) as f64, k % 2 == 0))
+            .collect();
+        let choice = choose(&offers, 9);
+        for (place, standing) in choice.standing.iter().enumerate() {
+            if let Standing::Dominated(by) = standing {
+                assert!(dominates(&offers, *by, place));
+                assert!((0..offers.len()).any(
+                    |front| choice.standing[front] == Standing::Front && dominates(&offers, front, place)
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A prompt, and a round of decoding: one token for every request in flight.
+
+use super::instance::Instance;
+use super::speculative::{accepted, checked, guessing, reading};
+use super::step::{CostObserver, StepTime, batch, step};
+use super::terms::{InstanceLoad, OffloadTarget, WorkloadTerms};
+use crate::cost::batch::Batch;
+use crate::cost::experts::Experts;
+use crate::cost::machine::Machine;
+use crate::cost::memory::Footprint;
+use crate::plan::parallel::Phase;
+use crate::plan::shard::Task;
+use crate::quantity::count::{Count, Origin};
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::Reading;
+use crate::quantity::unit::{BYTE, SECOND};
+
+/// The prefill of one prompt per attention rank.
+pub fn prefill<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    machine: &Machine<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    watch: &mut impl CostObserver<R::N>,
+) -> StepTime<Qty<R::N>> {
+    let load = prompt_batch(read, instance, terms);
+    let one = step(read, instance, Phase::Prefill, &load, machine, watch);
+    let chunks = (load.new / machine.chip.max_batched_tokens).ceil();
+    let waits = ((chunks - 1.0) * machine.chip.host_per_step).is(&CHUNKS);
+    let prompt = StepTime {
+        total: (one.total + waits).is(&PREFILL),
+        slowest: (one.slowest + waits).is(&PREFILL_STAGE),
+        ..one
+    };
+    match &instance.draft {
+        Some(ahead) => reading(read, prompt, ahead, machine, terms, watch),
+        None => prompt,
+    }
+}
+
+/// The load of a prompt's prefill, one per attention rank.
+pub(super) fn prompt_batch<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    terms: &WorkloadTerms<Qty<R::N>>,
+) -> Batch<Qty<R::N>> {
+    let new = terms.isl - terms.prefix;
+    batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix)
+}
+
+/// Requests of one attention rank: micro-batches in flight, and requests in each.
+fn micro_batches(instance: &Instance, concurrency: u64) -> (u64, u64) {
+    let rank = concurrency.div_ceil(instance.plan.dp).max(1);
+    let flying = instance.plan.pp.min(rank);
+    (flying, rank.div_ceil(flying))
+}
+
+/// A decode step at the mean length, and the cycle in which every request gets a token.
+pub(super) struct DecodeStep<T> {
+    pub(super) step: StepTime<T>,
+    pub(super) cycle: T,
+    /// Tokens that every request gets in a cycle, where they are guessed ahead; else one.
+    pub(super) yields: Option<T>,
+    /// Requests of a rank, rounded up to whole micro-batches.
+    pub(super) slots: T,
+    pub(super) flying: T,
+}
+
+impl<N: Num> DecodeStep<Qty<N>> {
+    /// What of `time` in a cycle falls to one token of a request.
+    pub(super) fn per_token(&self, time: Qty<N>) -> Qty<N> {
+        self.yields.map_or(time, |yields| (time / yields).is(&PER_TOKEN))
+    }
+}
+
+pub(super) fn decode<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    machine: &Machine<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    load: &InstanceLoad,
+    spilled: Option<Qty<R::N>>,
+    watch: &mut impl CostObserver<R::N>,
+) -> DecodeStep<Qty<R::N>> {
+    let (flying, each) = micro_batches(instance, load.concurrency);
+    let count = |symbol, value| {
+        read.count(Count { value, symbol, origin: Origin::Plan("concurrency over ranks and stages") })
+    };
+    let (flying, each) = (count("micro_batches", flying), count("sequences", each));
+    let offload = load.offload;
+    let batch = decode_batch(read, instance, terms, each);
+    let one = step(read, instance, Phase::Decode, &batch, machine, watch);
+    let streamed = match (spilled, offload) {
+        (Some(spilled), OffloadTarget::Experts) => Some(spilled * touched(read, instance, &batch)),
+        (spilled, _) => spilled,
+    };
+    let one = offloaded(read, instance, one, terms, streamed);
+    let (one, yields) = match (&instance.draft, terms.acceptance) {
+        (Some(ahead), Some(acceptance)) => {
+            let one = guessing(read, one, ahead, machine, terms, each, watch);
+            (one, Some(accepted(acceptance, ahead.tokens)))
+        }
+        _ => (one, None),
+    };
+    let cycle = one.total.max(flying * one.slowest).is(&CYCLE).at(format_args!("decode"));
+    DecodeStep { step: one, cycle, yields, slots: flying * each, flying }
+}
+
+/// The load of a decode step of `each` sequences per attention rank, at their mean length.
+pub fn decode_batch<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    each: Qty<R::N>,
+) -> Batch<Qty<R::N>> {
+    let past = terms.isl + terms.osl / 2.0 - 1.0;
+    batch(read, instance, Phase::Decode, each, checked(read, instance), past)
+}
+
+/// Fraction of the routed experts that a decode step touches.
+pub fn touched<R: Reading>(read: &R, instance: &Instance, batch: &Batch<Qty<R::N>>) -> Qty<R::N> {
+    let steps = instance.decode.blocks.iter().flat_map(|block| &block.steps);
+    let experts = steps.filter_map(|step| match &step.task {
+        Task::Compute { operator, .. } => Experts::of(read, operator, 0),
+        Task::Exchange(_) => None,
+    });
+    experts.map(|experts| experts.touched(batch.pooled)).next().unwrap_or(Qty::from(1.0))
+}
+
+/// A step that reads `spilled` bytes per device over the host link.
+pub fn offloaded<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    step: StepTime<Qty<R::N>>,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    spilled: Option<Qty<R::N>>,
+) -> StepTime<Qty<R::N>> {
+    let (Some(spilled), Some(link)) = (spilled, terms.host_link) else { return step };
+    let streaming = (spilled / link).is(&STREAMING);
+    let stages = read.count(Count::plan("pp", instance.plan.pp));
+    StepTime { total: step.total + stages * streaming, slowest: step.slowest + streaming, ..step }
+}
+
+/// What does not fit, per device.
+///
+/// Here, on values, memory is checked: the caller learns from `Footprint` whether it fits.
+pub(super) fn spill<T: Num>(held: &Footprint<Qty<T>>, offload: OffloadTarget) -> Option<Qty<T>> {
+    let over = held.total.value() > held.usable.value();
+    (offload != OffloadTarget::Nothing && over).then(|| (held.total - held.usable).is(&SPILLED))
+}
+
+crate::formulas! {
+    CHUNKS {
+        symbol: "chunk_waits",
+        unit: SECOND,
+        why: "a prompt beyond the token budget takes several steps, each prepared by the host",
+        cite: "Agrawal et al. 2024 (Sarathi-Serve), chunked prefill",
+    }
+    PREFILL {
+        symbol: "prefill_time",
+        unit: SECOND,
+        why: "all prompt tokens through all stages",
+        cite: "Agrawal et al. 2024 (Sarathi-Serve)",
+    }
+    PREFILL_STAGE {
+        symbol: "prefill_stage_time",
+        unit: SECOND,
+        why: "what a prompt keeps its slowest stage busy",
+        cite: "Huang et al. 2019 (GPipe)",
+    }
+    CYCLE {
+        symbol: "decode_cycle",
+        unit: SECOND,
+        why: "every request gets a token when all stages have passed its micro-batch, and the slowest stage all micro-batches",
+        cite: "Huang et al. 2019 (GPipe)",
+    }
+    PER_TOKEN {
+        symbol: "time_per_accepted_token",
+        unit: SECOND,
+        why: "a cycle yields several tokens where guesses prove right",
+        cite: "Leviathan et al. 2023 (speculative decoding), theorem 3.8",
+    }
+    STREAMING {
+        symbol: "offload_time",
+        unit: SECOND,
+        why: "what is kept in host memory is read over the host link at every step, one thing after another",
+        cite: "Sheng et al. 2023 (FlexGen)",
+    }
+    SPILLED {
+        symbol: "offloaded",
+        unit: BYTE,
+        why: "what the fullest device cannot hold",
+        cite: "definition",
+    }
+}

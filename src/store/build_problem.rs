@@ -1,0 +1,284 @@
+//! From a resolved problem to what the search is asked: machines in every format pair, prices, power, traffic.
+
+use super::resolved_scenario::ResolvedScenario;
+use crate::cost::machine::Machine;
+use crate::cost::machine_builder::MachineBuilder;
+use crate::cost::margin::{LatencyMargin, PredictionMargin};
+use crate::graph::mask::AttentionMask;
+use crate::graph::operator::Operator;
+use crate::plan::legal::has_experts;
+use crate::quantity::datum::{Datum, Grade, Source};
+use crate::quantity::unit::COUNT;
+use crate::search::question::{Formats, OffloadPolicy, Problem, Traffic};
+use crate::serving::economy::{Bill, Owned, PowerDraw};
+use crate::serving::terms::WorkloadInputs;
+use crate::spec::device::PriceRange;
+use crate::spec::error::Error;
+use crate::spec::figure::{Dollars, Figure};
+use crate::spec::nearness::Interval;
+use crate::spec::percentile::Confidence as RiskAsked;
+use crate::spec::precision::FormatOption;
+use crate::spec::runtime::{AttentionKind, CalibrationKey};
+use crate::spec::scenario::OffloadMode;
+
+impl ResolvedScenario {
+    /// The question for the search.
+    ///
+    /// # Errors
+    /// The runtime states no constants, or the device computes none of the formats.
+    pub fn question(&self) -> Result<Problem, Error> {
+        let mut formats = Vec::new();
+        for weights in &self.weight_formats {
+            for kv in &self.kv_formats {
+                let sure = self.sure(&weights.format.id);
+                let mut machine = self.machine(weights, kv)?;
+                machine.risk = match self.risk {
+                    RiskAsked::P50 => None,
+                    RiskAsked::P90 => Some(risk(&sure.together, &sure.split)),
+                };
+                let mut pair = Formats::new(&weights.format, &kv.format, machine);
+                pair.sure = Some(sure);
+                pair.beside = self.runtime.memory.measured.clone();
+                formats.push(pair);
+            }
+        }
+        if formats.is_empty() {
+            let found = format!(
+                "{}, which runs no format of weights or cache on {}",
+                self.runtime.name, self.cluster.device.name
+            );
+            let fix = "name a --weight-format and a --kv-format that run, or another --runtime";
+            return Err(Error::new("weight-format", found, "a format that runs here", fix));
+        }
+        let mut question = Problem::new(
+            self.graph.clone(),
+            self.cluster.clone(),
+            &self.runtime,
+            formats,
+            self.stated(),
+            self.traffic(),
+            self.objective.limits,
+            (self.objective.optimize.clone(), self.objective.pareto.clone()),
+        );
+        question.bill_bounds = self.bill_bounds();
+        question.risk = self.risk;
+        question.offload = match self.offload {
+            OffloadMode::Auto => OffloadPolicy::Auto,
+            OffloadMode::Never => OffloadPolicy::Never,
+            OffloadMode::Always => OffloadPolicy::Always,
+        };
+        Ok(question)
+    }
+
+    /// What renting a device costs, where a rent is known.
+    pub fn rented(&self) -> Option<Bill<Datum>> {
+        self.economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent")))
+    }
+
+    /// What owning a device costs, where a price is known.
+    pub fn owned(&self) -> Option<Bill<Datum>> {
+        let economics = &self.economics;
+        Some(Bill::Owned(Owned {
+            purchase: economics.purchase.as_ref()?.datum("purchase"),
+            amortization: economics.amortization.datum("amortization"),
+            utilization: economics.utilization.datum("utilization"),
+            electricity: economics.electricity.datum("electricity"),
+            pue: economics.pue.datum("pue"),
+        }))
+    }
+
+    /// The least and the most that the bill may be, by the bounds of the price that it rests on.
+    fn bill_bounds(&self) -> Option<[Bill<Datum>; 2]> {
+        let economics = &self.economics;
+        match self.rented().or_else(|| self.owned())? {
+            Bill::Rented(_) => {
+                let PriceRange { low, high } = economics.rent_bounds.as_ref()?;
+                Some([low, high].map(|rent| Bill::Rented(rent.datum("rent"))))
+            }
+            Bill::Owned(owned) => {
+                let PriceRange { low, high } = economics.purchase_bounds.as_ref()?;
+                let at =
+                    |price: &Figure<Dollars>| Owned { purchase: price.datum("purchase"), ..owned.clone() };
+                Some([low, high].map(|price| Bill::Owned(at(price))))
+            }
+        }
+    }
+
+    /// What of the model and its traffic a runtime's fit depends on.
+    pub fn traits(&self) -> CalibrationKey {
+        let operators =
+            || self.graph.blocks.iter().flat_map(|b| b.graph.node_weights()).map(|node| &node.operator);
+        let latent = operators().any(|o| matches!(o, Operator::LatentAttention { .. }));
+        let bounded =
+            |reach: &AttentionMask| matches!(reach, AttentionMask::Window(_) | AttentionMask::Chunk(_));
+        let sliding = operators().any(|o| matches!(o, Operator::Attention { reach, .. } if bounded(reach)));
+        CalibrationKey {
+            attention: match (latent, sliding) {
+                (true, _) => AttentionKind::Latent,
+                (false, true) => AttentionKind::Sliding,
+                (false, false) => AttentionKind::Full,
+            },
+            experts: has_experts(&self.graph),
+            equal_lengths: self.workload.equal_lengths,
+            version: self.runtime_version.clone(),
+        }
+    }
+
+    /// The machine in two formats.
+    ///
+    /// # Errors
+    /// The runtime states no constants, or the device computes neither format.
+    pub fn machine(&self, weights: &FormatOption, kv: &FormatOption) -> Result<Machine<Datum>, Error> {
+        let drive = MachineBuilder {
+            cluster: &self.cluster,
+            runtime: &self.runtime,
+            weights: &weights.format,
+            kv: &kv.format,
+            native: &self.native.format,
+            traits: self.traits(),
+        };
+        drive.machine()
+    }
+
+    /// The traffic that is asked for.
+    pub fn traffic(&self) -> Traffic {
+        match (self.workload.concurrency, self.workload.rate) {
+            (Some(concurrency), _) => Traffic::InFlight(concurrency),
+            (None, Some(rate)) => Traffic::Rate(rate),
+            (None, None) => Traffic::Free,
+        }
+    }
+
+    fn stated(&self) -> WorkloadInputs {
+        let device = &self.cluster.device;
+        let economics = &self.economics;
+        WorkloadInputs {
+            lengths: self.lengths(),
+            images: self.graph.seen.as_ref().map(|seen| (seen.images, seen.tokens)),
+            draw: device.power.as_ref().map(|power| PowerDraw {
+                tdp: power.tdp.datum("tdp"),
+                idle: economics.idle_power.datum("idle_power"),
+                compute_bound: economics.compute_bound_power.datum("compute_bound_power"),
+                memory_bound: economics.memory_bound_power.datum("memory_bound_power"),
+            }),
+            bill: self.rented().or_else(|| self.owned()),
+            host_link: device.host_link.as_ref().map(|link| link.bandwidth.datum("host_bandwidth")),
+            acceptance: self.acceptance.map(|stated| {
+                Datum::stated(
+                    "acceptance",
+                    stated,
+                    COUNT,
+                    "scenario: acceptance, a measurement of the traffic",
+                )
+            }),
+            tail: self.workload.rate.map(|_| self.workload.percentile.unwrap_or_default()),
+        }
+    }
+}
+
+/// The ends of intervals that measurements exceed one time in ten.
+fn risk(together: &Interval, split: &Interval) -> PredictionMargin<Datum> {
+    let late = |interval: &Interval| {
+        let source = Source { grade: Grade::Measured, text: interval.source.clone().into() };
+        let datum = |symbol: &'static str, value| Datum {
+            symbol: symbol.into(),
+            value,
+            unit: COUNT,
+            source: source.clone(),
+        };
+        LatencyMargin { ttft: datum("ttft_p90", interval.ttft[2]), tpot: datum("tpot_p90", interval.tpot[2]) }
+    };
+    PredictionMargin { together: late(together), apart: late(split) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::answer::reported;
+    use crate::search::outcome::Status;
+    use crate::search::run::{UNWATCHED, run};
+    use crate::spec::scenario::Scenario;
+    use crate::store::catalog::Catalog;
+
+    fn pose(scenario: Scenario) -> Problem {
+        ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap().question().unwrap()
+    }
+
+    #[test]
+    fn a_posed_question_is_answered() {
+        let scenario = Scenario {
+            model: Some("Llama-3.1-8B".into()),
+            hardware: Some("1xh100".into()),
+            ..Scenario::default()
+        };
+        let question = pose(scenario);
+        let pairs: Vec<_> = question.formats.iter().map(|f| (f.weights.as_str(), f.kv.as_str())).collect();
+        assert_eq!(pairs, [("bf16", "bf16"), ("fp8", "bf16")]);
+        assert_eq!(run(&question, &UNWATCHED).status, Status::Optimal);
+    }
+
+    #[test]
+    fn a_device_is_rented_where_a_rent_is_known_and_else_bought() {
+        let rented = |hardware: &str, stated: Scenario| {
+            let question = pose(Scenario {
+                hardware: Some(hardware.into()),
+                model: Some("Llama-3.1-8B".into()),
+                ..stated
+            });
+            match question.stated.bill {
+                Some(Bill::Rented(_)) => Some(true),
+                Some(Bill::Owned(_)) => Some(false),
+                None => None,
+            }
+        };
+        assert_eq!(rented("8xh100", Scenario::default()), Some(true));
+        assert_eq!(rented("1xm4-max", Scenario::default()), Some(false));
+        assert_eq!(
+            rented("1xm4-max", Scenario { usd_per_device_hour: Some(1.0), ..Scenario::default() }),
+            Some(true)
+        );
+        assert_eq!(
+            rented("8xh100", Scenario { amortization_months: Some(48.0), ..Scenario::default() }),
+            Some(false)
+        );
+    }
+
+    /// A rent between 2.35 and 6.88 USD/h, of which 2.95 are billed; a purchase between 25,000 and 30,000 USD, of
+    /// which 30,000 are.
+    #[test]
+    fn bounds_of_a_price_become_bounds_of_the_cost() {
+        let cost = |scenario: Scenario| {
+            let question = pose(Scenario {
+                model: Some("Llama-3.1-8B".into()),
+                hardware: Some("1xh100".into()),
+                ..scenario
+            });
+            let best = run(&question, &UNWATCHED).best.unwrap();
+            let told = reported(&question, &best.candidate);
+            (told.price_bounds, told.metrics.unwrap())
+        };
+        let (bounds, metrics) = cost(Scenario::default());
+        let (bounds, usd) = (bounds.unwrap(), metrics.usd_per_mtok.unwrap());
+        let near =
+            |found: f64, by_hand: f64| assert!((found / by_hand - 1.0).abs() < 1e-12, "{found} {by_hand}");
+        near(bounds.low.usd_per_mtok, usd * 2.35 / 2.95);
+        near(bounds.high.usd_per_mtok, usd * 6.88 / 2.95);
+        let (owned, metrics) = cost(Scenario { pue: Some(1.0), ..Scenario::default() });
+        let (owned, usd) = (owned.unwrap(), metrics.usd_per_mtok.unwrap());
+        near(owned.high.usd_per_mtok, usd);
+        assert!(
+            owned.low.usd_per_mtok < usd && owned.low.usd_per_mtok > usd * 25.0 / 30.0,
+            "electricity stays"
+        );
+        let (stated, _) = cost(Scenario { usd_per_device_hour: Some(2.0), ..Scenario::default() });
+        assert!(stated.is_none(), "a price that is stated has no bounds");
+    }
+
+    #[test]
+    fn traffic_is_what_the_scenario_states() {
+        let traffic = |concurrency, rate| pose(Scenario { concurrency, rate, ..Scenario::default() }).traffic;
+        assert_eq!(traffic(None, None), Traffic::Free);
+        assert_eq!(traffic(Some(7), None), Traffic::InFlight(7));
+        assert_eq!(traffic(None, Some(2.5)), Traffic::Rate(2.5));
+    }
+}

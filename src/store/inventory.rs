@@ -1,0 +1,297 @@
+//! What can be had: every system of the catalogue, parts of its node, more nodes of it, and devices that no system
+//! lists. Knows names and sizes, nothing of speed or of what is worth having.
+
+use super::catalog::{Catalog, read_entry};
+use super::kind::CatalogKind;
+use super::model::ResolvedModel;
+use super::resolved_scenario::ResolvedScenario;
+use crate::graph::model::ModelGraph;
+use crate::spec::cluster::{Cluster, System};
+use crate::spec::device::Device;
+use crate::spec::error::Error;
+use crate::spec::precision::FormatOption;
+use crate::spec::scenario::Scenario;
+
+/// Devices that can be had together, as one deployment; copies of it may stand side by side.
+#[derive(Clone, Debug)]
+pub struct SystemOption {
+    /// What `--hardware` calls it, where it has a name for it; else how much of which system it is.
+    pub id: String,
+    /// The devices.
+    pub cluster: Cluster,
+    /// It may be bought alone: whole systems with a price, and devices that come by the piece.
+    pub sells: bool,
+    /// Its price is of everything that it takes: of a system, or of a device that is a whole machine.
+    pub complete: bool,
+}
+
+/// What is on offer, and what the catalogue lists but nobody can build, with the reason.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    /// On offer.
+    pub lots: Vec<SystemOption>,
+    /// Not to be had: id and fault.
+    pub refused: Vec<(String, Error)>,
+}
+
+/// Numbers of nodes that a system is repeated in as one deployment.
+const NODES: [u64; 2] = [2, 4];
+/// Numbers of devices that no system lists.
+const LOOSE: [u64; 3] = [1, 2, 4];
+/// Class of devices that are processors of hosts.
+const HOST: &str = "host";
+
+/// Whether a device is among those asked for: by maker, class, generation or id, in any case.
+fn wanted(device: &Device, id: &str, only: &[String]) -> bool {
+    let names = [&device.vendor, &device.class, &device.family, &device.id, id];
+    only.is_empty() || only.iter().any(|word| names.iter().any(|name| name.eq_ignore_ascii_case(word)))
+}
+
+/// Whether `system` is only nodes of `base` over the network that `base` states, at the same price.
+fn repeats(system: &System, base: &System) -> bool {
+    let price = |system: &System| {
+        let devices = (system.nodes * system.devices_per_node).max(1) as f64;
+        let rent = system.price.rent.as_ref().map(|figure| (figure.value / devices).to_bits());
+        let purchase = system.price.purchase.as_ref().map(|figure| (figure.value / devices).to_bits());
+        (rent, purchase)
+    };
+    let joined = system.tiers.last().map(|tier| &tier.link);
+    system.device == base.device
+        && system.devices_per_node == base.devices_per_node
+        && base.nodes < system.nodes
+        && joined.is_some()
+        && joined == base.network.as_ref().map(|tier| &tier.link)
+        && price(system) == price(base)
+}
+
+impl Catalog {
+    /// What is on offer among what `only` names; everything where it names nothing.
+    ///
+    /// # Errors
+    /// A file of the catalogue is faulty, or a word of `only` is nobody's.
+    pub fn market(&self, only: &[String]) -> Result<Inventory, Error> {
+        let shelf = self.shelf(CatalogKind::Systems).into_values();
+        let systems: Vec<System> = shelf.map(|file| read_entry(&file)).collect::<Result<_, _>>()?;
+        let shelf = self.shelf(CatalogKind::Devices).into_values();
+        let devices: Vec<Device> = shelf.map(|file| read_entry(&file)).collect::<Result<_, _>>()?;
+        self.known(only, &systems, &devices)?;
+        let mut market = Inventory::default();
+        for system in &systems {
+            let Some(device) = devices.iter().find(|device| device.id == system.device) else { continue };
+            if !wanted(device, &system.id, only) || systems.iter().any(|base| repeats(system, base)) {
+                continue;
+            }
+            for (id, nodes, per_node) in sizes(system, &systems) {
+                match Cluster::build(system, device.clone(), nodes, per_node) {
+                    Ok(cluster) => {
+                        let cluster = named(cluster, system, nodes, per_node);
+                        let whole = per_node == system.devices_per_node;
+                        let sells = whole && (system.price.purchase.is_some() || by_the_piece(device));
+                        let complete = complete(&cluster);
+                        market.lots.push(SystemOption { id, cluster, sells, complete });
+                    }
+                    Err(fault) => market.refused.push((id, fault)),
+                }
+            }
+        }
+        for device in devices.iter().filter(|device| device.class != HOST && wanted(device, &device.id, only))
+        {
+            if systems.iter().any(|system| system.device == device.id) {
+                continue;
+            }
+            for count in LOOSE {
+                let id = format!("{count}x{}", device.id);
+                match self.hardware(&id) {
+                    Ok(cluster) => {
+                        let name = format!("{count} x {}", device.name);
+                        let cluster = Cluster { name, ..cluster };
+                        let (sells, complete) = (by_the_piece(device), complete(&cluster));
+                        market.lots.push(SystemOption { id, cluster, sells, complete });
+                    }
+                    Err(fault) if count == 1 => {
+                        market.refused.push((device.id.clone(), fault));
+                        break;
+                    }
+                    // No host holds so many.
+                    Err(_) => {}
+                }
+            }
+        }
+        Ok(market)
+    }
+
+    /// The one machine that `hardware` means, as a market of its own.
+    ///
+    /// # Errors
+    /// It is no machine.
+    pub fn one(&self, hardware: &str) -> Result<Inventory, Error> {
+        let cluster = self.hardware(hardware)?;
+        let sells = cluster.price.purchase.is_some() || by_the_piece(&cluster.device);
+        let complete = complete(&cluster);
+        let lot = SystemOption { id: hardware.to_owned(), cluster, sells, complete };
+        Ok(Inventory { lots: vec![lot], refused: vec![] })
+    }
+
+    /// Refuses a word that no device and no system goes by.
+    fn known(&self, only: &[String], systems: &[System], devices: &[Device]) -> Result<(), Error> {
+        let ids: Vec<&str> = systems.iter().map(|system| system.id.as_str()).collect();
+        let fields = devices.iter().flat_map(|d| [&d.vendor, &d.class, &d.family, &d.id]);
+        let names: Vec<&str> = fields.map(String::as_str).chain(ids).collect();
+        for word in only {
+            if !names.iter().any(|name| name.eq_ignore_ascii_case(word)) {
+                let fix =
+                    crate::spec::text::suggest(word, names.iter().copied(), "mantile-opt catalog devices");
+                return Err(Error::new(
+                    "only",
+                    format!("`{word}`"),
+                    "makers, classes, generations, devices or systems of the catalogue",
+                    fix,
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sizes that `system` is offered in, as id, nodes, devices of each: parts of its node, itself, several of it.
+fn sizes(system: &System, all: &[System]) -> Vec<(String, u64, u64)> {
+    let (id, nodes, held) = (&system.id, system.nodes, system.devices_per_node);
+    let alike = || all.iter().filter(|other| other.device == system.device);
+    // Clouds rent parts of a node; where such a machine is listed, that one stands for them.
+    let listed = |count: u64| alike().any(|other| other.nodes * other.devices_per_node == count);
+    let parts = [2, 4].into_iter().filter(|count| nodes == 1 && *count < held && !listed(*count));
+    let mut found: Vec<_> = parts.map(|count| (format!("{count} devices of {id}"), 1, count)).collect();
+    found.push((id.clone(), nodes, held));
+    let largest = alike().all(|other| other.devices_per_node <= held);
+    if system.network.is_some() && nodes == 1 && largest {
+        found.extend(NODES.map(|nodes| (format!("{nodes} of {id}"), nodes, held)));
+    }
+    found
+}
+
+/// Whether a device comes by the piece: modules that are joined to more than a few others come with their host.
+fn by_the_piece(device: &Device) -> bool {
+    const DATACENTER: &str = "datacenter";
+    const BRIDGED: u32 = 4;
+    device.class != DATACENTER || device.scale_up.as_ref().is_none_or(|up| up.domain <= BRIDGED)
+}
+
+/// Whether the price is of everything that the devices take.
+fn complete(cluster: &Cluster) -> bool {
+    const MACHINE: &str = "unified";
+    cluster.price.purchase.is_some() || cluster.device.class == MACHINE
+}
+
+/// The cluster under the name that says how much of the system it is.
+fn named(cluster: Cluster, system: &System, nodes: u64, per_node: u64) -> Cluster {
+    let name = match (nodes / system.nodes, per_node < system.devices_per_node) {
+        (_, true) => format!("{per_node} of {} in {}", system.devices_per_node, system.name),
+        (1, _) => return cluster,
+        (times, _) => format!("{times} nodes of {}", system.name),
+    };
+    Cluster { name, ..cluster }
+}
+
+/// A problem for each quality of weights: the checkpoint's own, published ones and one of 8 bits, which keep the
+/// model's; and one of 4 bits. Where a format is asked for, that one alone.
+///
+/// # Errors
+/// Nothing that was asked for runs here.
+pub fn qualities(
+    catalog: &Catalog,
+    scenario: &Scenario,
+    (model, graph): (&ResolvedModel, &ModelGraph),
+    cluster: &Cluster,
+) -> Result<Vec<(ResolvedScenario, bool)>, Error> {
+    let found = || (model.clone(), graph.clone());
+    let first = ResolvedScenario::placed(catalog, scenario, found(), cluster.clone());
+    let problem = match first {
+        // What the checkpoint is in does not run here; what it can be converted to may.
+        Err(fault) if scenario.weight_format.is_none() && fault.key == "weight-format" => {
+            let any = Scenario { weight_format: Some("any".into()), ..scenario.clone() };
+            let any = ResolvedScenario::placed(catalog, &any, found(), cluster.clone())?;
+            let (kept, lower): (Vec<FormatOption>, Vec<FormatOption>) =
+                any.weight_formats.iter().cloned().partition(|choice| kept(choice, f64::INFINITY));
+            if any.weight_formats.is_empty() {
+                return Err(fault);
+            }
+            ResolvedScenario { weight_formats: kept, lower_formats: lower, ..any }
+        }
+        other => other?,
+    };
+    let mut problems = Vec::new();
+    let ResolvedScenario { mut weight_formats, lower_formats, .. } = problem.clone();
+    let own = weight_formats.first().map_or(f64::INFINITY, bits);
+    let keeps = weight_formats.iter().all(|choice| kept(choice, own));
+    if scenario.weight_format.is_none() {
+        let within =
+            |choice: &FormatOption, (least, below): (f64, f64)| (least..below).contains(&bits(choice));
+        let best_of = |band| lower_formats.iter().find(|choice| within(choice, band)).cloned();
+        if !weight_formats.iter().any(|choice| within(choice, EIGHT_BITS)) {
+            weight_formats.extend(best_of(EIGHT_BITS));
+        }
+        let known = weight_formats.iter().any(|choice| within(choice, FOUR_BITS));
+        if let Some(choice) = best_of(FOUR_BITS).filter(|_| !known) {
+            problems.push((ResolvedScenario { weight_formats: vec![choice], ..problem.clone() }, false));
+        }
+    }
+    if !weight_formats.is_empty() {
+        problems.insert(0, (ResolvedScenario { weight_formats, ..problem }, keeps));
+    }
+    Ok(problems)
+}
+
+fn bits(choice: &FormatOption) -> f64 {
+    choice.format.bits_per_element.value * 8.0
+}
+
+/// Bits of a weight from which on quality counts as kept, as where formats are chosen without being asked for.
+const KEPT: f64 = 8.0;
+
+/// Whether a format keeps the quality of weights that have `own` bits in the checkpoint.
+fn kept(choice: &FormatOption, own: f64) -> bool {
+    bits(choice) >= KEPT.min(own)
+}
+
+/// Bits a weight, scales included, of what counts as 8 bits.
+const EIGHT_BITS: (f64, f64) = (KEPT, 9.5);
+/// Bits a weight, scales included, of what counts as 4 bits.
+const FOUR_BITS: (f64, f64) = (4.0, 5.5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(only: &[&str]) -> Vec<String> {
+        let only: Vec<String> = only.iter().map(|word| (*word).to_owned()).collect();
+        Catalog::default().market(&only).unwrap().lots.into_iter().map(|lot| lot.id).collect()
+    }
+
+    #[test]
+    fn every_system_is_offered_once() {
+        let all = ids(&[]);
+        for id in [
+            "dgx-h100",
+            "h100-sxm-x1",
+            "4 devices of dgx-h100",
+            "gb200-nvl72",
+            "2 of dgx-h100",
+            "4xnvidia-rtx-5080",
+        ] {
+            assert!(all.iter().any(|known| known == id), "{id} in {all:?}");
+        }
+        assert!(!all.iter().any(|id| id == "dgx-h100x16"), "two nodes of dgx-h100");
+        let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+
+    #[test]
+    fn only_what_is_named_is_offered() {
+        let apple = ids(&["Apple"]);
+        assert!(apple.iter().any(|id| id == "mac-studio-m3-ultra-512"));
+        assert!(apple.iter().all(|id| id.contains("mac-") || id.contains("apple")), "{apple:?}");
+        assert!(apple.iter().any(|id| id == "2 of mac-studio-m3-ultra-512"), "{apple:?}");
+        let fault = Catalog::default().market(&["nvida".into()]).unwrap_err();
+        assert!(fault.fix.contains("nvidia"), "{fault}");
+    }
+}

@@ -1,0 +1,125 @@
+//! How sure answers to a problem are: the intervals of what was measured as near as it is.
+
+use super::resolved_scenario::ResolvedScenario;
+use crate::graph::model::ModelGraph;
+use crate::search::question::Traffic;
+use crate::spec::nearness::{FitQuery, Nearness, PredictionIntervals, around};
+use crate::spec::percentile::Confidence;
+
+/// What tells one model from another in measurements: its architecture and its number of parameters.
+pub fn model_key(graph: &ModelGraph) -> String {
+    format!("{} {}", graph.model_type, graph.parameters().unique)
+}
+
+impl ResolvedScenario {
+    /// The intervals of answers in this weight format. What borrows its constants has the widest that there are.
+    pub fn sure(&self, weight_format: &str) -> PredictionIntervals {
+        let lengths = self.lengths();
+        let model = model_key(&self.graph);
+        let asked = FitQuery {
+            device: &self.cluster.device,
+            weight_format,
+            model: &model,
+            lengths: (lengths.isl, lengths.osl),
+        };
+        let unmeasured = &self.defaults.unmeasured;
+        let fit = self.runtime.serving_fit.as_ref();
+        let near =
+            fit.map(|fit| (fit, fit.near(&asked))).filter(|(_, why)| !why.contains(&Nearness::Nothing));
+        let Some((fit, why)) = near else {
+            return PredictionIntervals {
+                together: unmeasured.clone(),
+                beyond: None,
+                split: unmeasured.clone(),
+            };
+        };
+        let of = |why: &[Nearness]| fit.interval(why).unwrap_or_else(|| unmeasured.clone());
+        let with = |more: Nearness| of(&[&why[..], &[more]].concat());
+        let measured = fit.requests(&asked).filter(|_| !why.contains(&Nearness::Load));
+        let beyond = measured.map(|range| (range, with(Nearness::Load)));
+        let sure = PredictionIntervals { together: of(&why), beyond, split: with(Nearness::Split) };
+        match (self.risk, &sure.beyond) {
+            // A limit that must hold in nine of ten measurements is held for every load that the search may choose.
+            (Confidence::P90, Some((range, beyond))) if !self.stays_within(*range) => {
+                PredictionIntervals { together: beyond.clone(), beyond: None, ..sure }
+            }
+            (Confidence::P90, _) => PredictionIntervals { beyond: None, ..sure },
+            _ => sure,
+        }
+    }
+
+    /// Whether no rank can have more requests than were measured.
+    fn stays_within(&self, range: [u64; 2]) -> bool {
+        matches!(self.traffic(), Traffic::InFlight(requests) if around([1, range[1]], requests))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::scenario::Scenario;
+    use crate::store::catalog::Catalog;
+
+    fn problem(model: &str, hardware: &str, runtime: &str, stated: Scenario) -> ResolvedScenario {
+        let scenario = Scenario {
+            model: Some(model.into()),
+            hardware: Some(hardware.into()),
+            runtime: Some(runtime.into()),
+            ..stated
+        };
+        ResolvedScenario::resolve(&Catalog::default(), &scenario).unwrap()
+    }
+
+    fn near(model: &str, hardware: &str, runtime: &str) -> Nearness {
+        let stated = Scenario { isl: Some(1000), osl: Some(1000), ..Scenario::default() };
+        let problem = problem(model, hardware, runtime, stated);
+        problem.sure(&problem.weight_formats[0].format.id).together.near
+    }
+
+    #[test]
+    fn an_unseen_model_is_never_as_near_as_a_measured_one() {
+        assert_eq!(near("openai/gpt-oss-120b", "8xh100", "vllm"), Nearness::Measured);
+        assert_eq!(near("google/gemma-3-27b-it", "8xh100", "vllm"), Nearness::Model);
+        assert_eq!(near("openai/gpt-oss-120b", "8xl40s", "vllm"), Nearness::Vendor);
+    }
+
+    #[test]
+    fn what_borrows_its_constants_has_the_widest_interval_there_is() {
+        for (hardware, runtime) in [("tpu-v6e-8chip", "vllm-tpu"), ("gaudi3-8", "vllm-gaudi")] {
+            let problem = problem("Llama-3.1-8B", hardware, runtime, Scenario::default());
+            let sure = problem.sure("bf16");
+            assert_eq!(sure.together.near, Nearness::Nothing);
+            assert_eq!(sure.together.tpot, problem.defaults.unmeasured.tpot);
+            assert_eq!(sure.split.ttft, problem.defaults.unmeasured.ttft);
+        }
+    }
+
+    #[test]
+    fn loads_beyond_all_measured_ones_are_less_sure() {
+        let stated = Scenario { isl: Some(1000), osl: Some(1000), ..Scenario::default() };
+        let problem = problem("openai/gpt-oss-120b", "8xh100", "vllm", stated);
+        let question = problem.question().unwrap();
+        let pair = &question.formats[0];
+        let ([_, most], _) = pair.sure.clone().and_then(|sure| sure.beyond).unwrap();
+        let [inside, outside] = [most, 2 * most].map(|requests| pair.interval(false, requests).unwrap());
+        assert_eq!((inside.near, outside.near), (Nearness::Measured, Nearness::Load));
+        assert!(outside.tpot[0] <= inside.tpot[0] && outside.tpot[2] >= inside.tpot[2]);
+        let long = Scenario { isl: Some(100_000), osl: Some(100), ..Scenario::default() };
+        let long = self::problem("openai/gpt-oss-120b", "8xh100", "vllm", long);
+        assert_eq!(long.sure("mxfp4").together.near, Nearness::Load);
+    }
+
+    #[test]
+    fn small_devices_are_set_up_for_less() {
+        let of = |hardware: &str, runtime: &str| {
+            let problem = problem("Llama-3.1-8B", hardware, runtime, Scenario::default());
+            let taken = problem.runtime.taken(&problem.cluster.device);
+            (taken.max_batched_tokens.value, taken.max_sequences.map(|figure| figure.value))
+        };
+        assert_eq!(of("1xh100", "vllm"), (8192.0, Some(1024.0)));
+        assert_eq!(of("1xrtx-4090", "vllm"), (2048.0, Some(256.0)));
+        assert_eq!(of("1xa100-sxm-80gb", "vllm"), (2048.0, Some(256.0)));
+        assert_eq!((of("1xb200-sxm", "sglang").0, of("1xh200-sxm", "sglang").0), (16384.0, 8192.0));
+        assert_eq!(of("1xrtx-4090", "sglang"), (2048.0, None));
+    }
+}

@@ -1,0 +1,344 @@
+//! From a scenario to a problem: every name resolved, every default filled in, nothing priced yet.
+
+use super::catalog::Catalog;
+use super::kind::CatalogKind;
+use super::model::ResolvedModel;
+use crate::graph::checkpoint::Checkpoint;
+use crate::graph::image_inputs::ImageInputs;
+use crate::graph::model::ModelGraph;
+use crate::serving::terms::Lengths;
+use crate::spec::cluster::Cluster;
+use crate::spec::defaults::{Defaults, Economics};
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::format::NumberFormat;
+use crate::spec::objective::{LatencyLimits, MOST_TOKENS, Objective, Workload};
+use crate::spec::percentile::Confidence;
+use crate::spec::precision::{FormatOption, Precision};
+use crate::spec::runtime::Runtime;
+use crate::spec::scenario::{OffloadMode, Scenario};
+
+/// What is asked when nothing is: a well-known model on one well-known node.
+pub const DEFAULT_MODEL: &str = "meta-llama/Llama-3.3-70B-Instruct";
+/// The node.
+pub const DEFAULT_HARDWARE: &str = "dgx-h100";
+/// The aim.
+pub const DEFAULT_OBJECTIVE: &str = "throughput";
+
+/// A question with everything that it rests on.
+#[derive(Clone, Debug)]
+pub struct ResolvedScenario {
+    /// The model as it was found.
+    pub model: ResolvedModel,
+    /// Its graph.
+    pub graph: ModelGraph,
+    /// The devices.
+    pub cluster: Cluster,
+    /// The serving runtime.
+    pub runtime: Runtime,
+    /// Its version, where stated.
+    pub runtime_version: Option<String>,
+    /// The 16-bit format of activations and of what a weight format leaves alone.
+    pub native: FormatOption,
+    /// Weight formats that come into question, the checkpoint's own first.
+    pub weight_formats: Vec<FormatOption>,
+    /// Weight formats below them, which were not asked for.
+    pub lower_formats: Vec<FormatOption>,
+    /// KV formats that come into question.
+    pub kv_formats: Vec<FormatOption>,
+    /// The traffic; its limits are those of the objective.
+    pub workload: Workload,
+    /// The aim, with the limits and axes that hold.
+    pub objective: Objective,
+    /// Prices, energy and service life.
+    pub economics: Economics,
+    /// The defaults that they were filled in from.
+    pub defaults: Defaults,
+    /// When weights, experts or cache may lie in host memory.
+    pub offload: OffloadMode,
+    /// Probability that a token guessed ahead is accepted, where any is.
+    pub acceptance: Option<f64>,
+    /// How sure latencies must be.
+    pub risk: Confidence,
+    /// One stated deployment.
+    pub deployment: Option<Deployment>,
+}
+
+impl ResolvedScenario {
+    /// Resolves a scenario.
+    ///
+    /// # Errors
+    /// Whatever is wrong in it, or in a file that it names.
+    pub fn resolve(catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
+        let found = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
+        let cluster = catalog.hardware(scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE))?;
+        ResolvedScenario::placed(catalog, scenario, found, cluster)
+    }
+
+    /// The problem of a model and a cluster that are found already, whatever the scenario calls them.
+    ///
+    /// # Errors
+    /// Whatever else is wrong in the scenario, or does not run here.
+    pub fn placed(
+        catalog: &Catalog,
+        scenario: &Scenario,
+        (model, mut graph): (ResolvedModel, ModelGraph),
+        cluster: Cluster,
+    ) -> Result<ResolvedScenario, Error> {
+        let acceptance = catalog.speculation(scenario, &mut graph)?;
+        let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
+        let (objective, workload) = catalog.aim(scenario)?;
+        if !graph.generates {
+            let found = format!("{}, whose file names a model without a head", model.name);
+            let fix = "choose a model that generates text; `mantile-opt inspect` lays this one open";
+            return Err(Error::new("model", found, "a model that generates text", fix));
+        }
+        let graph = graph.seeing(workload.images, workload.image_size)?;
+        let load = |id: &str| catalog.load::<NumberFormat>(id);
+        let precision = Precision {
+            layout: Checkpoint::layout(&graph, &model.config),
+            config: &model.config,
+            published: &model.published,
+            named: model.named.as_ref(),
+            runtime: &runtime,
+            device: &cluster.device,
+            load: &load,
+        };
+        let weight_formats = precision.weights(scenario.weight_format.as_deref())?;
+        let lower_formats = precision.lower(&weight_formats)?;
+        let kv_formats = precision.kv(scenario.kv_format.as_deref())?;
+        let native = precision.native()?;
+        let defaults = catalog.defaults()?;
+        let economics = Economics::new(&defaults, &cluster, scenario)?;
+        let deployment = scenario.deployment.clone().filter(Deployment::is_stated);
+        let problem = ResolvedScenario {
+            graph,
+            native,
+            weight_formats,
+            lower_formats,
+            kv_formats,
+            workload,
+            objective,
+            economics,
+            defaults,
+            offload: scenario.offload.unwrap_or_default(),
+            acceptance,
+            risk: scenario.risk.unwrap_or_default(),
+            deployment,
+            model,
+            cluster,
+            runtime,
+            runtime_version: scenario.runtime_version.clone(),
+        };
+        problem.prompt_fits()?;
+        Ok(problem)
+    }
+}
+
+impl ResolvedScenario {
+    /// Lengths of a request; the tokens of its images are among those of the prompt.
+    pub fn lengths(&self) -> Lengths {
+        let Workload { isl, osl, prefix, .. } = self.workload;
+        let images = self.graph.seen.as_ref().map_or(0, ImageInputs::all_tokens);
+        Lengths { isl: isl.saturating_add(images), osl, prefix }
+    }
+
+    /// Text alone was checked with the workload.
+    fn prompt_fits(&self) -> Result<(), Error> {
+        let Some(seen) = &self.graph.seen else { return Ok(()) };
+        if self.lengths().isl <= MOST_TOKENS {
+            return Ok(());
+        }
+        let found = format!("{} images of {} tokens each", seen.images.value, seen.tokens.value);
+        let expected = format!("a prompt of at most {MOST_TOKENS} tokens");
+        Err(Error::new("images", found, expected, "state fewer or smaller images"))
+    }
+}
+
+impl Catalog {
+    /// The runtime that is named, or the default of the devices' maker.
+    pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
+        let vendor = &cluster.device.vendor;
+        if let Some(name) = name {
+            let runtime: Runtime = self.load_or_read(name)?;
+            if !runtime.runs_on(&cluster.device) {
+                let found = format!("{}, which does not run on devices of {vendor}", runtime.name);
+                let fix = "choose another with --runtime, or leave it out for the default";
+                let expected = format!("a runtime for {}", cluster.device.name);
+                return Err(Error::new("runtime", found, expected, fix));
+            }
+            return Ok(runtime);
+        }
+        // What is for a generation comes before what is for all of a maker's.
+        for name in [&cluster.device.family, vendor] {
+            for file in self.shelf(CatalogKind::Runtimes).into_values() {
+                if self.label(&file)?.default_for.contains(name) {
+                    return self.load(&file.id);
+                }
+            }
+        }
+        Err(Error::new(
+            "runtime",
+            format!("{}, which no runtime of the catalogue serves", cluster.device.name),
+            "a runtime that lists its maker or generation",
+            format!(
+                "write a runtime's file with \"{vendor}\" in `vendors` and `default_for` and constants of its own \
+                 (`mantile-opt schema runtime`), and put it into your own hardware/runtimes"
+            ),
+        ))
+    }
+
+    /// The objective and the traffic that it is for. Limits: those of the scenario, else of the objective, else
+    /// of the workload, unless the objective does without them.
+    ///
+    /// # Errors
+    /// A name is nobody's, or a number is out of its range.
+    pub fn aim(&self, scenario: &Scenario) -> Result<(Objective, Workload), Error> {
+        scenario.check()?;
+        let objective: Objective =
+            self.load_or_read(scenario.objective.as_deref().unwrap_or(DEFAULT_OBJECTIVE))?;
+        let name = scenario.workload.as_deref().unwrap_or(&objective.workload);
+        let workload: Workload = self.load_or_read(name)?;
+        let limits =
+            if objective.ignore_workload_limits { LatencyLimits::default() } else { workload.limits };
+        let limits = scenario.limits(objective.limits.or(limits))?;
+        let either = scenario.rate.is_some() || scenario.concurrency.is_some();
+        let workload = Workload {
+            isl: scenario.isl.unwrap_or(workload.isl),
+            osl: scenario.osl.unwrap_or(workload.osl),
+            prefix: scenario.prefix.unwrap_or(workload.prefix),
+            images: scenario.images.unwrap_or(workload.images),
+            image_size: scenario.image_size.or(workload.image_size),
+            concurrency: if either { scenario.concurrency } else { workload.concurrency },
+            rate: if either { scenario.rate } else { workload.rate },
+            percentile: scenario.percentile.or(workload.percentile),
+            limits,
+            ..workload
+        };
+        workload.check()?;
+        let pareto = scenario.axes()?.unwrap_or_else(|| objective.pareto.clone());
+        Ok((Objective { limits, pareto, ..objective }, workload))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(model: &str, hardware: &str) -> Scenario {
+        Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
+    }
+
+    fn resolve(scenario: &Scenario) -> ResolvedScenario {
+        ResolvedScenario::resolve(&Catalog::default(), scenario).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn ids(choices: &[FormatOption]) -> Vec<&str> {
+        choices.iter().map(|choice| choice.format.id.as_str()).collect()
+    }
+
+    #[test]
+    fn nothing_asked_is_the_documented_question() {
+        let problem = resolve(&Scenario::default());
+        assert_eq!(problem.graph.parameters().unique, 70_553_706_496);
+        assert_eq!((problem.cluster.devices(), problem.cluster.device.id.as_str()), (8, "nvidia-h100-sxm"));
+        assert_eq!((problem.workload.isl, problem.workload.osl), (2048, 512));
+        let limits = problem.objective.limits;
+        assert_eq!((limits.ttft, limits.tpot, limits.e2e), (Some(2.0), Some(0.05), None));
+        assert_eq!(problem.runtime.id, "vllm");
+        assert_eq!(ids(&problem.weight_formats), ["bf16", "fp8"]);
+        assert_eq!(ids(&problem.kv_formats), ["bf16"]);
+        assert_eq!(problem.lower_formats[0].format.id, "nvfp4");
+    }
+
+    #[test]
+    fn every_quantized_checkpoint_runs_in_its_own_format_unless_asked_otherwise() {
+        let catalog = Catalog::default();
+        let shelf = catalog.shelf(crate::store::kind::CatalogKind::Models).into_iter();
+        let quantized = shelf.filter(|(_, file)| file.text().unwrap().contains("\"quantization_config\""));
+        for (id, _) in quantized {
+            let problem = resolve(&ask(&id, "dgx-b200"));
+            let first = &problem.weight_formats[0];
+            assert!(first.why.starts_with("the checkpoint's own"), "{id}: {}", first.why);
+            assert!(first.format.runtimes.contains(&problem.runtime.id), "{id}: {}", first.format.id);
+        }
+        let first = |model: &str| resolve(&ask(model, "dgx-b200")).weight_formats[0].format.clone();
+        let kimi = first("moonshotai/Kimi-K2.5");
+        assert_eq!((kimi.id.as_str(), 8.0 * kimi.bits_per_element.value), ("int4-gptq", 4.5));
+        assert!(kimi.leaves.iter().any(|role| role == "attention"));
+        let mixed = first("deepseek-ai/DeepSeek-V4-Flash");
+        assert!(mixed.bits_per_element.value * 8.0 > 4.25, "fp8 beside the experts' fp4");
+    }
+
+    #[test]
+    fn quality_is_not_traded_silently() {
+        let weights =
+            |model: &str, hardware: &str| ids(&resolve(&ask(model, hardware)).weight_formats).join(" ");
+        assert_eq!(weights("Llama-3.1-8B", "8xh100"), "bf16 fp8");
+        assert_eq!(weights("Llama-3.1-8B", "8xa100"), "bf16", "fp8 is not native to Ampere");
+        assert_eq!(weights("Llama-3.1-8B", "dgx-b200"), "bf16 fp8");
+        assert_eq!(weights("DeepSeek-V3", "8xh200"), "fp8-block");
+        assert_eq!(weights("gpt-oss-120b", "8xh100"), "mxfp4");
+        assert_eq!(weights("Qwen/Qwen3-32B-AWQ", "8xh100"), "int4-awq");
+        assert_eq!(weights("Qwen/Qwen3-8B-FP8", "8xh100"), "fp8-block");
+        let any = Scenario { weight_format: Some("any".into()), ..ask("Llama-3.1-8B", "8xh100") };
+        assert_eq!(ids(&resolve(&any).weight_formats)[0], "bf16");
+        assert!(ids(&resolve(&any).weight_formats).contains(&"int4-awq"));
+        let named = Scenario { weight_format: Some("awq".into()), ..ask("Llama-3.1-8B", "8xh100") };
+        let chosen = &resolve(&named).weight_formats;
+        assert_eq!(ids(chosen), ["int4-awq"]);
+        assert_eq!(
+            chosen[0].checkpoint.as_deref(),
+            Some("hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4")
+        );
+    }
+
+    #[test]
+    fn what_does_not_run_here_is_refused_with_what_does() {
+        let mac =
+            ResolvedScenario::resolve(&Catalog::default(), &ask("DeepSeek-V3", "1xm3-ultra")).unwrap_err();
+        assert!(mac.found.contains("fp8-block") && mac.fix.contains("vllm"), "{mac}");
+        let gguf = Scenario { weight_format: Some("q8_0".into()), ..Scenario::default() };
+        let error = ResolvedScenario::resolve(&Catalog::default(), &gguf).unwrap_err();
+        assert!(error.fix.contains("llama.cpp"), "{error}");
+        let kv = Scenario { kv_format: Some("int8".into()), ..Scenario::default() };
+        assert_eq!(ResolvedScenario::resolve(&Catalog::default(), &kv).unwrap_err().key, "kv-format");
+        let runtime = Scenario { runtime: Some("mlx".into()), ..Scenario::default() };
+        assert_eq!(ResolvedScenario::resolve(&Catalog::default(), &runtime).unwrap_err().key, "runtime");
+    }
+
+    #[test]
+    fn limits_come_from_the_flags_then_the_objective_then_the_workload() {
+        let interactive = Scenario { objective: Some("interactive".into()), ..Scenario::default() };
+        let of = |scenario: &Scenario| {
+            let limits = resolve(scenario).objective.limits;
+            (limits.ttft, limits.tpot)
+        };
+        assert_eq!(of(&interactive), (Some(0.5), Some(0.025)));
+        let flags = Scenario { tpot: Some("10ms".into()), ttft: Some("none".into()), ..interactive };
+        assert_eq!(of(&flags), (None, Some(0.01)));
+        let batch = Scenario { workload: Some("batch".into()), ..Scenario::default() };
+        assert_eq!(of(&batch), (None, None));
+    }
+
+    #[test]
+    fn prices_follow_the_scenario_then_the_system_and_energy_follows_the_class() {
+        let hall = resolve(&Scenario::default()).economics;
+        let desk = resolve(&ask("Llama-3.1-8B", "2xrtx-4090")).economics;
+        assert!(desk.electricity.value > hall.electricity.value && desk.pue.value < hall.pue.value);
+        let stated = |scenario: Scenario| resolve(&scenario).economics;
+        let rented = stated(Scenario { usd_per_device_hour: Some(1.8), ..Scenario::default() });
+        assert_eq!(rented.rent.unwrap().value, 1.8 / 3600.0);
+        let owned = stated(Scenario { pue: Some(1.1), ..Scenario::default() });
+        assert_eq!((owned.rent.is_none(), owned.pue.value), (true, 1.1));
+        for wrong in [
+            Scenario { pue: Some(0.5), ..Scenario::default() },
+            Scenario { utilization: Some(1.5), ..Scenario::default() },
+            Scenario { amortization_months: Some(0.0), ..Scenario::default() },
+            Scenario { usd_per_device_hour: Some(f64::NAN), ..Scenario::default() },
+            Scenario { usd_per_device_hour: Some(2.0), pue: Some(1.2), ..Scenario::default() },
+        ] {
+            assert!(ResolvedScenario::resolve(&Catalog::default(), &wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
