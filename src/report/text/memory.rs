@@ -30,7 +30,7 @@ fn rows(memory: &MemoryReport) -> String {
     text.push_str(&format!("  {:<12} {number:>9} GiB  {of}\n", "in all"));
     if let Some(found) = &memory.interval {
         let between = format!("{} to {}", gib(found.p10), gib(found.p90));
-        text.push_str(&format!("  {:<12} {:>9}      80 % interval {between}\n", "", ""));
+        text.push_str(&format!("  {:<12} {:>9}      p10–p90 {between}\n", "", ""));
     }
     if memory.offloaded_bytes > 0.0 {
         let number = gib_number(memory.offloaded_bytes);

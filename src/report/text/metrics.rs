@@ -30,7 +30,7 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
     let between = |pick: fn(&Intervals) -> Quantiles, spell: fn(f64) -> String| {
         let found = best.intervals.as_ref().map(pick);
         let found = found.filter(|q| q.p10 < q.p90);
-        found.map(|q| format!("; 80 % interval {} to {}", spell(q.p10), spell(q.p90))).unwrap_or_default()
+        found.map(|q| format!("; p10–p90 {} to {}", spell(q.p10), spell(q.p90))).unwrap_or_default()
     };
     let unknown = || ("unknown".to_string(), String::new());
     let (cost, cost_note) = m.usd_per_mtok.map_or_else(unknown, |usd| {

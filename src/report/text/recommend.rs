@@ -123,7 +123,7 @@ fn told(title: &str, build: &Build, minimum: Option<&Build>) -> String {
     ));
     let between = build.each.intervals.as_ref().map_or(String::new(), |intervals| {
         let pace = |ms: f64| digits(1e3 / ms);
-        format!(" (80 % interval {} to {})", pace(intervals.tpot_ms.p90), pace(intervals.tpot_ms.p10))
+        format!(" (p10–p90 {} to {})", pace(intervals.tpot_ms.p90), pace(intervals.tpot_ms.p10))
     });
     let ttft = build.each.metrics.as_ref().map_or(String::new(), |f| format!(", TTFT {}", time(f.ttft_ms)));
     let watts = build.watts.map_or(String::new(), |watts| format!(", {} W", digits(watts)));
