@@ -1,6 +1,6 @@
-//! From a question to the proved optimum and the Pareto front, or the reasons there is none.
+//! From a [`question::Problem`] to the optimum and the Pareto front, or to the reasons for infeasibility.
 //!
-//! Knows nothing of transformers: a shape is something that `serving` evaluates at a concurrency.
+//! This module contains no transformer model: `serving` evaluates an instance configuration at a concurrency.
 
 pub mod aggregated;
 pub mod best_mix;

@@ -1,4 +1,4 @@
-//! Deployments of like instances that prefill and decode: every shape at every concurrency.
+//! Aggregated deployments: replicas of one instance configuration, searched at every concurrency.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,19 +13,19 @@ use super::shape::{InstanceConfig, PreparedShape, largest, least};
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
-/// A deployment of one shape, in short.
+/// Compact key of a deployment of one instance configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AggregatedKey {
-    /// Index of the shape.
+    /// Index of the instance configuration.
     pub shape: usize,
-    /// Instances.
+    /// Number of replicas.
     pub replicas: u64,
-    /// Requests in flight of each.
+    /// Concurrency of each replica.
     pub concurrency: u64,
 }
 
 impl AggregatedKey {
-    /// The candidate in full.
+    /// The full candidate.
     pub fn candidate(&self, shapes: &[InstanceConfig]) -> Candidate {
         let shape = &shapes[self.shape];
         let pool = PoolPlan {
@@ -39,23 +39,22 @@ impl AggregatedKey {
     }
 }
 
-/// What is known after some shapes.
+/// Best results found so far.
 pub struct Incumbents {
-    /// The front so far.
+    /// Pareto front found so far.
     pub front: ParetoFront<AggregatedKey>,
-    /// The best so far, per formats and devices of an instance: instances of one size can stand in
-    /// for one another.
+    /// Best result per (format pair, devices per replica). Replicas of equal size can replace each other.
     pub best: BTreeMap<(usize, u64), (Point, AggregatedKey)>,
-    /// The best of each strategy, for the alternatives.
+    /// Best result of each strategy, for the list of alternatives.
     pub strategies: BTreeMap<String, (Point, AggregatedKey)>,
-    /// What became of the candidates.
+    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
-    /// The least missed limit.
+    /// The infeasible candidate that misses its SLO by the least.
     pub nearest: Option<(f64, Point, AggregatedKey, Infeasible)>,
 }
 
 impl Incumbents {
-    /// Nothing known yet.
+    /// Empty results.
     pub fn new(question: &Problem) -> Incumbents {
         Incumbents {
             front: ParetoFront::new(&question.distinct_axes()),
@@ -66,7 +65,7 @@ impl Incumbents {
         }
     }
 
-    /// Both surveys in one; which is taken into which does not matter.
+    /// Merges two sets of results. The order of the arguments does not matter.
     pub fn merged(mut self, question: &Problem, mut other: Incumbents) -> Incumbents {
         if other.front.len() > self.front.len() {
             std::mem::swap(&mut self, &mut other);
@@ -109,18 +108,18 @@ fn keep<K: Ord>(
     }
 }
 
-/// Better under the aims; of equals the smaller key.
+/// Whether `a` is better under the objective. Ties go to the smaller key.
 fn ahead(question: &Problem, a: &(Point, AggregatedKey), b: &(Point, AggregatedKey)) -> bool {
     question.compare(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)).is_lt()
 }
 
-/// Whether instances of different shapes may stand side by side: where more in all is what counts.
+/// Whether a deployment may mix instance configurations: only where total throughput counts.
 pub fn mixes(question: &Problem) -> bool {
     question.traffic == Traffic::Free
         && question.aims.first().is_some_and(|aim| aim.metric == Metric::OutputTokS)
 }
 
-/// Looks at one shape at every load.
+/// Evaluates one instance configuration at every load.
 pub fn survey(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
     let shape = laid.shape;
     if shape.fits == 0 {
@@ -147,9 +146,9 @@ pub fn survey(question: &Problem, laid: &PreparedShape, index: usize, survey: &m
     }
 }
 
-/// The least concurrency of an instance at which it carries `rate` requests per second.
+/// The smallest concurrency at which one replica sustains `rate` requests per second.
 fn carrying(laid: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
-    // Evaluated with as many requests as fit, whatever rate that carries.
+    // Evaluated at the largest concurrency that fits, whatever rate it sustains.
     let flow = |requests: u64| {
         let concurrency = laid.concurrency(requests);
         concurrency as f64 / laid.filled(concurrency)
@@ -160,7 +159,7 @@ fn carrying(laid: &PreparedShape, rate: f64) -> Result<u64, Infeasible> {
     Ok(laid.concurrency(enough))
 }
 
-/// One number of replicas at one load.
+/// Evaluates one replica count at one load.
 fn stated(
     question: &Problem,
     laid: &PreparedShape,
@@ -171,7 +170,7 @@ fn stated(
 ) {
     survey.census.candidates += 1;
     if concurrency > laid.concurrency(laid.shape.fits) {
-        let reason = "more requests in flight than the cache holds";
+        let reason = "concurrency exceeds the KV cache capacity";
         survey.census.refuse("out_of_memory", 1, reason);
         return;
     }
@@ -204,8 +203,8 @@ fn visit(
     keep(&mut survey.strategies, shape.plan.label(), (point, key), better);
 }
 
-/// Every concurrency: latencies bound the loads, and between two loads neither front nor optimum can
-/// gain where even the ideal of both is beaten.
+/// Evaluates every concurrency. Latency SLOs bound the loads. An interval between two loads is skipped if the ideal
+/// of both can improve neither the front nor the optimum.
 fn free(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Incumbents) {
     let shape = laid.shape;
     survey.census.candidates += shape.fits;
@@ -262,8 +261,7 @@ fn free(question: &Problem, laid: &PreparedShape, index: usize, survey: &mut Inc
     survey.census.evaluated += count;
 }
 
-/// Numbers of replicas, besides one, that are worth showing on the front: where output in all is an axis,
-/// more of the same is no worse.
+/// Replica counts above one that the front lists: where total throughput is an axis, more replicas are never worse.
 fn shown_replicas(question: &Problem, shape: &InstanceConfig) -> RangeInclusive<u64> {
     if !question.axes.contains(&Metric::OutputTokS) {
         return RangeInclusive::new(1, 0);
@@ -274,7 +272,7 @@ fn shown_replicas(question: &Problem, shape: &InstanceConfig) -> RangeInclusive<
     if fewer_count { 2..=most } else { most.max(2)..=most }
 }
 
-/// Drops what several replicas of an instance on the front beat, where not every number of replicas is on it.
+/// Drops points that several replicas of a front member dominate, where the front does not list every replica count.
 pub fn without_beaten<K>(
     question: &Problem,
     front: Vec<(Point, K)>,
@@ -290,7 +288,7 @@ pub fn without_beaten<K>(
         instances.iter().any(|instance| {
             let times = devices(point) / devices(instance);
             let times = times.min(question.room().most(devices(instance)));
-            // As many as that yield most; fewer draw less.
+            // The fewest replicas with the highest throughput; fewer replicas draw less power.
             let fewest = if axes.contains(&Metric::Watts) { 2 } else { times.max(2) };
             (fewest..=times).any(|times| beats(&axes, &replicated(instance, times), point))
         })
@@ -298,7 +296,7 @@ pub fn without_beaten<K>(
     front.into_iter().filter(|(point, _)| !beaten(point)).collect()
 }
 
-/// So many times an instance, each under the same load.
+/// The metrics of `times` replicas under the same load each.
 fn replicated(instance: &Point, times: u64) -> Point {
     let mut point = *instance;
     for metric in [Metric::OutputTokS, Metric::Devices, Metric::Watts] {
@@ -307,7 +305,7 @@ fn replicated(instance: &Point, times: u64) -> Point {
     point
 }
 
-/// The best of each number of replicas, or of a mix of shapes.
+/// The best deployment of each replica count, or of a mix of instance configurations.
 pub fn finish(question: &Problem, shapes: &[InstanceConfig], survey: &Incumbents) -> Vec<EvaluatedCandidate> {
     let found = |key: AggregatedKey| {
         let candidate = key.candidate(shapes);
@@ -346,7 +344,7 @@ pub fn finish(question: &Problem, shapes: &[InstanceConfig], survey: &Incumbents
     deployments
 }
 
-/// A candidate's metrics, through the one door.
+/// The metrics of a candidate, by the common evaluation function.
 pub fn measure(question: &Problem, candidate: &Candidate) -> Point {
     let evaluation = candidate.evaluate(&crate::quantity::read::Plain, question, &mut ());
     super::point::point(&evaluation.metrics)

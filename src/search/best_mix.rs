@@ -1,9 +1,9 @@
-//! Unlike instances that prefill and decode, in one deployment under a stated load: how many of which size, and how
-//! many requests each.
+//! Aggregated deployments of mixed instance configurations under a given load: replicas of each size, and concurrency
+//! of each.
 //!
-//! The space: the best shape of every size at each of [`PARTS`] even parts of the requests in flight, or at the highest
-//! rate that keeps the limits; any numbers of them that there is room for. Exact over that space, in the first aim, by
-//! dynamic programming over devices and parts.
+//! Search space: the best configuration of each size at each of [`PARTS`] equal parts of the concurrency, or at the
+//! highest rate within the SLOs, in any replica counts that fit. Dynamic programming over devices and parts gives the
+//! exact optimum of the first objective term over this space.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,21 @@ use crate::serving::economy::Bill;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
 
-/// Even parts that requests in flight are dealt out in.
+/// Number of equal parts that the concurrency is divided into.
 pub const PARTS: u64 = 32;
 
-/// What is wanted of a mix.
+/// Objective of a mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MixGoal {
-    /// The most output.
+    /// Maximum throughput.
     Output,
-    /// The most output per device.
+    /// Maximum throughput per device.
     PerDevice,
-    /// The fewest devices.
+    /// Minimum device count.
     Devices,
 }
 
-/// What a mix can make better in the first aim; nothing where like instances are as good.
+/// The objective that a mix can improve; `None` where identical replicas are as good.
 fn wanted(question: &Problem, found: bool) -> Option<MixGoal> {
     let rented = matches!(question.stated.bill, Some(Bill::Rented(_)));
     let at_rate = matches!(question.traffic, Traffic::Rate(_));
@@ -41,23 +41,23 @@ fn wanted(question: &Problem, found: bool) -> Option<MixGoal> {
         Metric::OutputTokSPerDevice => Some(MixGoal::PerDevice),
         Metric::UsdPerMtok if rented => Some(MixGoal::PerDevice),
         Metric::Devices => Some(MixGoal::Devices),
-        // Whatever carries the load, where nothing else does.
+        // With no feasible deployment of identical replicas, any mix that carries the load.
         _ => (!found).then_some(MixGoal::Devices),
     }
 }
 
-/// The best shape of a size at a load.
+/// The best instance configuration of a size at a load.
 #[derive(Clone, Copy)]
 struct SizeOption {
     shape: usize,
-    /// Requests in flight of an instance.
+    /// Concurrency of a replica.
     slots: u64,
     /// Output tokens, or requests, per second.
     yields: f64,
 }
 
-/// The best mix under a stated load, where one may be better than like instances; `found` says whether any deployment
-/// was found that carries the load.
+/// The best mix under a given load, where a mix may be better than identical replicas. `found` says whether a
+/// deployment was found that carries the load.
 pub fn unlike(question: &Problem, shapes: &[InstanceConfig], found: bool) -> Option<EvaluatedCandidate> {
     let wanted = wanted(question, found)?;
     let formats = 0..question.formats.len();
@@ -82,7 +82,7 @@ fn of_formats<'q>(
     held.map(|(index, shape)| (index, PreparedShape::new(question, shape)))
 }
 
-/// Mixes that hold so many requests: the best on each number of devices that may be it.
+/// Mixes that hold the given concurrency: the best for each device count.
 fn in_flight(
     question: &Problem,
     shapes: &[InstanceConfig],
@@ -90,7 +90,7 @@ fn in_flight(
     (requests, wanted): (u64, MixGoal),
 ) -> Vec<EvaluatedCandidate> {
     let parts = PARTS.min(requests);
-    // Slots that hold so many parts.
+    // Concurrency slots for a number of parts.
     let slots = |part: u64| (part * requests).div_ceil(parts);
     let mut choices: BTreeMap<(u64, u64), SizeOption> = BTreeMap::new();
     for (shape, laid) in of_formats(question, shapes, formats) {
@@ -139,7 +139,7 @@ fn deduped(mut sizes: Vec<u64>) -> Vec<u64> {
     sizes
 }
 
-/// The most that instances yield on so many devices with so many parts of the requests, and the last one chosen.
+/// Maximum throughput for each number of devices and parts, with the last instance chosen.
 struct ShareTable {
     parts: u64,
     best: Vec<Option<(f64, usize)>>,
@@ -176,12 +176,12 @@ impl ShareTable {
         self.best[(devices * (self.parts + 1) + held) as usize].map(|(value, _)| value)
     }
 
-    /// What all requests come to on at most so many devices.
+    /// Throughput of all requests on at most `devices` devices; `None` if they do not fit.
     fn worth(&self, devices: u64) -> Option<f64> {
         self.value(devices, self.parts)
     }
 
-    /// The instances that yield it, by their places.
+    /// The instances that reach this throughput, by index.
     fn chosen(&self, devices: u64) -> Option<Vec<usize>> {
         let (mut devices, mut held, mut chosen) = (devices, self.parts, vec![]);
         while held > 0 {
@@ -194,7 +194,7 @@ impl ShareTable {
     }
 }
 
-/// Mixes on the fewest devices that carry a rate.
+/// Mixes on the fewest devices that sustain a rate.
 fn at_rate(
     question: &Problem,
     shapes: &[InstanceConfig],
@@ -234,7 +234,7 @@ fn at_rate(
     found
 }
 
-/// A mix in full, the larger instances first; nothing where a pool of it misses a limit.
+/// The full mix, larger instances first; `None` where one of its pools misses an SLO.
 fn deployed(
     question: &Problem,
     shapes: &[InstanceConfig],

@@ -1,4 +1,4 @@
-//! A deployment under study: pools of instances, their loads, their formats.
+//! Candidate deployments: pools of replicas or workers, their loads and formats.
 
 use super::question::{Problem, Traffic};
 use super::shape::largest;
@@ -13,64 +13,64 @@ use crate::serving::iteration::prefill;
 use crate::serving::step::CostObserver;
 use crate::serving::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 
-/// What a pool does.
+/// Role of a pool.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum PoolRole {
-    /// Prompts and answers.
+    /// Prefill and decode (aggregated).
     Both,
-    /// Prompts only.
+    /// Prefill only.
     Prefill,
-    /// Answers only.
+    /// Decode only.
     Decode,
 }
 
-/// Like instances of a deployment.
+/// A pool of identical replicas or workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PoolPlan {
-    /// What they do.
+    /// Role of the pool.
     pub duty: PoolRole,
-    /// How one is split.
+    /// Parallel plan of one replica.
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
-    /// How many there are.
+    /// Number of replicas.
     pub replicas: u64,
-    /// Requests in flight of each.
+    /// Concurrency of each replica.
     pub concurrency: u64,
 }
 
-/// A deployment under study.
+/// A candidate deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Index of its formats in the question.
+    /// Index of its format pair in the problem.
     pub formats: usize,
-    /// Its pools: of duty `Both`, or some that `Prefill`, some that `Decode`, and any beside them that do both, in this order.
+    /// Its pools: role `Both`, or `Prefill` pools, then `Decode` pools, then any `Both` pools, in this order.
     pub pools: Vec<PoolPlan>,
-    /// What is kept in host memory.
+    /// Tensors that are offloaded to host memory.
     pub offload: OffloadTarget,
 }
 
 impl Candidate {
-    /// Whether some instances prefill for others.
+    /// Whether the deployment is disaggregated.
     pub fn apart(&self) -> bool {
         self.pools.iter().any(|pool| pool.duty == PoolRole::Prefill)
     }
 
-    /// Requests of an attention rank, of the pool that answers most.
+    /// Concurrency per attention rank of the pool that decodes most requests.
     pub fn requests_per_rank(&self) -> u64 {
         let answering = self.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
         answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 
-    /// Devices in use.
+    /// Number of devices in use.
     pub fn devices(&self) -> u64 {
         self.pools.iter().map(|pool| pool.replicas * pool.plan.devices()).sum()
     }
 
-    /// Requests in flight over all pools that answer.
+    /// Total concurrency of all pools that decode.
     pub fn concurrency(&self, traffic: &Traffic) -> u64 {
         let answering = self.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
         match traffic {
@@ -79,13 +79,13 @@ impl Candidate {
         }
     }
 
-    /// Requests in flight over the whole deployment, on average: those in prefill, on the way, waiting and in decode.
+    /// Mean number of requests in the deployment: in prefill, in KV transfer, queued and in decode.
     pub fn in_flight(&self, question: &Problem) -> f64 {
         let known = || whole(self.evaluate(&Plain, question, &mut ()).metrics.in_flight.value());
         if let Traffic::InFlight(requests) = question.traffic { requests as f64 } else { known() }
     }
 
-    /// Instances of each pool, in order.
+    /// The instances of each pool, in order.
     pub fn instances(&self, question: &Problem) -> Vec<Instance> {
         let lay = |pool: &PoolPlan| {
             Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers())
@@ -93,7 +93,7 @@ impl Candidate {
         self.pools.iter().map(lay).collect()
     }
 
-    /// Evaluates it through the one door, in any reading.
+    /// Evaluates the candidate by the common evaluation function, in any reading.
     pub fn evaluate<R: Reading>(
         &self,
         read: &R,
@@ -108,16 +108,16 @@ impl Candidate {
     }
 }
 
-/// A number without the rounding of a sum, where it is whole but for that.
+/// Removes the rounding error of a sum from a whole number.
 pub fn whole(number: f64) -> f64 {
     if (number - number.round()).abs() <= SLOT * number { number.round() } else { number }
 }
 
-/// Part of a decode pool's slots by which those in use may differ: rounding.
+/// Relative tolerance of the decode slots in use: rounding.
 const SLOT: f64 = 1e-9;
 
-/// Pools that prefill for one that decodes, this with the fewest slots that no request waits for, up to those that it
-/// has; other deployments as they are. `at` evaluates pools under a stated number of requests in flight.
+/// Prefill pools with one decode pool: sets the smallest number of decode slots for which no request waits, up to the
+/// number that the pool has. Other deployments are returned as they are. `at` evaluates pools at a given concurrency.
 pub fn with_slots(
     pools: &[PoolPlan],
     osl: u64,
@@ -141,7 +141,7 @@ pub fn with_slots(
     pools
 }
 
-/// Evaluates pools whose `instances` are laid out already.
+/// Evaluates pools whose `instances` are prepared.
 pub fn evaluate<R: Reading>(
     read: &R,
     plans: &[PoolPlan],
@@ -154,7 +154,7 @@ pub fn evaluate<R: Reading>(
     let mut known = None;
     for (pool, instance) in plans.iter().zip(instances) {
         let instance = instance.borrow();
-        // A pool that only decodes takes its prompts from those that prefill.
+        // A decode-only pool receives its requests from the prefill pools.
         let prompt = match known {
             Some(prompt) if pool.duty == PoolRole::Decode => prompt,
             _ => prefill(read, instance, machine, terms, watch),

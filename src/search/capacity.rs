@@ -1,8 +1,8 @@
-//! How many instances of which sizes a system has room for, unlike ones included.
+//! Number of instances of each size that a system can host, mixed sizes included.
 //!
-//! An instance of at most a unit (the innermost tier) lies inside one. A larger one takes whole units of one block (a
-//! node, where it holds several units), or whole blocks; what it does not fill of them idles. A part of a node may end
-//! in a unit that is not whole: only small instances, and those that take the whole block, use it.
+//! An instance of at most one unit (the innermost tier) lies inside one unit. A larger instance takes whole units of
+//! one block (a node that holds several units), or whole blocks; devices that it does not use stay idle. A partial
+//! node may end in a partial unit, which only small instances and whole-block instances use.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,15 +13,15 @@ use crate::spec::cluster::Cluster;
 /// Units and blocks of a system.
 #[derive(Clone, Debug)]
 pub struct DeviceCapacity {
-    /// Devices of a unit.
+    /// Devices per unit.
     unit: u64,
-    /// Whole units of a block.
+    /// Whole units per block.
     units: u64,
     /// Devices of a block beyond its whole units.
     rest: u64,
-    /// Blocks.
+    /// Number of blocks.
     blocks: u64,
-    /// Numbers of two sizes that share bins, by (bins, capacity, first size, second size).
+    /// Cached counts of two sizes that share bins, by (bins, capacity, first size, second size).
     shared: Arc<Mutex<HashMap<[u64; 4], Arc<Vec<u64>>>>>,
 }
 
@@ -32,46 +32,46 @@ pub struct SystemPart {
     pub unit: u64,
     /// Devices of the part.
     pub devices: u64,
-    /// How often it is there.
+    /// Number of such parts.
     pub times: u64,
 }
 
-/// What an instance takes.
+/// Resources that an instance takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InstanceFootprint {
-    /// So many devices of a unit.
+    /// Number of devices of a unit.
     Devices(u64),
-    /// So many whole units of a block.
+    /// Number of whole units of a block.
     Units(u64),
-    /// So many whole blocks.
+    /// Number of whole blocks.
     Blocks(u64),
 }
 
 impl DeviceCapacity {
-    /// The room of a cluster.
+    /// The capacity of a cluster.
     pub fn of(cluster: &Cluster) -> DeviceCapacity {
         let block = cluster.block();
         let unit = cluster.domain().min(block);
         DeviceCapacity::new(unit, block / unit, block % unit, cluster.devices() / block)
     }
 
-    /// `blocks` of so many whole units of `unit` devices each, and a part of one of `rest` devices.
+    /// `blocks` blocks, each with `units` whole units of `unit` devices and a partial unit of `rest` devices.
     pub fn new(unit: u64, units: u64, rest: u64, blocks: u64) -> DeviceCapacity {
         DeviceCapacity { unit, units, rest, blocks, shared: Arc::default() }
     }
 
-    /// Devices of a block.
+    /// Devices per block.
     fn block(&self) -> u64 {
         self.unit * self.units + self.rest
     }
 
-    /// All devices.
+    /// Total number of devices.
     pub fn devices(&self) -> u64 {
         self.block() * self.blocks
     }
 
-    /// Parts that unlike instances may fill by their numbers of devices alone, where their sizes divide one another and
-    /// the unit, or lie in one unit: each with how often it is there.
+    /// Parts that mixed instances can fill by device count alone, with the number of such parts. Instance sizes must
+    /// divide each other and the unit, or lie in one unit.
     pub fn parts(&self) -> Vec<SystemPart> {
         let unit = SystemPart { unit: self.unit, devices: self.unit, times: self.units * self.blocks };
         let block = SystemPart { unit: self.unit, devices: self.block(), times: self.blocks };
@@ -86,7 +86,7 @@ impl DeviceCapacity {
         parts
     }
 
-    /// Whether numbers of devices alone say what has room: one unit, whatever the sizes.
+    /// Whether device counts alone decide if instances of any sizes fit: the system is one unit.
     pub fn is_one_unit(&self) -> bool {
         self.blocks == 1 && self.units == 1 && self.rest == 0
     }
@@ -102,12 +102,12 @@ impl DeviceCapacity {
         }
     }
 
-    /// Most instances of `devices` each.
+    /// Maximum number of instances of `devices` devices each.
     pub fn most(&self, devices: u64) -> u64 {
         self.blocks * self.per_block(devices) / self.blocks_each(devices)
     }
 
-    /// Instances that fit a block; one where an instance takes whole blocks.
+    /// Instances that fit one block; one where an instance takes whole blocks.
     fn per_block(&self, devices: u64) -> u64 {
         match self.takes(devices) {
             InstanceFootprint::Devices(size) => self.units * (self.unit / size) + self.rest / size,
@@ -120,7 +120,8 @@ impl DeviceCapacity {
         if let InstanceFootprint::Blocks(blocks) = self.takes(devices) { blocks } else { 1 }
     }
 
-    /// Whether numbers of devices alone say what of two sizes has room: they fill units, and one another, without gaps.
+    /// Whether device counts alone decide if instances of two sizes fit: they fill units, and each other, without
+    /// gaps.
     pub fn is_plain(&self, one: u64, two: u64) -> bool {
         let even = |size: u64| self.unit.is_multiple_of(size) || size.is_multiple_of(self.unit);
         let nested = one.is_multiple_of(two) || two.is_multiple_of(one);
@@ -128,8 +129,8 @@ impl DeviceCapacity {
         self.is_one_unit() || (flat && nested && even(one) && even(two))
     }
 
-    /// Most instances of `other` devices each that have room where `count` of `devices` each stand; none where these
-    /// have not.
+    /// Maximum number of instances of `other` devices that fit in addition to `count` instances of `devices` devices;
+    /// `None` if these do not fit.
     pub fn beside(&self, devices: u64, count: u64, other: u64) -> Option<u64> {
         if self.is_plain(devices, other) {
             return Some(self.devices().checked_sub(count.checked_mul(devices)?)? / other);
@@ -140,7 +141,7 @@ impl DeviceCapacity {
         let freed = |blocks: u64| DeviceCapacity { blocks, ..self.clone() };
         match (self.takes(devices), self.takes(other)) {
             (InstanceFootprint::Devices(one), InstanceFootprint::Devices(two)) => {
-                // As many of the first as there are may lie in the parts of units.
+                // Place as many instances of the first size as possible in the partial units.
                 let parts = self.blocks * (self.rest / one);
                 let (bins, least) = (
                     self.blocks * self.units,
@@ -172,7 +173,8 @@ impl DeviceCapacity {
         }
     }
 
-    /// Most of `other` beside `count` of `size` in so many bins of a capacity, all inside bins.
+    /// Maximum number of `other` in addition to `count` of `size` in `bins` bins of a capacity, each instance inside
+    /// one bin.
     fn share(&self, (bins, capacity): (u64, u64), (size, count): (u64, u64), other: u64) -> u64 {
         let (own, most) = (capacity / size, bins * (capacity / other));
         if count == 0 || bins == 0 {
@@ -200,9 +202,9 @@ impl DeviceCapacity {
         table[count as usize]
     }
 
-    /// How many instances of each item to place for the most value in all; fewer devices decide between equals.
+    /// Number of instances of each item with the highest total value. Ties go to fewer devices.
     pub fn pack(&self, items: &[Item]) -> Vec<u64> {
-        // What may not lie there takes more than there is.
+        // An item that cannot lie there gets a size above the capacity.
         let sized = |capacity: u64, size: &dyn Fn(InstanceFootprint) -> Option<u64>| -> Vec<Item> {
             let of = |item: &Item| Item {
                 devices: size(self.takes(item.devices)).unwrap_or(capacity + 1),
@@ -233,12 +235,12 @@ impl DeviceCapacity {
     }
 }
 
-/// By how many of the first size a bin holds: how many of the second it holds with them.
+/// For each count of the first size in one bin: the maximum count of the second size.
 fn one_bin(capacity: u64, size: u64, other: u64) -> Vec<u64> {
     (0..=capacity / size).map(|count| (capacity - count * size) / other).collect()
 }
 
-/// The same of many like bins.
+/// The same for several identical bins.
 fn many_bins(bins: u64, one: &[u64]) -> Vec<u64> {
     let both = |a: &[u64], b: &[u64]| {
         let mut sum = vec![0; a.len() + b.len() - 1];
@@ -317,7 +319,7 @@ mod tests {
         place(&mut vec![block; room.blocks as usize], room, &sizes)
     }
 
-    /// Rooms of a few devices.
+    /// Systems with few devices.
     fn small() -> impl Strategy<Value = DeviceCapacity> {
         (1u64..6, 1u64..4, 0u64..5, 1u64..4)
             .prop_map(|(unit, units, rest, blocks)| DeviceCapacity::new(unit, units, rest % unit, blocks))

@@ -1,6 +1,6 @@
-//! The same question with one thing changed: more memory, faster links, another device, a looser limit.
+//! The same problem with one change: more memory, faster links, another device, a looser SLO.
 //!
-//! Knows how a question changes, not what comes of it.
+//! This module changes problems; it does not solve them.
 
 use super::question::{Formats, Problem, Traffic};
 use crate::quantity::datum::Datum;
@@ -8,31 +8,31 @@ use crate::serving::economy::{Bill, Owned};
 use crate::serving::terms::Lengths;
 use crate::spec::objective::Metric;
 
-/// One thing that is changed.
+/// One change of a problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// So many bytes more memory on every device.
+    /// Additional memory on every device, in bytes.
     Memory(f64),
-    /// Memory so many times as fast.
+    /// Factor on memory bandwidth.
     Bandwidth(f64),
-    /// Arithmetic so many times as fast.
+    /// Factor on compute throughput.
     Compute(f64),
-    /// Links between devices so many times as fast.
+    /// Factor on the bandwidth of links between devices.
     Links(f64),
-    /// One device more in every node of the innermost tier, of systems of one node; else one node more.
+    /// One more device in every node of the innermost tier for single-node systems; otherwise one more node.
     Device,
-    /// A limit so many seconds longer.
+    /// A latency SLO longer by a number of seconds.
     Limit(Metric, f64),
-    /// So many requests in flight.
+    /// Concurrency.
     InFlight(u64),
-    /// Prompts of so many tokens, as much of them cached as before.
+    /// Prompt length in tokens, with the same fraction cached as before.
     Prompt(u64),
-    /// A purchase so many times as dear.
+    /// Factor on the purchase price.
     Purchase(f64),
 }
 
 impl Problem {
-    /// The question with one thing changed; none where there is no such thing to change.
+    /// The problem with one change; `None` where the change does not apply.
     pub fn changed(&self, change: Change) -> Option<Problem> {
         let times = |datum: &mut Datum, factor: f64| datum.value *= factor;
         match change {
@@ -86,7 +86,7 @@ impl Problem {
         }
     }
 
-    /// With other figures in every pair of formats.
+    /// Alters the figures of every format pair.
     fn driven(&self, alter: impl Fn(&mut Formats)) -> Problem {
         let mut question = self.clone();
         question.formats.iter_mut().for_each(|one| {
@@ -96,7 +96,7 @@ impl Problem {
         question
     }
 
-    /// With one device more, or one node more where there are several.
+    /// Adds one device, or one node where there are several.
     fn larger(&self) -> Option<Problem> {
         let mut cluster = self.cluster.clone();
         let last = cluster.tiers.last_mut()?;
@@ -105,7 +105,8 @@ impl Problem {
             last.devices += cluster.devices_per_node;
         } else {
             cluster.devices_per_node += 1;
-            // An instance lies inside one unit of the innermost tier: several tiers leave no place for one more.
+            // An instance lies inside one unit of the innermost tier: with several tiers, one more device does not
+            // fit.
             last.devices += 1;
             if cluster.tiers.len() > 1 {
                 return None;

@@ -1,17 +1,17 @@
-//! Which of many conditions cannot all be kept: a deletion filter, and where they are few, every minimal set of them.
-//! Knows nothing of what the conditions say.
+//! Minimal sets of conflicting conditions, by a deletion filter or, for few conditions, by enumeration. Conditions
+//! are opaque indices.
 
-/// Conditions that conflict.
+/// Conflicting conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conflict {
-    /// Their indices: leaving out any one of them, the others can be kept.
+    /// Their indices. Dropping any one of them makes the others feasible.
     pub kept: Vec<usize>,
-    /// Every look at it was decided, so that none of them can be left out.
+    /// Every test was decided, so the set is irreducible.
     pub irreducible: bool,
 }
 
-/// Narrows `all` conditions, which conflict, to some of which none can be left out. `conflicts` says whether those
-/// that it is handed do, alone; nothing where it cannot tell. What comes first is left out first.
+/// Reduces `all` conflicting conditions to an irreducible set. `conflicts` says whether the given conditions conflict
+/// on their own, or `None` if undecided. Earlier conditions are dropped first.
 pub fn irreducible(all: usize, mut conflicts: impl FnMut(&[usize]) -> Option<bool>) -> Conflict {
     let mut kept: Vec<usize> = (0..all).collect();
     let mut irreducible = true;
@@ -26,11 +26,11 @@ pub fn irreducible(all: usize, mut conflicts: impl FnMut(&[usize]) -> Option<boo
     Conflict { kept, irreducible }
 }
 
-/// Every set of `all` conditions that conflicts while any part of it does not, the smallest first. `conflicts` says
-/// whether those that it is handed do, alone; it is called for every set that holds no conflict yet, so `all` is small.
+/// Every minimal conflicting set of `all` conditions, smallest first. `conflicts` says whether the given conditions
+/// conflict on their own. It is called for every set without a known conflict, so `all` must be small.
 ///
 /// # Errors
-/// Whatever `conflicts` fails with.
+/// Returns the error of `conflicts`.
 pub fn minimal<E>(
     all: usize,
     mut conflicts: impl FnMut(&[usize]) -> Result<bool, E>,
@@ -45,8 +45,8 @@ pub fn minimal<E>(
     Ok(found)
 }
 
-/// Every set that has a member in common with each of `sets` and of which no member can be left out, the smallest
-/// first: what must be given up to end all conflicts.
+/// Every minimal set that shares a member with each of `sets`, smallest first: the conditions to drop to end all
+/// conflicts.
 pub fn hitting(sets: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let all = sets.iter().flatten().max().map_or(0, |last| last + 1);
     let mut found: Vec<Vec<usize>> = Vec::new();
@@ -60,7 +60,7 @@ pub fn hitting(sets: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// Every set of numbers below `all`, the smallest first.
+/// Every set of numbers below `all`, smallest first.
 fn by_size(all: usize) -> Vec<Vec<usize>> {
     let members = |mask: u32| (0..all).filter(|one| mask >> one & 1 == 1).collect::<Vec<_>>();
     let mut sets: Vec<Vec<usize>> = (0..1u32 << all.min(16)).map(members).collect();

@@ -1,5 +1,5 @@
-//! Answering shapes and loads worth pairing with a prompt pool: of one size and cache, none is beaten
-//! by another in everything that the question looks at.
+//! Decode workers and loads worth pairing with a prefill pool. Within one size and one KV cache size, no option is
+//! dominated in the metrics that the problem requires.
 
 use std::collections::BTreeMap;
 
@@ -15,47 +15,48 @@ use crate::serving::disaggregated::{answering, context, link_rate};
 use crate::serving::residency::cache_per_sequence;
 use crate::serving::terms::{InstanceLoad, OffloadTarget};
 
-/// An answering shape at one load.
+/// A decode worker at one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DecodeOption {
-    /// Index of the shape.
+    /// Index of the instance configuration.
     pub shape: usize,
-    /// Index of its formats.
+    /// Index of its format pair.
     pub formats: usize,
-    /// Devices of an instance.
+    /// Devices per worker.
     pub devices: u64,
-    /// Requests in flight of an instance.
+    /// Concurrency of a worker.
     pub concurrency: u64,
-    /// How many instances it is meant for, where the traffic is stated; else 0.
+    /// Number of workers that the option assumes for given traffic; otherwise 0.
     pub instances: u64,
-    /// Time per output token.
+    /// Time per output token, in seconds.
     pub tpot: f64,
-    /// Requests per second that an instance makes way for.
+    /// Requests per second that a worker sustains.
     pub rate: f64,
-    /// Power of an instance; 0 where the question does not look at energy.
+    /// Power of a worker in W; 0 where the problem does not need energy.
     pub watts: f64,
-    /// Longest context that fits; 0 where the question does not look at it.
+    /// Longest context that fits, in tokens; 0 where the problem does not need it.
     pub context: f64,
 }
 
-/// Loads of a shape between two that are listed: none of them quicker than the floor.
+/// Loads of a configuration between two listed loads. None has a lower TPOT than the floor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadGap {
-    /// The shape at a load just below.
+    /// The option at the load just below.
     pub floor: DecodeOption,
-    /// Requests in flight of an instance, from and to.
+    /// Range of the concurrency of a worker.
     pub loads: (u64, u64),
-    /// Requests between one load and the next.
+    /// Concurrency step between two loads.
     pub step: u64,
 }
 
 impl LoadGap {
-    /// How many loads.
+    /// Number of loads.
     pub fn count(&self) -> u64 {
         (self.loads.1 - self.loads.0) / self.step + 1
     }
 
-    /// Its lower and its upper half; `reload` says what the shape is at another load. Not to be asked of one load.
+    /// Its lower and upper half; `reload` evaluates the configuration at another load. The gap must hold at least two
+    /// loads.
     pub fn halves(self, reload: impl Fn(&DecodeOption, u64) -> DecodeOption) -> [LoadGap; 2] {
         let steps = (self.loads.1 - self.loads.0) / self.step;
         let middle = self.loads.0 + steps / 2 * self.step;
@@ -66,7 +67,7 @@ impl LoadGap {
         ]
     }
 
-    /// The most that any load in it could be, in every respect. Its power is at least `idle` W.
+    /// Upper bound over its loads in every metric. Power is at least `idle` W.
     pub fn ideal(&self, idle: f64) -> DecodeOption {
         let more = self.loads.1 as f64 / self.floor.concurrency as f64;
         let watts = if self.floor.watts > 0.0 { idle } else { 0.0 };
@@ -74,22 +75,22 @@ impl LoadGap {
     }
 }
 
-/// What answers of one kind have in common: formats, devices, bytes received per device, and for how
-/// many instances they are meant.
+/// Key of a class of decode options: formats, devices, KV bytes received per device, and number of workers.
 type OptionClass = (usize, u64, u64, u64);
 
-/// Answers of one kind.
+/// Decode options of one class.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptionList {
-    /// From quick to slow, none beaten.
+    /// Sorted by increasing TPOT, none dominated.
     pub answers: Vec<DecodeOption>,
-    /// Loads in between that only the optimum considers.
+    /// Gaps between listed loads; only the optimum considers them.
     pub gaps: Vec<LoadGap>,
-    /// Bytes of a prompt's cache that each device receives, as bits: answers of one list wait alike for it.
+    /// KV cache bytes of a prompt that each device receives, as bits. All options of a list have the same KV transfer
+    /// time.
     pub received: u64,
-    /// What any load, listed or not, is at best. Known once the answers have settled.
+    /// Bounds over all loads, listed or not. Set by [`DecodeOptions::settle`].
     pub span: Option<Span>,
-    /// How many loads that are.
+    /// Number of these loads.
     pub loads: u64,
 }
 
@@ -100,7 +101,7 @@ impl DecodeOptionList {
             .or_insert_with(|| DecodeOptionList { received: kind.2, ..DecodeOptionList::default() })
     }
 
-    /// Whether a known answer is as good in all that counts.
+    /// Whether a known option is at least as good in every required metric.
     fn outruns(&self, other: &DecodeOption, looks: RequiredMetrics) -> bool {
         let slower = self.answers.partition_point(|known| known.tpot <= other.tpot);
         let as_good = |known: &DecodeOption| {
@@ -137,31 +138,32 @@ impl DecodeOptionList {
     }
 }
 
-/// How closely a shape is looked at.
+/// Level of detail at which a configuration is examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// At every load that may matter.
+    /// Every load that may matter.
     Loads,
-    /// At one load; what all others could be at best is a gap.
+    /// One load; all others are bounded by a gap.
     Outline,
 }
 
-/// Answers by kind.
+/// Decode options by class.
 pub struct DecodeOptions {
     lists: BTreeMap<OptionClass, DecodeOptionList>,
     looks: RequiredMetrics,
-    /// What became of the candidates.
+    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
 }
 
-/// What each device of a shape receives of a prompt's cache, and how many prompts a second an instance's links take.
+/// KV cache bytes of a prompt that each device receives, and prompts per second that the links of a worker can
+/// receive.
 pub fn receipt(question: &Problem, laid: &PreparedShape) -> (Qty<f64>, f64) {
     let machine = question.formats[laid.shape.formats].plain();
     let received = cache_per_sequence(&Plain, &laid.instance, Phase::Decode, question.terms().isl, machine);
     (received, link_rate(&Plain, &laid.instance, machine, received).value())
 }
 
-/// `laid` at a load, as far as `looks` says; its links take `most` requests per second.
+/// `laid` at a load, with the metrics in `looks`. Its links can receive `most` requests per second.
 fn at(
     question: &Problem,
     laid: &PreparedShape,
@@ -190,7 +192,7 @@ fn at(
     }
 }
 
-/// The same shape at another load.
+/// The same configuration at another load.
 pub fn reload(
     question: &Problem,
     laid: &PreparedShape,
@@ -210,7 +212,7 @@ pub fn reload(
 }
 
 impl DecodeOptions {
-    /// None yet.
+    /// An empty set of options.
     pub fn new(question: &Problem) -> DecodeOptions {
         DecodeOptions {
             lists: BTreeMap::new(),
@@ -224,12 +226,12 @@ impl DecodeOptions {
         self.lists.values()
     }
 
-    /// Whether nothing but pace counts, so that each later answer of a list carries more.
+    /// Whether only latency and throughput count, so that each later option of a list sustains more requests.
     pub fn by_pace(&self) -> bool {
         self.looks.pace_alone()
     }
 
-    /// Takes others in.
+    /// Merges other options.
     pub fn merge(&mut self, other: DecodeOptions) {
         self.census.add(other.census);
         for (kind, list) in other.lists {
@@ -239,7 +241,7 @@ impl DecodeOptions {
         }
     }
 
-    /// Drops the gaps in which nothing can be better than what is listed, and sums each list up.
+    /// Drops the gaps that cannot improve on the listed options, and computes the bounds of each list.
     pub fn settle(&mut self, question: &Problem) {
         for list in self.lists.values_mut() {
             let mut gaps = std::mem::take(&mut list.gaps);
@@ -259,7 +261,7 @@ impl DecodeOptions {
         }
     }
 
-    /// Looks at one shape at the loads that may keep the limits.
+    /// Examines one configuration at the loads that may meet the SLOs.
     pub fn survey(&mut self, question: &Problem, laid: &PreparedShape, index: usize, depth: Depth) {
         let shape = laid.shape;
         let usable = shape.fits > 0 && !shape.plan.sp && shape.offload == OffloadTarget::Nothing;
@@ -280,7 +282,7 @@ impl DecodeOptions {
         match question.traffic {
             Traffic::Free | Traffic::InFlight(_) => {
                 let at = |requests| at(laid.concurrency(requests), 0);
-                // No more slots than there are requests.
+                // At most as many slots as requests.
                 let slots = match question.traffic {
                     Traffic::InFlight(requests) => shape.fits.min(requests.div_ceil(shape.plan.dp)),
                     _ => shape.fits,
@@ -302,7 +304,7 @@ impl DecodeOptions {
         }
     }
 
-    /// One request, and what more could be at best.
+    /// The load of one request, with a gap that bounds all others.
     fn outline(
         &mut self,
         (question, slots): (&Problem, u64),
@@ -322,7 +324,7 @@ impl DecodeOptions {
         }
     }
 
-    /// Every load from one request to the most `slots` that keep the TPOT limit.
+    /// Every load from one request to the most `slots` that meet the TPOT SLO.
     fn free(
         &mut self,
         question: &Problem,
@@ -372,7 +374,7 @@ impl DecodeOptions {
     }
 }
 
-/// The loads that are listed: every one at first, then in steps of one part in `every`, and the last.
+/// The listed loads: every load at first, then geometric steps of one part in `every`, and the last load.
 fn loads(within: u64, every: u64) -> Vec<u64> {
     let next = |&load: &u64| Some(load + (load / every).max(1));
     let mut loads: Vec<u64> =

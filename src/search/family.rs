@@ -1,40 +1,40 @@
-//! Families of strategies: every deployment is of one. A question may be held to one of them.
+//! Strategy families. Every deployment belongs to one; a problem may be restricted to one.
 
 use super::candidate::{Candidate, PoolRole};
 use crate::plan::parallel::ParallelPlan;
 use crate::serving::terms::OffloadTarget;
 
-/// What a deployment rests on.
+/// Parallelism strategy of a deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StrategyFamily {
-    /// Whatever there is.
+    /// No restriction.
     #[default]
     Any,
-    /// Instances of one device.
+    /// Replicas of one device.
     Single,
-    /// Tensor parallel alone.
+    /// Tensor parallelism only.
     Tensor,
-    /// Pipeline parallel alone.
+    /// Pipeline parallelism only.
     Pipeline,
-    /// Context parallel alone.
+    /// Context parallelism only.
     Context,
-    /// Data parallel attention alone.
+    /// Data-parallel attention only.
     Data,
-    /// Experts spread over the ranks of one other degree.
+    /// Expert parallelism over the ranks of one other degree.
     Expert,
-    /// Several degrees at once.
+    /// Several degrees combined.
     Hybrid,
-    /// Prompts and answers on instances of their own.
+    /// Disaggregated prefill and decode workers.
     Split,
-    /// Part of the model in host memory.
+    /// Part of the model offloaded to host memory.
     Offload,
-    /// Unlike instances side by side, of several families.
+    /// Replicas of several families in one deployment.
     Mixed,
 }
 
 impl StrategyFamily {
-    /// Those that a question can be held to.
+    /// Families that a problem can be restricted to.
     pub const EACH: [StrategyFamily; 9] = [
         StrategyFamily::Single,
         StrategyFamily::Tensor,
@@ -47,24 +47,24 @@ impl StrategyFamily {
         StrategyFamily::Offload,
     ];
 
-    /// What people call it.
+    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             StrategyFamily::Any => "any",
-            StrategyFamily::Single => "one device each",
+            StrategyFamily::Single => "single GPU",
             StrategyFamily::Tensor => "TP",
             StrategyFamily::Pipeline => "PP",
             StrategyFamily::Context => "CP",
             StrategyFamily::Data => "DP",
             StrategyFamily::Expert => "EP",
             StrategyFamily::Hybrid => "hybrid",
-            StrategyFamily::Split => "split",
+            StrategyFamily::Split => "disaggregated",
             StrategyFamily::Offload => "offload",
             StrategyFamily::Mixed => "mixed",
         }
     }
 
-    /// The family of an instance that takes prompts and answers.
+    /// The family of an aggregated replica.
     fn of_plan(plan: &ParallelPlan) -> StrategyFamily {
         let degrees = [
             (plan.tp, StrategyFamily::Tensor),
@@ -95,7 +95,7 @@ impl StrategyFamily {
         if families.all(|family| family == first) { first } else { StrategyFamily::Mixed }
     }
 
-    /// Whether instances so split may be part of it.
+    /// Whether the family admits instances with this plan.
     pub fn admits(self, plan: &ParallelPlan) -> bool {
         match self {
             StrategyFamily::Any | StrategyFamily::Split | StrategyFamily::Offload | StrategyFamily::Mixed => {

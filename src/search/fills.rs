@@ -1,18 +1,18 @@
-//! Which sizes of instances fill a system together, so that numbers of devices alone say what has room.
+//! Sets of instance sizes that fill a system by device count alone.
 
 use super::capacity::{DeviceCapacity, SystemPart};
 
-/// Sizes that may stand in so many devices, and how often such a part of the system is there.
+/// Instance sizes for a part of the system, and the number of such parts.
 pub struct Fill {
-    /// Sizes of instances.
+    /// Instance sizes.
     pub sizes: Vec<u64>,
     /// Devices of the part.
     pub devices: u64,
-    /// How often it is there.
+    /// Number of such parts.
     pub times: u64,
 }
 
-/// The ways to fill a system with unlike instances.
+/// The ways to fill a system with mixed instance sizes.
 pub fn fills(room: &DeviceCapacity, sizes: &[u64]) -> Vec<Fill> {
     let inside = |part: SystemPart| {
         let sizes: Vec<u64> = sizes.iter().copied().filter(|size| *size <= part.devices).collect();
@@ -22,8 +22,8 @@ pub fn fills(room: &DeviceCapacity, sizes: &[u64]) -> Vec<Fill> {
     room.parts().into_iter().flat_map(inside).filter(|fill| !fill.sizes.is_empty()).collect()
 }
 
-/// Sizes that may stand side by side. Inside one domain any may; over several, those that divide one another fill
-/// every domain without gaps, as do those that fill whole ones.
+/// Sets of sizes that can be combined. Inside one domain every set can. Over several domains, sizes that divide each
+/// other fill every domain without gaps, as do sizes that are whole domains.
 pub fn chains(sizes: &[u64], domain: u64, domains: u64) -> Vec<Vec<u64>> {
     if domains == 1 {
         return vec![sizes.to_vec()];

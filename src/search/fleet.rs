@@ -1,6 +1,7 @@
-//! A mix of systems for a mix of traffic: how many of each, and which share of each length of request goes where.
+//! A mix of systems for a mix of traffic: number of systems of each kind, and share of each traffic bucket on each
+//! kind.
 //!
-//! Knows rates and prices, not where they come from. Shares are continuous, numbers of systems whole.
+//! Rates and prices are inputs. Shares are continuous, numbers of systems are whole.
 
 pub mod carried;
 mod large;
@@ -13,42 +14,42 @@ use super::mip::solve::{CertifiedSolution, SolveBudget, solve};
 use super::mip::{MipModel, SHARE, Sense, VariableDomain};
 use crate::search::outcome::Status;
 
-/// Requests of like length.
+/// Requests of similar length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bucket {
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// Which of the models it asks.
+    /// Index of the requested model.
     pub model: usize,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
-    /// Output tokens of each.
+    /// Output tokens per request.
     pub osl: u64,
 }
 
-/// What may be had, at one price.
+/// Systems available at one price.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemSupply {
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// How many there are; any number where none.
+    /// Number available; `None` means unlimited.
     pub available: Option<u64>,
 }
 
-/// A system of a supply, running one model in one shape.
+/// A system of a supply that runs one model in one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemKind {
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// Which supply it is of.
+    /// Index of its supply.
     pub supply: usize,
-    /// Which model it runs.
+    /// Index of the model that it runs.
     pub model: usize,
-    /// Dollars an hour.
+    /// Price in USD/h.
     pub usd_per_hour: f64,
-    /// Devices.
+    /// Number of devices.
     pub devices: u64,
-    /// Requests a second that it carries of each bucket, given that alone; none where it does not serve it.
+    /// Requests per second that it sustains of each bucket alone; `None` where it does not serve the bucket.
     pub rates: Vec<Option<f64>>,
 }
 
@@ -58,14 +59,15 @@ impl SystemKind {
         self.rates[bucket].map_or(f64::INFINITY, |most| rate / most)
     }
 
-    /// Systems of this kind that all of `bucket`, which is numbered `at`, keeps busy; none where it does not serve it.
+    /// Systems of this kind that all of `bucket`, with index `at`, keeps busy; `None` where it does not serve the
+    /// bucket.
     fn load(&self, bucket: &Bucket, at: usize) -> Option<f64> {
         let serves = self.model == bucket.model;
         self.rates[at].filter(|rate| serves && *rate > 0.0).map(|rate| bucket.rate / rate)
     }
 }
 
-/// What to make small or large.
+/// Objective of a fleet.
 #[derive(
     Clone,
     Copy,
@@ -80,98 +82,98 @@ impl SystemKind {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum FleetObjective {
-    /// Least dollars an hour for all traffic.
+    /// Minimum USD/h for all traffic.
     #[default]
     Cost,
-    /// Fewest devices for all traffic.
+    /// Minimum device count for all traffic.
     Devices,
-    /// Most output tokens of the traffic within the budget.
+    /// Maximum output tokens of the traffic within the budget.
     Throughput,
 }
 
-/// What must be kept besides the traffic.
+/// Constraints in addition to the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FleetBounds {
-    /// Most dollars an hour.
+    /// Maximum USD/h.
     pub usd_per_hour: Option<f64>,
-    /// Most devices.
+    /// Maximum number of devices.
     pub devices: Option<u64>,
-    /// One system more of every kind in use than its load takes.
+    /// One spare system (N+1) of every kind in use.
     pub spare: bool,
 }
 
-/// Everything that is asked.
+/// A fleet problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
-    /// Traffic.
+    /// Traffic buckets.
     pub buckets: Vec<Bucket>,
-    /// What may be had.
+    /// Available supplies.
     pub supplies: Vec<SystemSupply>,
-    /// What it may run.
+    /// Systems that may run.
     pub kinds: Vec<SystemKind>,
 }
 
 /// A share of a bucket on a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BucketShare {
-    /// The bucket.
+    /// Index of the bucket.
     pub bucket: usize,
-    /// The kind.
+    /// Index of the kind.
     pub kind: usize,
-    /// How much of the bucket.
+    /// Share of the bucket, from 0 to 1.
     pub share: f64,
 }
 
-/// The answer.
+/// The solution.
 #[derive(Clone, Debug)]
 pub struct FleetMix {
-    /// Systems of each kind, in order.
+    /// Number of systems of each kind, in order.
     pub counts: Vec<u64>,
-    /// Where the traffic goes.
+    /// Traffic shares.
     pub parts: Vec<BucketShare>,
-    /// What is certified.
+    /// The certificate.
     pub solved: CertifiedSolution,
-    /// What was solved: its rows are what the answer keeps.
+    /// The solved program. The solution satisfies its rows.
     pub programme: MipModel,
-    /// Why there is none, where there is none.
+    /// The reasons for infeasibility, if infeasible.
     pub reasons: Option<InfeasibleReasons>,
 }
 
 impl Bucket {
-    /// Output tokens a second.
+    /// Output tokens per second of the bucket.
     pub fn tokens(&self) -> f64 {
         self.rate * self.osl as f64
     }
 }
 
 impl FleetMix {
-    /// Output tokens a second that it serves of `fleet`'s traffic.
+    /// Output tokens per second of the traffic of `fleet` that it serves.
     pub fn served(&self, fleet: &Fleet) -> f64 {
         self.parts.iter().map(|part| part.share * fleet.buckets[part.bucket].tokens()).sum()
     }
 }
 
-/// Thousandths of a dollar, in which money is counted.
+/// Unit of money: a thousandth of a dollar.
 pub const MILLS: f64 = 1000.0;
-/// Largest coefficient of a row of loads.
+/// Largest coefficient of a load row.
 const FINEST: f64 = 1_000_000.0;
-/// Most systems of one kind.
+/// Maximum number of systems of one kind.
 const MOST: i64 = 100_000;
 
-/// Where the columns of a fleet's programme stand.
+/// Column indices of a fleet program.
 #[derive(Default)]
 struct Columns {
     counts: Vec<usize>,
-    /// Whether a kind is in use at all, where that matters.
+    /// Binary column: whether a kind is in use, where that matters.
     used: BTreeMap<usize, usize>,
     /// Bucket, kind, column.
     shares: Vec<(usize, usize, usize)>,
 }
 
-/// Entries of a solver's tableau beyond which its tree has next to no nodes.
+/// Solver tableau size (entries) above which the branch-and-bound tree has almost no nodes.
 const LARGE: u64 = 4_000_000;
 
-/// The mix of `fleet` that is best for `aim` within `bounds`.
+/// The best mix of `fleet` for `aim` within `bounds`.
 pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
     let (programme, columns) = state(fleet, aim, bounds);
     let solved = if entries(&programme) > LARGE {
@@ -182,7 +184,7 @@ pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &So
         })
     };
     let why = (solved.status == Status::Infeasible).then(|| {
-        // Reasons are found by solving again and again.
+        // Infeasibility analysis solves repeatedly.
         if entries(&programme) > LARGE {
             InfeasibleReasons { conflict: programme.groups(), ..InfeasibleReasons::default() }
         } else {
@@ -192,19 +194,20 @@ pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &So
     told(programme, &columns, solved, why)
 }
 
-/// A mix without a solver's tree for all of it, whatever the size: a bound by prices, and a mix of like buckets.
+/// A mix for programs of any size without a full branch-and-bound tree: a bound from prices, and a mix of merged
+/// similar buckets.
 pub fn mixed(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
     let (programme, columns) = state(fleet, aim, bounds);
     let solved = large::solved(fleet, aim, bounds, (&programme, &columns), effort);
     told(programme, &columns, solved, None)
 }
 
-/// Entries of a solver's tableau.
+/// Entries of the solver tableau.
 fn entries(programme: &MipModel) -> u64 {
     (programme.rows.len() as u64).saturating_mul(programme.columns.len() as u64)
 }
 
-/// What a solver found, and where that is not proved the better of it and `another`.
+/// The solver result; if it is not proved optimal, the better of it and `another`.
 fn better(solved: CertifiedSolution, another: impl FnOnce() -> CertifiedSolution) -> CertifiedSolution {
     if matches!(solved.status, Status::Optimal | Status::Infeasible) {
         return solved;
@@ -224,7 +227,7 @@ fn better(solved: CertifiedSolution, another: impl FnOnce() -> CertifiedSolution
     CertifiedSolution { bound, prover, status, doubts, ..best }
 }
 
-/// The best shares of stated numbers of systems, one for each kind: whether they carry the traffic at all.
+/// The best shares for given numbers of systems of each kind: whether they carry the traffic.
 pub fn pinned(
     fleet: &Fleet,
     aim: FleetObjective,
@@ -244,7 +247,7 @@ pub fn pinned(
     told(programme, &columns, solved, None)
 }
 
-/// A solved programme as a mix.
+/// Converts a solved program to a mix.
 fn told(
     programme: MipModel,
     columns: &Columns,
@@ -260,24 +263,25 @@ fn told(
     FleetMix { counts: counts.collect(), parts: parts.collect(), programme, solved, reasons }
 }
 
-/// Parts of a system that loads are counted in, rounded up: as fine as the largest allows. A fleet is never called too
-/// small for its load.
+/// Units per system in which loads are counted, rounded up: as fine as the largest coefficient allows. A fleet is
+/// never reported too small for its load.
 fn fineness(loads: impl Iterator<Item = f64>) -> f64 {
     (FINEST / loads.fold(1.0, f64::max).ceil()).floor().max(1.0)
 }
 
-/// What serving all of `bucket` is worth among those of `fleet`, by its tokens: the largest bucket is worth most.
+/// Objective value of serving all of `bucket`, proportional to its tokens; the largest bucket of `fleet` has the
+/// highest value.
 fn worth(fleet: &Fleet, bucket: &Bucket) -> i64 {
     let largest = fleet.buckets.iter().map(Bucket::tokens).fold(0.0, f64::max);
     (bucket.tokens() / largest * FINEST).round() as i64
 }
 
-/// The programme: systems of each kind are whole, shares of each bucket on each kind that serves it are not.
+/// The program: numbers of systems of each kind are whole, shares of each bucket on each kind are continuous.
 fn state(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds) -> (MipModel, Columns) {
     state_with(fleet, aim, bounds, &|bucket| fleet.buckets[bucket].tokens())
 }
 
-/// The same, where serving all of a bucket comes to `tokens` a second.
+/// The same program, where serving all of a bucket is worth `tokens` per second.
 fn state_with(
     fleet: &Fleet,
     aim: FleetObjective,

@@ -1,12 +1,12 @@
-//! Which disaggregated deployments the Pareto front lists. The optimum considers all of them.
+//! Limits on the disaggregated deployments that the Pareto front lists. The optimum considers all of them.
 
-/// Bounds of what the front lists.
+/// Limits on the front.
 #[derive(Clone, Copy, Debug)]
 pub struct FrontSampling {
-    /// Up to this concurrency of an attention rank every load is listed; beyond it, geometric steps of one part in
-    /// this number.
+    /// Up to this concurrency per attention rank every load is listed; above it, geometric steps of one part in this
+    /// number.
     pub every_load_up_to: u64,
-    /// Decode workers of a listed deployment, at most.
+    /// Maximum number of decode workers of a listed deployment.
     pub decode_workers: u64,
     /// On more devices than this, every worker lies inside a domain.
     pub across_domains_up_to: u64,

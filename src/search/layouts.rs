@@ -1,7 +1,7 @@
-//! Every instance that a question allows, laid out: what stages of a pipeline do is laid out once for all numbers of
-//! stages, all cuts and all formats.
+//! Every instance that a problem allows, prepared. The stage layouts of a pipeline are shared by all stage counts,
+//! cuts and formats.
 //!
-//! Knows no load: whether an instance holds anything is for [`super::shape`].
+//! Independent of load: [`super::shape`] checks whether an instance holds any requests.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::plan::enumerate::{Plans, enumerate};
 use crate::plan::parallel::ParallelPlan;
 use crate::serving::instance::Instance;
 
-/// What `make` says of every instance, by index of its formats, in the order of formats, plans and cuts.
-/// Illegal plans are counted.
+/// The results of `make` for every instance, by index of its formats, ordered by formats, plans and cuts. Illegal
+/// plans are counted.
 pub fn each<T: Send>(
     question: &Problem,
     census: &mut Census,
@@ -25,7 +25,7 @@ pub fn each<T: Send>(
     for (place, (formats, plan)) in legal(question, census).into_iter().enumerate() {
         stages.entry(ParallelPlan { pp: 1, ..plan }).or_default().push((place, formats, plan));
     }
-    // Where a pipeline is cut depends on the number of its stages alone.
+    // The cuts of a pipeline depend only on its number of stages.
     let mut cut: BTreeMap<u64, Vec<Vec<u32>>> = BTreeMap::new();
     for (_, _, plan) in stages.values().flatten() {
         cut.entry(plan.pp).or_insert_with(|| cuts(question, *plan));
@@ -49,7 +49,7 @@ pub fn each<T: Send>(
     made.into_iter().map(|(_, one)| one).collect()
 }
 
-/// Every legal plan in every pair of formats.
+/// Every legal plan in every format pair.
 fn legal(question: &Problem, census: &mut Census) -> Vec<(usize, ParallelPlan)> {
     let mut known: Vec<(usize, Plans)> = Vec::new();
     let mut legal: Vec<(usize, ParallelPlan)> = Vec::new();

@@ -1,99 +1,99 @@
-//! Our own small mixed-integer programmes, in integers: what is asked of a solver, and what its answer is checked
-//! against, row by row, exactly.
+//! Small mixed-integer programs (MIP) in integer arithmetic: the input of a solver, and the exact row-by-row check of
+//! its solution.
 //!
-//! Knows no device and no model: rows have names and the groups that a user knows them by.
+//! Rows have names and user-visible groups; the module is independent of devices and models.
 
 pub mod backend;
 pub mod exhaustive;
 pub mod reasons;
 pub mod solve;
 
-/// Parts that a share is counted in: shares are whole numbers of them, so that rows are checked exactly.
+/// Units per share: shares are whole numbers of them, so that rows are checked exactly.
 pub const SHARE: i128 = 1_000_000_000;
 
-/// What a column may be.
+/// Domain of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableDomain {
-    /// A whole number between two, both included.
+    /// An integer between two bounds, both included.
     Whole {
-        /// At least.
+        /// Lower bound.
         least: i64,
-        /// At most.
+        /// Upper bound.
         most: i64,
     },
-    /// A share between none and all.
+    /// A share between 0 and 1.
     Share,
 }
 
-/// An unknown.
+/// A column (variable).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MipColumn {
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// What it may be.
+    /// Domain.
     pub domain: VariableDomain,
-    /// What one of it costs.
+    /// Cost coefficient.
     pub cost: i64,
 }
 
-/// How both sides of a row compare.
+/// Sense of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sense {
     /// At most the bound.
     AtMost,
     /// At least the bound.
     AtLeast,
-    /// The bound.
+    /// Equal to the bound.
     Equal,
 }
 
-/// A condition.
+/// A row (constraint).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MipRow {
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// What a user knows it by; empty for what holds by construction.
+    /// User-visible group; empty for structural constraints.
     pub group: String,
     /// Columns and their coefficients, each column once.
     pub terms: Vec<(usize, i64)>,
-    /// How both sides compare.
+    /// Sense.
     pub sense: Sense,
-    /// The right side.
+    /// Right-hand side.
     pub bound: i64,
 }
 
-/// Columns, rows, and a sum of costs to make small.
+/// Columns, rows and a linear cost to minimise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MipModel {
-    /// The unknowns.
+    /// The columns.
     pub columns: Vec<MipColumn>,
-    /// The conditions.
+    /// The rows.
     pub rows: Vec<MipRow>,
 }
 
-/// A value for every column: whole numbers as they are, shares in parts of [`SHARE`].
+/// A value for every column: integers as they are, shares in units of [`SHARE`].
 pub type MipValues = Vec<i64>;
 
-/// Why a programme is not given to a solver in floating point: it may go wrong without a word.
+/// The program is too ill-conditioned for a floating-point solver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{row}` has coefficients from {least} to {most}, more than {MOST_SPREAD} times apart")]
 pub struct IllConditioned {
     /// The row, or the objective.
     pub row: String,
-    /// The least coefficient.
+    /// The smallest coefficient.
     pub least: u64,
-    /// The largest.
+    /// The largest coefficient.
     pub most: u64,
 }
 
-/// Coefficients of one row are at most so many times apart.
+/// Maximum ratio between the coefficients of one row.
 ///
-/// Solvers in floating point were seen to call wrong points optimal and feasible programmes infeasible beyond it;
-/// within it, 22,000 random programmes were all solved rightly.
+/// Beyond it, floating-point solvers were seen to report wrong points as optimal and feasible programs as infeasible.
+/// Within it, 22,000 random programs were all solved correctly.
 pub const MOST_SPREAD: u64 = 1_000_000;
 
 impl MipModel {
-    /// Adds a whole number between two, both included.
+    /// Adds an integer column between two bounds, both included.
     pub fn whole(&mut self, name: impl Into<String>, (least, most): (i64, i64), cost: i64) -> usize {
         self.columns.push(MipColumn {
             name: name.into(),
@@ -103,13 +103,13 @@ impl MipModel {
         self.columns.len() - 1
     }
 
-    /// Adds a share.
+    /// Adds a share column.
     pub fn share(&mut self, name: impl Into<String>, cost: i64) -> usize {
         self.columns.push(MipColumn { name: name.into(), domain: VariableDomain::Share, cost });
         self.columns.len() - 1
     }
 
-    /// Adds a condition.
+    /// Adds a row.
     pub fn row(
         &mut self,
         (name, group): (impl Into<String>, impl Into<String>),
@@ -120,7 +120,7 @@ impl MipModel {
         self.rows.push(MipRow { name: name.into(), group: group.into(), terms, sense, bound });
     }
 
-    /// Whether every row, and the objective, is even enough for a solver in floating point.
+    /// Checks that every row, and the objective, is well enough scaled for a floating-point solver.
     ///
     /// # Errors
     /// Names the first that is not.
@@ -130,7 +130,7 @@ impl MipModel {
         self.rows.iter().try_for_each(|row| spread(&row.name, row.terms.iter().map(|(_, factor)| *factor)))
     }
 
-    /// The least and most that a column may be, in its own parts.
+    /// Bounds of a column, in its own units.
     pub fn bounds(&self, column: usize) -> (i64, i64) {
         match self.columns[column].domain {
             VariableDomain::Whole { least, most } => (least, most),
@@ -138,7 +138,7 @@ impl MipModel {
         }
     }
 
-    /// What one part of a column counts for, in parts of [`SHARE`].
+    /// Weight of one unit of a column, in units of [`SHARE`].
     fn weight(&self, column: usize) -> i128 {
         match self.columns[column].domain {
             VariableDomain::Whole { .. } => SHARE,
@@ -146,7 +146,7 @@ impl MipModel {
         }
     }
 
-    /// The sum of costs, in parts of [`SHARE`].
+    /// The cost, in units of [`SHARE`].
     pub fn objective(&self, values: &MipValues) -> i128 {
         let cost = |(at, value): (usize, &i64)| {
             i128::from(self.columns[at].cost) * i128::from(*value) * self.weight(at)
@@ -154,23 +154,23 @@ impl MipModel {
         values.iter().enumerate().map(cost).sum()
     }
 
-    /// The left side of a row, in parts of [`SHARE`].
+    /// The left-hand side of a row, in units of [`SHARE`].
     pub fn left(&self, row: &MipRow, values: &MipValues) -> i128 {
         let term =
             |(at, factor): &(usize, i64)| i128::from(*factor) * i128::from(values[*at]) * self.weight(*at);
         row.terms.iter().map(term).sum()
     }
 
-    /// What rounding its shares to whole parts may have moved the left side of a row by.
+    /// The largest error of the left-hand side of a row from rounding its shares to whole units.
     fn rounding(&self, row: &MipRow) -> i128 {
         let shares = row.terms.iter().filter(|(at, _)| self.columns[*at].domain == VariableDomain::Share);
         shares.map(|(_, factor)| i128::from(factor.unsigned_abs())).sum()
     }
 
-    /// Checks bounds and rows, exactly for whole numbers, to within the rounding of shares for rows that have some.
+    /// Checks bounds and rows: exactly for integers, to within share rounding for rows with shares.
     ///
     /// # Errors
-    /// Names the first that is broken.
+    /// Names the first violated row or bound.
     pub fn check(&self, values: &MipValues) -> Result<u64, String> {
         if values.len() != self.columns.len() {
             return Err(format!("{} values for {} columns", values.len(), self.columns.len()));
@@ -190,13 +190,13 @@ impl MipModel {
                 Sense::Equal => (left - right).abs() <= slack,
             };
             if !kept {
-                return Err(format!("{} is broken: {left} against {right}, in parts of {SHARE}", row.name));
+                return Err(format!("{} is violated: {left} against {right}, in units of 1/{SHARE}", row.name));
             }
         }
         Ok(self.rows.len() as u64)
     }
 
-    /// Whether there is a row that no values within their bounds keep, however the others are kept.
+    /// Whether one row alone is infeasible within the column bounds.
     pub fn hopeless(&self) -> bool {
         self.rows.iter().any(|row| {
             let part = |at: usize| {
@@ -218,12 +218,12 @@ impl MipModel {
         })
     }
 
-    /// Terms of all its rows.
+    /// Total number of terms of its rows.
     pub fn terms(&self) -> u64 {
         self.rows.iter().map(|row| row.terms.len() as u64).sum()
     }
 
-    /// Groups of its rows that a user knows, each once, in order.
+    /// User-visible groups of its rows, each once, in order.
     pub fn groups(&self) -> Vec<String> {
         let mut groups: Vec<String> = Vec::new();
         for row in self.rows.iter().filter(|row| !row.group.is_empty()) {
@@ -234,7 +234,7 @@ impl MipModel {
         groups
     }
 
-    /// The programme without the rows of groups that `keep` does not hold.
+    /// The program without the rows of groups that `keep` does not contain.
     pub fn only(&self, keep: &[String]) -> MipModel {
         let kept = |row: &&MipRow| row.group.is_empty() || keep.contains(&row.group);
         MipModel { columns: self.columns.clone(), rows: self.rows.iter().filter(kept).cloned().collect() }

@@ -1,10 +1,11 @@
-//! Unlike workers side by side: prompts and answers apart in several shapes each, and what is left doing both.
+//! Mixed deployments: several configurations of prefill and decode workers, and aggregated replicas on the leftover
+//! devices.
 //!
-//! The space: any numbers of prompt shapes worth pairing, of answering shapes at any load and of instances that do
-//! both, all in the same formats, every pair of them within the limits; over several units of the innermost tier their
-//! sizes divide one another, or every unit holds the same mix. The optimum is proved in the first aim, of equals the
-//! fewer devices come first. Aims that are latencies are left to pairs of like pools: the mean over a mix is never less
-//! than that of its quickest part, which may stand alone.
+//! Search space: any numbers of prefill options, of decode workers at any load and of aggregated replicas, all in the
+//! same formats, every prefill/decode pair within the SLOs. Over several units of the innermost tier, sizes divide
+//! each other or every unit holds the same mix. The optimum of the first objective term is exact; ties go to fewer
+//! devices. Latency objectives are left to pairs of uniform pools: the mean over a mix is never below that of its
+//! fastest part, which is a candidate on its own.
 
 use std::collections::BTreeMap;
 
@@ -23,21 +24,22 @@ use crate::serving::economy::Bill;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
 
-/// What came of mixing.
+/// Result of mixing.
 #[derive(Clone, Debug)]
 pub struct MixResult {
-    /// The best with prompts and answers apart in part at least, and instances that do both beside them where that is
-    /// better; none where all instances doing both is better than any split.
+    /// The best mix that is disaggregated at least in part, with aggregated replicas where they improve it; `None`
+    /// where a purely aggregated deployment is better than any disaggregated one.
     pub best: Option<EvaluatedCandidate>,
-    /// The best with all prompts and answers apart.
+    /// The best fully disaggregated mix.
     pub apart: Option<EvaluatedCandidate>,
-    /// Output tokens per second of the best split of one shape each, where that is what counts.
+    /// Output tokens per second of the best disaggregated deployment with one configuration per pool, where
+    /// throughput is the objective.
     pub one_shape_each: Option<f64>,
-    /// Rows of the integer programme that the answer was checked against, all of them kept.
+    /// Number of rows of the checked integer program, all of them satisfied.
     pub rows_checked: u64,
 }
 
-/// What mixing may make larger, if anything, where there may be as many requests as pass.
+/// The goal that mixing can improve, if any, for unlimited traffic.
 pub fn goal(question: &Problem) -> Option<Goal> {
     if question.traffic != Traffic::Free || !question.split {
         return None;
@@ -45,13 +47,13 @@ pub fn goal(question: &Problem) -> Option<Goal> {
     match question.aims.first()?.metric {
         Metric::OutputTokS => Some(Goal::Total),
         Metric::OutputTokSPerDevice => Some(Goal::PerDevice),
-        // Rented devices cost the same whatever they do.
+        // The cost of rented devices does not depend on their load.
         Metric::UsdPerMtok if matches!(question.stated.bill, Some(Bill::Rented(_))) => Some(Goal::PerDevice),
         _ => None,
     }
 }
 
-/// Workers of some sizes, with what they stand for.
+/// Workers of some sizes, with the options that they represent.
 #[derive(Default)]
 struct MixOptions<'a, 'q> {
     fronts: Vec<&'a PrefillOption<'q>>,
@@ -63,7 +65,7 @@ struct MixOptions<'a, 'q> {
 impl MixOptions<'_, '_> {
     /// The workers of these sizes alone.
     fn of_sizes(&self, sizes: &[u64]) -> Roles {
-        // A worker that is larger than all there is stays, so that numbers keep their places.
+        // A worker larger than the capacity stays, so that indices stay valid.
         let of = |workers: &[Worker]| {
             let idle = |worker: &Worker| Worker { works: 0.0, ..*worker };
             let kept = |worker: &Worker| sizes.contains(&worker.devices);
@@ -86,7 +88,7 @@ impl MixOptions<'_, '_> {
     }
 }
 
-/// Finds the best mix, from the shapes that were looked at already.
+/// Finds the best mix from the configurations that were examined already.
 pub fn mixed<'q>(
     bench: &ShapeCache<'q>,
     (fronts, answers): (&PrefillOptions<'q>, &DecodeOptions),
@@ -126,9 +128,9 @@ pub fn mixed<'q>(
     Some(MixResult { best, apart, one_shape_each, rows_checked })
 }
 
-/// The workers of one format pair, one choice for each set of prompt shapes that can send in time: a larger cache on a
-/// device arrives later, so that what may answer and what may prefill hang together. Where a whole request is limited,
-/// the slowest prompt shape says how slow answers may be.
+/// The workers of one format pair, one selection for each set of prefill options whose KV transfer is fast enough. A
+/// larger KV cache per device takes longer to transfer, so the feasible decode options depend on the prefill options.
+/// With an E2E SLO, the slowest prefill option bounds the TPOT.
 fn choices<'a, 'q>(
     bench: &ShapeCache<'q>,
     formats: usize,
@@ -149,12 +151,13 @@ fn choices<'a, 'q>(
         (0..fronts.len()).map(|at| (at, ttft(at))).filter(|(_, ttft)| *ttft <= limit).collect()
     };
     let both = beside(bench, formats, together);
-    // For every size of a cache, how many lists have it or a smaller one, and who can send it in time.
+    // For every KV cache size: the number of lists with that size or a smaller one, and the prefill options fast
+    // enough for it.
     let mut cutoffs: Vec<(usize, Vec<(usize, f64)>)> = Vec::new();
     for alike in lists.chunk_by(|a, b| a.received == b.received) {
         let upto = cutoffs.last().map_or(0, |(upto, _)| *upto) + alike.len();
         let senders = in_time(alike[0]);
-        // Where the same prompt shapes may send to more, that is the better choice.
+        // Where the same prefill options can send to more lists, that selection is better.
         let same = |(_, before): &(usize, Vec<(usize, f64)>)| before.len() == senders.len();
         match cutoffs.last_mut().filter(|last| question.limits.e2e.is_none() && same(last)) {
             Some(last) => *last = (upto, senders),
@@ -174,7 +177,7 @@ fn choices<'a, 'q>(
                     *slot = front;
                 }
             }
-            // A slower prefill that no better shape comes of leaves less time for decode, and nothing else.
+            // A slower prefill option without a better configuration only leaves less time for decode.
             let now: Vec<usize> = sending.values().map(|front| front.index).collect();
             if now == before {
                 continue;
@@ -206,8 +209,8 @@ fn choices<'a, 'q>(
     choices
 }
 
-/// How slow prefill may be, and what that leaves for a token: without a limit on a whole request, anything; else one of
-/// each for every time to first token that there is.
+/// TTFT bounds and the TPOT that each leaves. Without an E2E SLO there is one pair without bounds; otherwise one pair
+/// for every TTFT that occurs.
 fn paces(question: &Problem, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
     let Some(limit) = question.limits.e2e else { return vec![(f64::INFINITY, f64::INFINITY)] };
     let tokens = (question.stated.lengths.osl - 1) as f64;
@@ -217,7 +220,7 @@ fn paces(question: &Problem, senders: &[(usize, f64)]) -> Vec<(f64, f64)> {
     times.into_iter().map(|ttft| (ttft, (limit - ttft) / tokens * (1.0 - HAIR))).collect()
 }
 
-/// Room for rounding.
+/// Tolerance for rounding.
 const HAIR: f64 = 1e-12;
 
 fn sender(front: &PrefillOption) -> Worker {
@@ -229,7 +232,7 @@ fn receiver(bench: &ShapeCache, answer: &DecodeOption) -> Worker {
     Worker { devices: answer.devices, works: answer.rate, carries }
 }
 
-/// Instances that do both, the best of each size.
+/// Aggregated replicas, the best of each size.
 fn beside(
     bench: &ShapeCache,
     formats: usize,
@@ -246,14 +249,14 @@ fn beside(
     of_formats.map(|((_, devices), (point, key))| (worker(*devices, point), *key)).collect()
 }
 
-/// The richest load of each list, by the slowest pace that it was looked for at.
+/// The load with the highest rate of each list, by the TPOT bound that it was searched for.
 #[derive(Default)]
 struct RichestLoads {
     known: BTreeMap<usize, BTreeMap<u64, Option<DecodeOption>>>,
 }
 
 impl RichestLoads {
-    /// [`richest`] of the list at place `at`: that of a slower pace where it is quick enough.
+    /// [`richest`] of the list at index `at`: the result of a looser TPOT bound where it is fast enough.
     fn at(
         &mut self,
         bench: &ShapeCache,
@@ -261,7 +264,7 @@ impl RichestLoads {
         pace: f64,
     ) -> Option<DecodeOption> {
         let known = self.known.entry(at).or_default();
-        // Paces are positive, so that their bits sort as they do.
+        // TPOT bounds are positive, so their bits sort as they do.
         let slower = known.range(pace.to_bits()..).next().map(|(_, answer)| *answer);
         match slower {
             Some(answer) if answer.is_none_or(|answer| answer.tpot <= pace) => answer,
@@ -270,7 +273,7 @@ impl RichestLoads {
     }
 }
 
-/// The load of a list, listed or not, that makes way for the most requests at no more than `pace` seconds a token.
+/// The load of a list, listed or not, with the highest request rate at no more than `pace` seconds per token.
 fn richest(bench: &ShapeCache, list: &DecodeOptionList, pace: f64) -> Option<DecodeOption> {
     let more = |a: DecodeOption, b: DecodeOption| if b.rate > a.rate { b } else { a };
     let mut best = list.answers.iter().copied().filter(|one| one.tpot <= pace).reduce(more);
@@ -293,7 +296,7 @@ fn richest(bench: &ShapeCache, list: &DecodeOptionList, pace: f64) -> Option<Dec
     best
 }
 
-/// A mix in full, its answers loaded no more than the prompts keep up with.
+/// The full mix, with decode workers loaded no more than the prefill workers can feed.
 fn deployed(bench: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: usize) -> Candidate {
     let pool = |duty, shape: &InstanceConfig, replicas, concurrency| PoolPlan {
         duty,
@@ -321,18 +324,18 @@ fn deployed(bench: &ShapeCache, choice: &MixOptions, mix: &WorkerMix, formats: u
         pools.push(pool(PoolRole::Both, &bench.shapes[key.shape], *count, key.concurrency));
     }
     pools.retain(|pool| pool.replicas > 0);
-    // Prompts, answers, both; the larger ones first.
+    // Prefill, decode, aggregated; larger instances first.
     let order = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
     let kind = |pool: &PoolPlan| order.iter().position(|duty| *duty == pool.duty);
     pools.sort_by_key(|pool| (kind(pool), std::cmp::Reverse(pool.plan.devices())));
     Candidate { formats, pools, offload: OffloadTarget::Nothing }
 }
 
-/// Halvings of a pace: as fine as it is told.
+/// Bisection steps of the TPOT bound: down to printed precision.
 const HALVINGS: u32 = 20;
 
-/// The same answering instances, each no more loaded than so many requests per second need: the slowest is as quick
-/// as that allows.
+/// The same decode workers, each loaded no more than the given request rate needs, at the lowest possible TPOT of the
+/// slowest.
 fn lighter(bench: &ShapeCache, answers: Vec<(DecodeOption, u64)>, rate: f64) -> Vec<(DecodeOption, u64)> {
     let at = |answer: &DecodeOption, load| reload(bench.question, bench.get(answer.shape), answer, load);
     let within = |pace: f64| -> Vec<(DecodeOption, u64)> {

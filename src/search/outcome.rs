@@ -1,4 +1,4 @@
-//! What a search comes back with.
+//! The result of a search.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use super::question::Problem;
 use crate::plan::infeasible::Infeasible;
 use crate::quantity::read::Plain;
 
-/// How far the answer is proved, in the words of CP-SAT and MathOptInterface.
+/// Solution status, in the terms of CP-SAT and MathOptInterface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nothing in the space is better.
+    /// No candidate in the search space is better.
     Optimal,
-    /// The search was stopped: this is the best so far.
+    /// The search was stopped: this is the best result so far.
     Feasible,
-    /// There is none, and the census says why.
+    /// No feasible candidate exists; the census gives the reasons.
     Infeasible,
-    /// The search was stopped before anything was found.
+    /// The search was stopped before it found a candidate.
     Unknown,
 }
 
@@ -33,7 +33,7 @@ pub struct EvaluatedCandidate {
 }
 
 impl EvaluatedCandidate {
-    /// A deployment with its metrics; none where a pool of it misses a limit.
+    /// A deployment with its metrics; `None` where one of its pools misses an SLO.
     pub fn within_limits(question: &Problem, candidate: Candidate) -> Option<EvaluatedCandidate> {
         let evaluation = candidate.evaluate(&Plain, question, &mut ());
         let point = point(&evaluation.metrics);
@@ -45,49 +45,49 @@ impl EvaluatedCandidate {
     }
 }
 
-/// What became of every candidate.
+/// Counts of all candidates by outcome.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Census {
-    /// Shapes: plans in formats that are legal and hold the model.
+    /// Instance configurations: legal plans in formats that hold the model.
     pub shapes: u64,
-    /// Candidates: shapes at every concurrency that fits, and pairs of pools.
+    /// Candidates: instance configurations at every concurrency that fits, and pairs of pools.
     pub candidates: u64,
-    /// Evaluated one by one.
+    /// Number evaluated.
     pub evaluated: u64,
-    /// Not evaluated because a bound shows that they cannot matter, by bound.
+    /// Number pruned by each bound.
     pub pruned: BTreeMap<String, u64>,
-    /// Refused, by reason, with an example.
+    /// Rejections by reason, with an example.
     pub illegal: BTreeMap<String, RejectionCount>,
 }
 
-/// A reason, how often it held, and one case of it.
+/// A count of rejections with an example.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct RejectionCount {
-    /// How many.
+    /// Number of rejections.
     pub count: u64,
     /// One of them.
     pub example: String,
 }
 
 impl Census {
-    /// Counts `count` pruned by `bound`.
+    /// Counts `count` candidates pruned by `bound`.
     pub fn prune(&mut self, bound: &str, count: u64) {
         if count > 0 {
             *self.pruned.entry(bound.to_string()).or_default() += count;
         }
     }
 
-    /// Counts `count` candidates that `bound` prunes unseen.
+    /// Counts `count` candidates that `bound` prunes without enumerating them.
     pub fn discard(&mut self, bound: &str, count: u64) {
         self.candidates += count;
         self.prune(bound, count);
     }
 
-    /// Counts refusals.
+    /// Counts rejections.
     pub fn refuse(&mut self, kind: &str, count: u64, example: &str) {
         let refusal = self.illegal.entry(kind.to_string()).or_default();
         refusal.count += count;
-        // The first by spelling: which part of the search came first does not matter.
+        // Keep the first in alphabetical order, so that the order of the search does not matter.
         if refusal.example.is_empty() || example < refusal.example.as_str() {
             refusal.example = example.to_string();
         }
@@ -103,24 +103,24 @@ impl Census {
     }
 }
 
-/// The answer.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How far it is proved.
+    /// Solution status.
     pub status: Status,
     /// The optimum.
     pub best: Option<EvaluatedCandidate>,
-    /// Nothing is better in the first aim, looked at or not: in base units; none where there is nothing, or nobody can
-    /// tell.
+    /// Bound on the first objective term over all candidates, evaluated or not, in base units; `None` where there is
+    /// no candidate or no known bound.
     pub bound: Option<f64>,
-    /// The best of other strategies and shapes, best first.
+    /// The best candidates of other strategies and configurations, best first.
     pub alternatives: Vec<EvaluatedCandidate>,
     /// The Pareto front, in the order of its axes.
     pub front: Vec<EvaluatedCandidate>,
-    /// What became of every candidate.
+    /// Counts of all candidates by outcome.
     pub census: Census,
-    /// When infeasible: what came nearest, and what it misses.
+    /// If infeasible: the nearest candidate, and the constraint that it misses.
     pub nearest: Option<(EvaluatedCandidate, Infeasible)>,
-    /// What came of mixing shapes of prompt and answer pools, where that can help.
+    /// The result of mixing prefill and decode configurations, where mixing can help.
     pub ratio: Option<MixResult>,
 }
