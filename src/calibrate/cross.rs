@@ -1,4 +1,4 @@
-//! Predictions of rows from fits that did not see them.
+//! Cross-validation: predictions of rows from fits that did not see them.
 
 use rayon::prelude::*;
 
@@ -6,7 +6,7 @@ use super::deployment::PredictedTimes;
 use super::fit::FitSolution;
 use super::sample::CalibrationSample;
 
-/// What is left out together.
+/// Group of rows that is held out together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldoutGroup {
     /// A fifth of all rows.
@@ -15,18 +15,18 @@ pub enum HoldoutGroup {
     Combination,
     /// A device under one runtime.
     DeviceAndRuntime,
-    /// A third of all rows, by what they hold in the cache.
+    /// A third of all rows, by KV cache load.
     Load,
     /// A model.
     Model,
     /// A device.
     Device,
-    /// A maker's devices.
+    /// The devices of a vendor.
     Maker,
 }
 
 impl HoldoutGroup {
-    /// In words.
+    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             HoldoutGroup::Fifth => "other settings of the same (five folds)",
@@ -39,7 +39,7 @@ impl HoldoutGroup {
         }
     }
 
-    /// In one word.
+    /// Identifier.
     pub fn key_name(self) -> &'static str {
         match self {
             HoldoutGroup::Fifth => "fifth",
@@ -52,7 +52,7 @@ impl HoldoutGroup {
         }
     }
 
-    /// What each sample has in common with others that are left out with it.
+    /// Key of the held-out group of each sample.
     pub fn keys(self, samples: &[&CalibrationSample]) -> Vec<String> {
         let mut cached: Vec<u64> = samples.iter().map(|sample| sample.cached()).collect();
         cached.sort_unstable();
@@ -79,15 +79,17 @@ impl HoldoutGroup {
     }
 }
 
-/// Steps that gain less of the squared error than this no longer matter to an error's median.
+/// Steps with a smaller relative gain in squared error have no effect on median errors.
 const GAIN: f64 = 2e-3;
-/// Part of what all rows show that a fit without some of them begins from: near enough to be quick, not at it.
+/// Starting point of each fit, as a fraction of the full fit: near enough to converge fast, without using the
+/// held-out rows fully.
 const HEAD_START: f64 = 0.3;
 
-/// Where more are left out in turn, some are left out together: a fit each would take long and tell the same.
+/// Maximum number of folds. With more groups, several are held out together: one fit each would be slow and give the
+/// same result.
 const FOLDS: usize = 80;
 
-/// Every sample as the fit without its like predicts it.
+/// Predicts every sample by the fit that held out its group.
 pub fn left_out(samples: &[&CalibrationSample], all: &FitSolution, out: HoldoutGroup) -> Vec<PredictedTimes> {
     let keys = out.keys(samples);
     let mut different = keys.clone();

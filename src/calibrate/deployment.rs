@@ -1,4 +1,4 @@
-//! A stated deployment laid out once, to be evaluated on many machines and under many loads.
+//! A deployment, prepared once, to be evaluated on many machines and under many loads.
 
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use crate::serving::terms::{Lengths, OffloadTarget, WorkloadInputs};
 pub struct MeasuredDeployment {
     /// Its pools.
     pub pools: Vec<PoolPlan>,
-    /// An instance of each, laid out.
+    /// One prepared instance per pool.
     pub instances: Vec<Arc<Instance>>,
-    /// The lengths of its requests.
+    /// Request lengths.
     pub lengths: Lengths,
-    /// Requests in flight over all of it.
+    /// Concurrency of the whole deployment.
     pub concurrency: u64,
-    /// All prompts come first, then all answers.
+    /// Prefill and decode were timed separately: all prefill first, then all decode.
     pub apart: bool,
 }
 
-/// Predicted times, in seconds.
+/// Predicted latencies, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PredictedTimes {
-    /// To first token; of prompts timed apart, until all are through.
+    /// TTFT; with separate timing, the time until all prompts are prefilled.
     pub ttft: f64,
-    /// Per output token.
+    /// TPOT.
     pub tpot: f64,
 }
 
 impl MeasuredDeployment {
-    /// What comes of it on `machine`.
+    /// Evaluates it on `machine`.
     pub fn evaluate(
         &self,
         machine: &Machine<Qty<f64>>,
@@ -59,7 +59,7 @@ impl MeasuredDeployment {
         at(&pools)
     }
 
-    /// The times that users see, or that a run of prompts and answers apart prints.
+    /// Latencies as seen by users, or as reported by a run with separate timing of prefill and decode.
     pub fn times(&self, machine: &Machine<Qty<f64>>) -> PredictedTimes {
         if !self.apart {
             let metrics = self.evaluate(machine, &mut ()).metrics;
@@ -72,13 +72,13 @@ impl MeasuredDeployment {
         PredictedTimes { ttft: requests * made.prefill.total.value(), tpot: made.metrics.tpot.value() }
     }
 
-    /// Requests of an attention rank, of the pool that answers most.
+    /// Concurrency per attention rank, of the pool that decodes most requests.
     pub fn requests(&self) -> u64 {
         let answering = self.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
         answering.map(|pool| pool.concurrency.div_ceil(pool.plan.dp.max(1))).max().unwrap_or(1)
     }
 
-    /// Devices that it takes.
+    /// Number of devices.
     pub fn devices(&self) -> u64 {
         self.pools.iter().map(|pool| pool.replicas * pool.plan.devices()).sum()
     }

@@ -1,6 +1,6 @@
-//! Robust least squares over measured deployments, each unknown pulled to nothing as strongly as it is believed small.
+//! Robust least squares over measured deployments, with a zero-mean prior on each unknown.
 //!
-//! Knows no formula: it only sees how predictions answer to changes.
+//! Contains no formulas: it only evaluates predictions and their sensitivities.
 
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::storage::Owned;
@@ -11,20 +11,21 @@ use super::deployment::PredictedTimes;
 use super::levels::CalibrationUnknown;
 use super::sample::{CalibrationSample, LogMultipliers, ORDER};
 
-/// Error, as a logarithm, from which on a row counts linearly: about twice the noise of repeated runs' tails.
+/// Log error above which a row has linear weight: about twice the noise in the tails of repeated runs. For TPOT.
 const TPOT_SCALE: f64 = 0.1;
-/// The same for the time to first token, which scatters three times as much.
+/// The same for TTFT, which scatters three times as much.
 const TTFT_SCALE: f64 = 0.3;
-/// Weight of a time to first token against a time per output token.
+/// Weight of a TTFT residual relative to a TPOT residual.
 const TTFT_WEIGHT: f64 = 0.3;
-/// Error that a row has at any rate: how strongly beliefs pull against one row.
+/// Noise of a row: sets the strength of the priors against one row.
 const NOISE: f64 = 0.12;
-/// Rows of one model, device, runtime and format are alike: their weight grows with less than their number.
+/// Exponent on group size: rows of one model, device, runtime and format are correlated, so their total weight grows
+/// more slowly than their number.
 const ALIKE: f64 = -0.25;
-/// A constant is told by the data where doubling it moves some prediction by this much at least.
+/// A constant is identified by the data if doubling it changes some prediction by at least this fraction.
 const TOLD: f64 = 0.01;
 
-/// Logarithms of the changes to every unknown, as found.
+/// Fitted log multipliers of every unknown.
 #[derive(Clone, Debug)]
 pub struct FitSolution {
     /// The unknowns.
@@ -33,13 +34,13 @@ pub struct FitSolution {
     pub x: DVector<f64>,
 }
 
-/// What one sample says of an error: itself, the scale at which it turns linear, its weight.
+/// Contribution of one sample: residual, scale at which it becomes linear, weight.
 type WeightedResidual = Option<(f64, f64, f64)>;
 
-/// The samples with the unknowns where they now are.
+/// The samples with the current values of the unknowns.
 struct FitProblem<'a> {
     samples: &'a [&'a CalibrationSample],
-    /// For each sample the unknowns that hold and bear on it, and the constant that each changes.
+    /// For each sample: the unknowns that apply to it and affect it, and the constant that each changes.
     holds: Vec<Vec<(usize, usize)>>,
     weights: Vec<f64>,
     found: FitSolution,
@@ -47,7 +48,7 @@ struct FitProblem<'a> {
     jacobian: DMatrix<f64>,
 }
 
-/// The unknowns that hold for `sample`, and the constant that each changes.
+/// The unknowns that apply to `sample`, and the constant that each changes.
 fn held(unknowns: &[CalibrationUnknown], sample: &CalibrationSample) -> Vec<(usize, usize)> {
     let place = |unknown: &CalibrationUnknown| ORDER.iter().position(|of| *of == unknown.factor.of);
     let of = |(at, unknown): (usize, &CalibrationUnknown)| {
@@ -65,24 +66,24 @@ fn changes(holds: &[(usize, usize)], x: &DVector<f64>) -> LogMultipliers {
 }
 
 impl FitSolution {
-    /// What is predicted with the changes found.
+    /// Predictions with the fitted changes.
     pub fn predict(&self, samples: &[&CalibrationSample]) -> Vec<PredictedTimes> {
         let one =
             |sample: &&CalibrationSample| sample.times(&changes(&held(&self.unknowns, sample), &self.x));
         samples.par_iter().map(one).collect()
     }
 
-    /// Nothing changed.
+    /// All changes zero.
     pub fn nothing(unknowns: Vec<CalibrationUnknown>) -> FitSolution {
         FitSolution { x: DVector::zeros(unknowns.len()), unknowns }
     }
 
-    /// Finds the changes that bring the predictions nearest to `samples`, beginning from these, until a step gains no
-    /// more than `gain` of the squared error.
+    /// Fits the changes to `samples`, starting from these, until a step reduces the squared error by a fraction of at
+    /// most `gain`.
     #[must_use]
     pub fn solve(self, samples: &[&CalibrationSample], gain: f64) -> FitSolution {
         let x = self.x.clone();
-        // A dense model knows no experts, a single device no collectives, wherever the others are.
+        // A dense model has no expert constants, a single device no collective constants, at any value of the others.
         let bearing = |sample: &&CalibrationSample| {
             let nothing = [0.0; ORDER.len()];
             let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; ORDER.len()]);
@@ -104,7 +105,7 @@ impl FitSolution {
     }
 }
 
-/// The constants that `samples` tell something about.
+/// The constants that `samples` identify.
 pub fn told(samples: &[&CalibrationSample]) -> [bool; ORDER.len()] {
     let nothing = [0.0; ORDER.len()];
     let of = |sample: &&CalibrationSample| {
@@ -126,7 +127,7 @@ fn weights(samples: &[&CalibrationSample]) -> Vec<f64> {
     counts.iter().map(|count| (count / mean).powf(ALIKE / 2.0)).collect()
 }
 
-/// A residual whose square grows with the square of small errors and linearly with large ones, and its slope.
+/// A residual whose square grows quadratically for small errors and linearly for large ones, and its slope.
 fn robust(error: f64, scale: f64) -> (f64, f64) {
     let bend = (1.0 + (error / scale).powi(2)).sqrt();
     let residual = error.signum() * scale * (2.0 * (bend - 1.0)).sqrt();
@@ -139,7 +140,7 @@ fn errors(sample: &CalibrationSample, times: PredictedTimes) -> [WeightedResidua
     [ttft, tpot]
 }
 
-/// Square of all residuals, their products with slopes, and products of slopes, below the diagonal and on it.
+/// Sum of squared residuals, gradient, and lower triangle of the normal matrix.
 struct NormalEquations {
     square: f64,
     gradient: DVector<f64>,
@@ -169,8 +170,8 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for FitProblem<'_> {
     type ResidualStorage = Owned<f64, Dyn>;
     type JacobianStorage = Owned<f64, Dyn, Dyn>;
 
-    /// Residuals and slopes, folded into as many rows as there are unknowns and one more: with `L Lᵀ = JᵀJ` the
-    /// system `(Lᵀ, L⁻¹ Jᵀr)` leads to the same steps as `(J, r)`, and the last row keeps the norm of `r`.
+    /// Residuals and slopes, reduced to one row more than the number of unknowns: with `L Lᵀ = JᵀJ` the system `(Lᵀ,
+    /// L⁻¹ Jᵀr)` gives the same steps as `(J, r)`, and the last row keeps the norm of `r`.
     fn set_params(&mut self, x: &DVector<f64>) {
         self.found.x.copy_from(x);
         let rows: Vec<_> = (0..self.samples.len())

@@ -1,25 +1,25 @@
-//! What a constant may depend on, and how far it is believed to scatter there before anything is measured.
+//! Levels of a calibration constant, and the prior standard deviation at each.
 //!
-//! A constant's logarithm is a sum over levels: what all runtimes and devices share, then what sets apart a runtime, a
-//! generation, a format, and last a cell of all of them. The narrower the level, the stronger the pull to nothing: what
-//! was never measured together falls back to what its parts showed elsewhere (hierarchical shrinkage: Gelman and Hill,
-//! Data Analysis Using Regression and Multilevel Models, 2007, chapter 12).
+//! The logarithm of a constant is a sum over levels: first shared by all runtimes and devices, then by a runtime, a
+//! generation or a format, and last by a cell of all of them. The narrower the level, the stronger the shrinkage to
+//! zero: an unmeasured combination falls back to the values of its parts elsewhere (hierarchical shrinkage: Gelman
+//! and Hill, Data Analysis Using Regression and Multilevel Models, 2007, chapter 12).
 
 use super::sample::CalibrationSample;
 use crate::spec::runtime::{AttentionKind, CalibratedConstant, CalibrationFactor};
 
-/// What rows have in common for which a constant is the same.
+/// The property that rows share at a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolingLevel {
-    /// Nothing.
+    /// None: all rows.
     All,
     /// The runtime.
     Runtime,
-    /// The generation of the device.
+    /// The device generation.
     Family,
     /// The weight format.
     Format,
-    /// The kind of attention.
+    /// The attention type.
     Attention,
     /// Whether all requests have the same lengths.
     Lengths,
@@ -31,12 +31,12 @@ pub enum PoolingLevel {
     RuntimeLengths,
     /// Runtime and its version.
     Version,
-    /// Runtime, generation, weight format and kind of attention.
+    /// Runtime, generation, weight format and attention type.
     Cell,
 }
 
-/// A level and the standard deviation of a constant's logarithm there, as believed beforehand. Of about a dozen sets
-/// of these the one with the least errors in cross-validation over models and hardware was kept.
+/// A level and the prior standard deviation of the logarithm of a constant there. Selected among about a dozen sets
+/// by the lowest errors in cross-validation over models and hardware.
 pub type LevelPrior = (PoolingLevel, f64);
 
 const GEMM: &[LevelPrior] = &[
@@ -56,7 +56,7 @@ const MEMORY: &[LevelPrior] = &[
     (PoolingLevel::Version, 0.05),
     (PoolingLevel::Cell, 0.15),
 ];
-/// What the scheduler does differs most between runtimes, and with whether all requests come and go together.
+/// Scheduler constants: they differ most between runtimes, and with whether all requests have the same lengths.
 const SCHEDULER: &[LevelPrior] = &[
     (PoolingLevel::All, 2.0),
     (PoolingLevel::Runtime, 0.7),
@@ -64,7 +64,7 @@ const SCHEDULER: &[LevelPrior] = &[
     (PoolingLevel::RuntimeLengths, 0.1),
     (PoolingLevel::RuntimeFamily, 0.3),
 ];
-/// What of it versions changed most.
+/// Scheduler constants that differ most between versions.
 const WAITS: &[LevelPrior] = &[
     (PoolingLevel::All, 2.0),
     (PoolingLevel::Runtime, 0.7),
@@ -74,7 +74,7 @@ const WAITS: &[LevelPrior] = &[
     (PoolingLevel::Version, 0.15),
 ];
 
-/// Kernels of runtimes for single streams: few makers tune them, so generations differ far, and so do backends.
+/// Kernel constants of single-stream runtimes: few vendors tune them, so generations and backends differ widely.
 const STREAM: &[LevelPrior] = &[
     (PoolingLevel::All, 0.5),
     (PoolingLevel::Runtime, 0.2),
@@ -84,7 +84,7 @@ const STREAM: &[LevelPrior] = &[
     (PoolingLevel::Version, 0.3),
 ];
 
-/// The levels of a constant of single streams.
+/// The levels of a single-stream constant.
 fn stream_levels(of: CalibratedConstant) -> &'static [LevelPrior] {
     match of {
         CalibratedConstant::LaunchPerLayer => &[
@@ -126,7 +126,7 @@ fn stream_levels(of: CalibratedConstant) -> &'static [LevelPrior] {
     }
 }
 
-/// The levels of a constant of servers.
+/// The levels of a server constant.
 fn levels(of: CalibratedConstant) -> &'static [LevelPrior] {
     match of {
         CalibratedConstant::GemmCompute | CalibratedConstant::MoeCompute => GEMM,
@@ -188,14 +188,14 @@ fn levels(of: CalibratedConstant) -> &'static [LevelPrior] {
     }
 }
 
-/// One unknown: a constant where conditions hold.
+/// One unknown: a constant under conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrationUnknown {
     /// The runtime, where it matters.
     pub runtime: Option<String>,
     /// The constant and the other conditions; its `times` is not used.
     pub factor: CalibrationFactor,
-    /// Its believed standard deviation.
+    /// Its prior standard deviation.
     pub spread: f64,
 }
 
@@ -220,7 +220,7 @@ impl CalibrationUnknown {
             ),
             factor: CalibrationFactor {
                 of,
-                // How kernels come out carries over within a class of devices, what hosts take to all.
+                // Kernel efficiencies carry over within a device class, host overheads to all devices.
                 class,
                 family: text(&[Family, RuntimeFamily, Cell], &sample.family),
                 weight_format: text(&[Format, RuntimeFormat, Cell], &sample.weight_format),
@@ -233,14 +233,14 @@ impl CalibrationUnknown {
         }
     }
 
-    /// Whether it is part of a sample's constant.
+    /// Whether it applies to a sample.
     pub fn holds(&self, sample: &CalibrationSample) -> bool {
         self.runtime.as_ref().is_none_or(|runtime| *runtime == sample.runtime)
             && self.factor.holds((&sample.class, &sample.family), &sample.weight_format, &sample.traits)
     }
 }
 
-/// Every unknown that some sample bears on, of all constants in `order`.
+/// Every unknown that affects some sample, for all constants in `order`.
 pub fn unknowns(samples: &[&CalibrationSample], order: &[CalibratedConstant]) -> Vec<CalibrationUnknown> {
     let mut found: Vec<CalibrationUnknown> = Vec::new();
     let apart = samples.iter().all(|sample| sample.posed.apart);

@@ -1,6 +1,6 @@
-//! What was found, as a runtime's profile states it.
+//! Writes fit results to runtime profiles.
 //!
-//! Knows nothing of files: it makes and changes JSON values.
+//! Operates on JSON values, not on files.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::sample::ORDER;
 use crate::spec::nearness::{Interval, LeftOut, MeasuredAt};
 use crate::spec::runtime::{CalibratedConstant, CalibrationFactor};
 
-/// Where fits of whole profiles begin: the constants that kernels measured alone do not tell.
+/// Initial values for fits of whole profiles: the constants that kernel microbenchmarks do not identify.
 pub const BEGINNINGS: [InitialGuess; 9] = [
     beginning(CalibratedConstant::KernelLaunch, "serving_fit", "kernel_launch", 1e-6, ("us", 1e6)),
     beginning(CalibratedConstant::QuantisedLaunch, "serving_fit", "quantised_launch", 1e-6, ("us", 1e6)),
@@ -22,7 +22,7 @@ pub const BEGINNINGS: [InitialGuess; 9] = [
     beginning(CalibratedConstant::StepWait, "scheduler", "step_wait", 1.0, ("", 1.0)),
 ];
 
-/// A constant that a profile states by itself.
+/// A constant that a profile sets directly.
 #[derive(Clone, Copy, Debug)]
 pub struct InitialGuess {
     /// The constant.
@@ -31,9 +31,9 @@ pub struct InitialGuess {
     pub inside: &'static str,
     /// Its key there.
     pub key: &'static str,
-    /// The value that a fit begins from, in seconds or as a number: of the order that servers show.
+    /// Initial value of a fit, in seconds or as a number: the order of magnitude of servers.
     pub value: f64,
-    /// The unit that it is written in, and how many of it a second has.
+    /// The unit that it is written in, and the number of units per second.
     pub unit: (&'static str, f64),
 }
 
@@ -47,10 +47,10 @@ const fn beginning(
     InitialGuess { of, inside, key, value, unit }
 }
 
-/// Why a constant that a profile has to state is nothing.
+/// The source text of a required constant that the data do not identify; its value is 0.
 const UNTOLD: &str = "nothing: the fitted rows do not tell it, and other constants of the profile hold it";
 
-/// Changes smaller than this are not written: they move no prediction by a tenth of the noise.
+/// Changes smaller than this are not written: they change no prediction by a tenth of the noise.
 const SMALLEST: f64 = 0.004;
 
 /// Sum of the changes to `of` of `runtime` under each set of other conditions, widest first.
@@ -69,37 +69,37 @@ fn changes(found: &FitSolution, runtime: &str, of: CalibratedConstant) -> Vec<(C
     sums
 }
 
-/// To the digits that are written.
+/// Rounds to the written precision.
 pub fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
 fn figure(value: f64, (unit, per_second): (&str, f64), source: &str) -> Value {
     let value = value * per_second;
-    // Four digits: more than the data tell.
+    // Four digits: more than the data support.
     let digits = (3 - value.abs().log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.digits$} {unit}");
     json!({"value": text.trim_end(), "source": source, "grade": "fitted"})
 }
 
-/// A fit of everything, to be written into profiles.
+/// A fit of all profiles.
 pub struct JointFit<'a> {
-    /// What was found.
+    /// The fit.
     pub found: &'a FitSolution,
-    /// The constants that the rows tell about; others stay as they were.
+    /// The constants that the rows identify; others are left unchanged.
     pub told: Vec<CalibratedConstant>,
     /// Devices of all rows.
     pub measured_anywhere: Vec<String>,
     /// Models of all rows.
     pub models: Vec<String>,
-    /// Intervals, nearest first.
+    /// Prediction intervals, nearest first.
     pub intervals: Vec<Interval>,
-    /// What was predicted of rows while their like was left out.
+    /// Held-out predictions of the rows.
     pub left_out: Vec<LeftOut>,
 }
 
 impl JointFit<'_> {
-    /// Replaces what `profile` has of an earlier fit.
+    /// Replaces the earlier fit in `profile`.
     pub fn replace(&self, profile: &mut Value, measured: &[MeasuredAt], source: &str) {
         let runtime = profile["id"].as_str().unwrap_or_default().to_owned();
         let mut fit = Map::new();
@@ -144,7 +144,7 @@ impl JointFit<'_> {
     }
 }
 
-/// Multiplies the factors of `profile` with the changes of its runtime, new conditions after the old ones.
+/// Multiplies the factors of `profile` by the changes of its runtime; new conditions are added at the end.
 pub fn adjust(profile: &mut Value, found: &FitSolution, source: &str) {
     let runtime = profile["id"].as_str().unwrap_or_default().to_owned();
     let fit = &mut profile["serving_fit"];
@@ -165,10 +165,10 @@ pub fn adjust(profile: &mut Value, found: &FitSolution, source: &str) {
     fit["source"] = json!(source);
 }
 
-/// Columns of a line of a profile.
+/// Line width of a profile.
 const COLUMNS: usize = 140;
 
-/// JSON with what fits a line on one line.
+/// JSON with values that fit a line on one line.
 pub fn written(value: &Value) -> String {
     let mut text = String::new();
     write(value, 0, &mut text);
@@ -191,7 +191,7 @@ fn line(value: &Value) -> String {
 fn write(value: &Value, indent: usize, text: &mut String) {
     let flat = line(value);
     let leaf = |value: &Value| !value.is_object() && !value.is_array();
-    // A figure is a line however long its source is.
+    // A figure is written on one line regardless of the length of its source.
     let figure = value.as_object().is_some_and(|map| map.values().all(leaf));
     let short = indent > 0 && flat.chars().count() + 2 * indent <= COLUMNS;
     let pad = "  ".repeat(indent + 1);

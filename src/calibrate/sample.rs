@@ -1,20 +1,20 @@
-//! Measured deployments, and what they would do were the constants others.
+//! Measured deployments, and predictions for them with other constants.
 //!
-//! Knows no formula: it only changes what the formulas read.
+//! Contains no formulas: it only changes their inputs.
 
 use super::deployment::{MeasuredDeployment, PredictedTimes};
 use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
 use crate::spec::runtime::{CalibratedConstant, CalibrationKey};
 
-/// A measured deployment, on the machine as the runtime's file has it now.
+/// A measured deployment, on the machine of the current runtime file.
 #[derive(Clone, Debug)]
 pub struct CalibrationSample {
-    /// Its row's name in the table.
+    /// Id of its row in the table.
     pub id: String,
     /// The runtime.
     pub runtime: String,
-    /// The model's architecture and size: the same for versions that differ in their values alone.
+    /// Architecture and size of the model: the same for versions that differ only in weight values.
     pub model: String,
     /// The device.
     pub hardware: String,
@@ -22,21 +22,21 @@ pub struct CalibrationSample {
     pub posed: MeasuredDeployment,
     /// Its machine.
     pub machine: Machine<Qty<f64>>,
-    /// Class of its devices.
+    /// Device class.
     pub class: String,
-    /// Generation of its devices.
+    /// Device generation.
     pub family: String,
-    /// Its weight format.
+    /// Weight format.
     pub weight_format: String,
-    /// What else factors depend on.
+    /// Other conditions of calibration factors.
     pub traits: CalibrationKey,
-    /// Measured time to first token, in seconds.
+    /// Measured TTFT, in seconds.
     pub ttft: Option<f64>,
-    /// Measured time per output token, in seconds.
+    /// Measured TPOT, in seconds.
     pub tpot: Option<f64>,
 }
 
-/// Constants in the order in which changes to them are kept.
+/// Constants in the order of their changes.
 pub const ORDER: [CalibratedConstant; 20] = [
     CalibratedConstant::GemmCompute,
     CalibratedConstant::GemmMemory,
@@ -60,10 +60,10 @@ pub const ORDER: [CalibratedConstant; 20] = [
     CalibratedConstant::RequestWork,
 ];
 
-/// Logarithms of how many times as long each constant's time is.
+/// Logarithm of the multiplier on the time of each constant.
 pub type LogMultipliers = [f64; ORDER.len()];
 
-/// Step of the difference quotient.
+/// Step of the finite difference.
 const STEP: f64 = 1e-4;
 
 fn changed(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
@@ -73,7 +73,7 @@ fn changed(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty
         let times = Qty::from(change.exp());
         let one = Qty::from(1.0);
         let slower = |figure: &mut Qty<f64>| *figure = *figure * times;
-        // An efficiency cannot pass the roofline.
+        // An efficiency cannot exceed the roofline.
         let lower = |figure: &mut Qty<f64>| *figure = (*figure / times).min(one);
         match of {
             CalibratedConstant::GemmCompute => lower(&mut chip.gemm_compute),
@@ -102,18 +102,18 @@ fn changed(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty
 }
 
 impl CalibrationSample {
-    /// Tokens that an attention rank holds in its cache, on average.
+    /// Mean number of tokens in the KV cache of an attention rank.
     pub fn cached(&self) -> u64 {
         let lengths = self.posed.lengths;
         self.posed.requests().saturating_mul(lengths.isl + lengths.osl / 2)
     }
 
-    /// What is predicted with the constants changed.
+    /// Predictions with changed constants.
     pub fn times(&self, changes: &LogMultipliers) -> PredictedTimes {
         self.posed.times(&changed(&self.machine, changes))
     }
 
-    /// How the logarithms of TTFT and TPOT answer to each change that is `asked` for.
+    /// Derivatives of log TTFT and log TPOT by each change in `asked`.
     pub fn slopes(
         &self,
         changes: &LogMultipliers,
@@ -132,7 +132,7 @@ impl CalibrationSample {
     }
 }
 
-/// Gives a constant a value of its own, in seconds or as a number. Only constants that are no efficiency have one.
+/// Sets the value of a constant, in seconds or as a number. Efficiencies have no such value.
 pub fn set(machine: &mut Machine<Qty<f64>>, of: CalibratedConstant, value: f64) {
     let chip = &mut machine.chip;
     let place = match of {

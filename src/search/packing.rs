@@ -1,26 +1,26 @@
-//! What instances yield at most on so many devices: an exact knapsack.
+//! Maximum throughput of instances on a number of devices: an exact knapsack.
 
-/// A shape that may be placed: its devices and what it yields.
+/// An instance configuration as a knapsack item: its devices and its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Item {
-    /// Devices of an instance.
+    /// Devices per instance.
     pub devices: u64,
-    /// Yield of an instance.
+    /// Value per instance.
     pub value: f64,
 }
 
-/// What every capacity up to one yields at most: an unbounded knapsack by dynamic programming.
+/// Maximum value for every capacity up to a limit: an unbounded knapsack by dynamic programming.
 pub struct Table {
     sizes: Vec<u64>,
     best: Vec<(f64, Option<usize>)>,
 }
 
 impl Table {
-    /// Fills every capacity up to `capacity`.
+    /// Fills the table for every capacity up to `capacity`.
     pub fn new(items: &[Item], capacity: u64) -> Table {
         let mut best = vec![(0.0, None::<usize>); capacity as usize + 1];
         for room in 1..best.len() {
-            // Idle devices cost nothing: keep the smaller filling unless a larger one yields more.
+            // Idle devices cost nothing: keep the smaller filling unless a larger one has a higher value.
             best[room] = (best[room - 1].0, None);
             for (i, item) in items.iter().enumerate() {
                 let taken = item.devices as usize;
@@ -35,12 +35,12 @@ impl Table {
         Table { sizes: items.iter().map(|item| item.devices).collect(), best }
     }
 
-    /// The most that `room` yields.
+    /// Maximum value of `room` devices.
     pub fn value(&self, room: u64) -> f64 {
         self.best[room as usize].0
     }
 
-    /// How many of each item yield it.
+    /// Number of each item in the filling with this value.
     pub fn counts(&self, room: u64) -> Vec<u64> {
         let (mut counts, mut room) = (vec![0; self.sizes.len()], room as usize);
         while room > 0 {
@@ -67,7 +67,7 @@ mod tests {
         items.iter().zip(counts).map(|(item, &n)| item.value * n as f64).sum()
     }
 
-    /// The same question as an integer programme, solved by branch and bound.
+    /// The same problem as an integer program, solved by branch and bound.
     fn programme(items: &[Item], capacity: u64) -> f64 {
         let mut vars = variables!();
         let counts: Vec<_> =

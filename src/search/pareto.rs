@@ -1,25 +1,25 @@
-//! The Pareto front: nobody on it is dominated.
+//! The Pareto front: the set of nondominated points.
 
 use super::point::{Point, cost};
 use crate::spec::objective::Metric;
 
-/// The figures of a point along the axes, less being better.
+/// The figures of a point along the axes; lower is better.
 type Ranks = [f64; super::point::WIDTH];
 
-/// Points of which none is dominated by another, each with what it belongs to.
+/// A set of nondominated points, each with a key.
 ///
-/// Of points that are alike on every axis the one with the smallest key stays, so that the front
-/// does not depend on the order in which points came. Members are kept in blocks with their least and
-/// greatest figures, so that most blocks are passed over unread.
+/// Of points that are equal on every axis, the one with the smallest key stays, so the front does not depend on the
+/// order of insertion. Members are kept in blocks with their minimum and maximum figures, so that most blocks are
+/// skipped without a scan.
 #[derive(Clone, Debug)]
 pub struct ParetoFront<K> {
     axes: Vec<Metric>,
     blocks: Vec<FrontBlock>,
-    /// What members belong to, dropped ones too: moving a member about moves its figures alone.
+    /// Points and keys of members, dropped ones included: reordering members moves only their figures.
     belongings: Vec<(Point, K)>,
 }
 
-/// Members that came one after another, and are often near one another.
+/// Members inserted one after another, which are often close to each other.
 #[derive(Clone, Debug)]
 struct FrontBlock {
     least: Ranks,
@@ -27,7 +27,7 @@ struct FrontBlock {
     members: Vec<(Ranks, usize)>,
 }
 
-/// Members of a block at most.
+/// Maximum number of members per block.
 const BLOCK: usize = 32;
 
 impl FrontBlock {
@@ -60,7 +60,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
         ranks
     }
 
-    /// Whether a member is at least as good on every axis. A front without axes wants nothing.
+    /// Whether a member is at least as good on every axis. A front without axes covers every point.
     pub fn covers(&self, point: &Point) -> bool {
         if self.axes.is_empty() {
             return true;
@@ -83,7 +83,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
             }
             for &(ref member, place) in &block.members {
                 if dominates(member, &ranks, width) {
-                    // What dominates once is likely to again: look there first.
+                    // A block that dominated one point is likely to dominate the next: test it first.
                     self.blocks.swap(0, at);
                     return;
                 }
@@ -111,7 +111,7 @@ impl<K: Clone + Ord> ParetoFront<K> {
         }
     }
 
-    /// Takes all of another front's members in.
+    /// Adds all members of another front.
     pub fn merge(&mut self, other: ParetoFront<K>) {
         for (_, place) in other.blocks.iter().flat_map(|block| &block.members) {
             let (point, key) = other.belongings[*place].clone();
@@ -119,13 +119,13 @@ impl<K: Clone + Ord> ParetoFront<K> {
         }
     }
 
-    /// The same front with its members belonging to something else, in the same order.
+    /// The same front with other keys, in the same order.
     pub fn map<L>(self, mut name: impl FnMut(K) -> L) -> ParetoFront<L> {
         let belongings = self.belongings.into_iter().map(|(point, key)| (point, name(key))).collect();
         ParetoFront { axes: self.axes, blocks: self.blocks, belongings }
     }
 
-    /// The members, in the order of the axes' figures.
+    /// The members, sorted by the figures of the axes.
     pub fn into_sorted(self) -> Vec<(Point, K)> {
         let (width, belongings) = (self.axes.len(), self.belongings);
         let mut members: Vec<_> = self.blocks.into_iter().flat_map(|block| block.members).collect();
@@ -137,18 +137,18 @@ impl<K: Clone + Ord> ParetoFront<K> {
         members.into_iter().map(|(_, place)| belongings[place].clone()).collect()
     }
 
-    /// How many members there are.
+    /// Number of members.
     pub fn len(&self) -> usize {
         self.blocks.iter().map(|block| block.members.len()).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the front is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Whether `a` is at least as good as `b` on every one of `axes`, and better on one.
+/// Whether `a` dominates `b`: at least as good on every one of `axes`, and better on one.
 pub fn beats(axes: &[Metric], a: &Point, b: &Point) -> bool {
     let figure = |point: &Point, metric: &Metric| cost(point, *metric, metric.entry().direction);
     let each = || axes.iter().map(|metric| (figure(a, metric), figure(b, metric)));

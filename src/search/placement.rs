@@ -1,6 +1,7 @@
-//! Unlike devices: which of them hold which layers in which order, proved best by exact dynamic programmes.
+//! Placement of layers on heterogeneous devices: which device holds which layers, and in which order. Optimal by
+//! exact dynamic programs.
 //!
-//! Knows layers, members and links as integers; [`price`] alone knows what they stand for.
+//! Layers, members (devices or groups) and links are integers here; only [`price`] converts them from physical units.
 
 pub mod baseline;
 pub mod bottleneck;
@@ -33,82 +34,82 @@ use shared_hosts::{BoundedSolution, HostSplit, share};
 
 use super::run::{Control, UNWATCHED};
 
-/// Rows that a programme may list: 2^15 sets of 16 members, for each that is in front, with room to spare. Beyond, it
-/// looks only at those that may lead to something better than what is known.
+/// Maximum number of table rows: 2^15 sets of 16 members, for each possible front member, with a margin. Above it,
+/// the search expands only states that may improve on the best known placement.
 const MOST_ROWS: usize = 1 << 21;
 
-/// What was found, and how it was proved.
+/// A placement with its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// First to last.
+    /// Stages, first to last.
     pub stages: Vec<Stage>,
-    /// Ticks, by the objective.
+    /// Objective value in ticks.
     pub ticks: u64,
-    /// No placement takes less, by the programme; below `ticks` where it was stopped.
+    /// Lower bound of the dynamic program in ticks; below `ticks` if it was stopped.
     pub bound: u64,
-    /// Nor less than this, by an argument that leaves out order and links.
+    /// Independent lower bound in ticks that ignores order and links.
     pub cheap_bound: u64,
-    /// States that the programme looked at.
+    /// Number of states expanded.
     pub states: u64,
-    /// Kinds of members that are not interchangeable.
+    /// Number of distinct kinds of members.
     pub kinds: usize,
-    /// Pages of host memory that each member may take, where members share a host.
+    /// Pages of host memory that each member may use, where members share a host.
     pub parts: Option<Vec<u64>>,
 }
 
-/// Why there is no placement.
+/// The reason for infeasibility.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementInfeasible {
     /// A layer fits on no member, even alone.
     LayerTooLarge {
-        /// The layer.
+        /// Index of the layer.
         layer: usize,
-        /// The member with the most room.
+        /// The member with the most memory.
         member: usize,
-        /// Pages that it lacks.
+        /// Missing pages.
         short: u64,
     },
-    /// All members together hold too little.
+    /// Total memory of all members is too small.
     Memory {
-        /// Pages that the layers and ends take at least.
+        /// Minimum pages of the layers and ends.
         needed: u64,
         /// Pages that members have for them.
         available: u64,
     },
-    /// The memory would suffice, but not in whole layers.
+    /// Total memory suffices, but not in whole layers.
     WholeLayers {
-        /// Layers that can be held at most, from the last one on, where they can be counted.
+        /// Maximum number of layers that can be held, counted from the last one, where known.
         held: Option<usize>,
     },
-    /// Members that could hold the model together are not joined.
+    /// The members that could hold the model together are not connected.
     Disconnected {
-        /// Members that nobody else reaches.
+        /// Number of disconnected parts.
         parts: usize,
     },
-    /// The programme was stopped before it found any; none has less than so many ticks.
+    /// The program was stopped before it found a placement; `bound` is a lower bound.
     Stopped {
-        /// Ticks.
+        /// Lower bound in ticks.
         bound: u64,
     },
 }
 
-/// The kinds of `chain`, and its states where they can be listed.
+/// The device classes of `chain`, with their states where these can be listed.
 pub fn device_classes(chain: &Chain) -> DeviceClasses {
     DeviceClasses::counted(chain, MOST_ROWS)
 }
 
-/// The least sum of stage times.
+/// The minimum sum of stage times.
 ///
 /// # Errors
-/// Nothing fits, and why.
+/// The reason for infeasibility.
 pub fn least_sum(chain: &Chain) -> Result<Placement, PlacementInfeasible> {
     least_sum_watched(chain, &UNWATCHED)
 }
 
-/// The least sum of stage times that is found before `control` says stop.
+/// The minimum sum of stage times found until `control` stops the search.
 ///
 /// # Errors
-/// Nothing fits, and why; or nothing was found so far.
+/// The reason for infeasibility, or stopped before a placement was found.
 pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
     if chain.hosts.is_empty() {
         return least_sum_apart(chain, control);
@@ -128,7 +129,7 @@ pub fn least_sum_watched(chain: &Chain, control: &Control) -> Result<Placement, 
     Ok(Placement { bound, states, parts: Some(parts), ..best.answer })
 }
 
-/// The same of members that share nothing.
+/// The same for members without shared hosts.
 fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, PlacementInfeasible> {
     let groups = device_classes(chain);
     if !groups.listed() {
@@ -139,7 +140,7 @@ fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Placem
     let bound = known.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
     let programme = MinLatencySearch::watched(chain, &groups, bound, control);
     let found = programme.least().map(|(ticks, state)| (ticks, programme.stages(state)));
-    // What the programme found counts first: of equals it has the fewest members.
+    // The result of the program comes first: of equals it uses the fewest members.
     let best = found.into_iter().chain(known.filter(|_| !programme.complete)).min_by_key(|(ticks, _)| *ticks);
     let cheap_bound = bound::sum(chain);
     let (ticks, stages) = match best {
@@ -158,7 +159,7 @@ fn least_sum_apart(chain: &Chain, control: &Control) -> Result<Placement, Placem
     })
 }
 
-/// The fastest slowest stage of exactly `stages` stages; `None` where none is below `below`, or none was found.
+/// The minimum bottleneck time of exactly `stages` stages; `None` if none is below `below`, or none was found.
 pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Option<Placement> {
     let groups = device_classes(chain);
     let mut programme = MinMaxStage::new(chain, &groups);
@@ -175,7 +176,7 @@ pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Option<Placeme
     })
 }
 
-/// Placements that need no search: a bound to begin with.
+/// Heuristic placements: initial upper bounds.
 pub fn known(chain: &Chain) -> Vec<Vec<Stage>> {
     let alone = (0..chain.members.len()).map(|member| vec![Stage { member, from: 0, to: chain.layers }]);
     let rules = [BaselineRule::Fewest, BaselineRule::BackToFront];
@@ -183,7 +184,7 @@ pub fn known(chain: &Chain) -> Vec<Vec<Stage>> {
     alone.chain(split).chain(baseline::fastest_first(chain)).collect()
 }
 
-/// Why nothing fits.
+/// The reason for infeasibility.
 pub fn refusal(chain: &Chain, groups: &DeviceClasses) -> PlacementInfeasible {
     if let Some((layer, member, short)) = feasibility::too_large(chain) {
         return PlacementInfeasible::LayerTooLarge { layer, member, short };

@@ -1,4 +1,4 @@
-//! A candidate's metrics as plain numbers, and which of two is better.
+//! Metrics of a candidate as plain numbers, and their comparison.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ pub const WIDTH: usize = 11;
 /// Every metric in base units, in the order of [`METRICS`]; NaN where unknown.
 pub type Point = [f64; WIDTH];
 
-/// The place of `metric` in a point.
+/// Index of `metric` in a point.
 #[inline(always)]
 pub fn place(metric: Metric) -> usize {
     metric as usize
@@ -37,8 +37,8 @@ pub fn point(metrics: &Metrics<Qty<f64>>) -> Point {
     ]
 }
 
-/// The figure of `metric` turned so that less is better; an unknown one is worst. To eleven digits:
-/// rounding must not decide which of two equals is better.
+/// The value of `metric` with its sign chosen so that lower is better; unknown values are worst. Rounded to eleven
+/// digits, so that rounding errors do not break ties.
 #[inline(always)]
 pub fn cost(point: &Point, metric: Metric, direction: Direction) -> f64 {
     let value = point[place(metric)];
@@ -49,20 +49,20 @@ pub fn cost(point: &Point, metric: Metric, direction: Direction) -> f64 {
     }
 }
 
-/// The nearest number with 36 bits after the first.
+/// Rounds to 36 bits after the leading one.
 #[inline(always)]
 fn eleven_digits(value: f64) -> f64 {
     const DROPPED: u64 = 1 << 16;
     f64::from_bits((value.to_bits() + DROPPED / 2) & !(DROPPED - 1))
 }
 
-/// Whether `a` is before `b` under `aims`, the first that differs deciding.
+/// Whether `a` is before `b` under `aims`; the first term that differs decides.
 #[inline(always)]
 pub fn before(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
     compare(a, b, aims).is_lt()
 }
 
-/// The better of two points is less, the first of `aims` that differs deciding.
+/// Orders two points, better first; the first of `aims` that differs decides.
 #[inline(always)]
 pub fn compare(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> Ordering {
     for aim in aims {
@@ -74,19 +74,19 @@ pub fn compare(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> Ordering {
     Ordering::Equal
 }
 
-/// What devices cost however little they do.
+/// Cost of devices independent of load.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
-    /// Power that they draw at least; NaN where unknown.
+    /// Minimum power in W; NaN where unknown.
     pub watts: f64,
-    /// Energy is paid for on top of the devices.
+    /// Energy is billed in addition to the devices.
     pub owned: bool,
 }
 
-/// The best that anything between two loads of one shape could be: latencies of the lower load,
-/// throughput of the higher concurrency at the lower load's latency, power at its least.
+/// Upper bound for any load between two loads of one instance configuration: latencies of the lower load, throughput
+/// of the higher concurrency at the latency of the lower load, minimum power.
 ///
-/// Rests on one property, which tests hold `serving` to: latencies never fall as load grows.
+/// Requires that latencies never decrease with load; tests check this property of `serving`.
 #[inline(always)]
 pub fn ideal(low: &Point, concurrency: (u64, u64), idle: Idle) -> Point {
     let gain = concurrency.1 as f64 / concurrency.0 as f64;

@@ -1,4 +1,4 @@
-//! Prompt shapes worth pairing with answering ones: none is beaten by another in every respect.
+//! Prefill workers worth pairing with decode workers: the nondominated ones.
 
 use super::decode_options::{DecodeOption, DecodeOptionList};
 use super::question::Problem;
@@ -10,49 +10,49 @@ use crate::quantity::read::Plain;
 use crate::serving::disaggregated::{link_rate, prefill_drawn, prefill_rate};
 use crate::serving::residency::cache_per_sequence;
 
-/// A shape that prefills, with what counts about it.
+/// A prefill worker with its relevant metrics.
 pub struct PrefillOption<'q> {
-    /// Index of the shape.
+    /// Index of the instance configuration.
     pub index: usize,
-    /// Laid out.
+    /// The prepared configuration.
     pub laid: PreparedShape<'q>,
-    /// Prompts per second of an instance, as planned and as far as their caches get away.
+    /// Prompts per second per worker: the minimum of compute capacity and KV transfer capacity.
     pub rate: f64,
-    /// Prompts per second that it is planned to work on.
+    /// Prompts per second at the planned utilisation.
     pub planned: f64,
-    /// Prompts per second whose caches its links carry.
+    /// Prompts per second whose KV cache the links can send.
     pub links: f64,
-    /// Power of an idle instance; 0 where none is known.
+    /// Power of an idle worker in W; 0 where unknown.
     pub idle: f64,
-    /// Energy of a prompt beyond idling, at least; 0 where none is known.
+    /// Lower bound of the energy per prompt in addition to idle energy, in J; 0 where unknown.
     pub energy: f64,
     figures: [f64; 8],
 }
 
 impl PrefillOption<'_> {
-    /// Whether `answers` are in its formats.
+    /// Whether `answers` use the same formats.
     pub fn suits(&self, answers: &[DecodeOption]) -> bool {
         answers.first().is_some_and(|answer| answer.formats == self.laid.shape.formats)
     }
 
-    /// Requests per second and device that it and `answers` come to at best, pools in proportion.
+    /// Upper bound of requests per second per device with the options of `list`, pools in proportion.
     pub fn promise(&self, list: &DecodeOptionList) -> f64 {
-        let DecodeOption { devices, rate, .. } = list.span.expect("the answers have settled").best;
+        let DecodeOption { devices, rate, .. } = list.span.expect("the options have settled").best;
         1.0 / (self.laid.shape.plan.devices() as f64 / self.rate + devices as f64 / rate)
     }
 }
 
-/// So little work that no part of a device is at its limit.
+/// Utilisation so low that no component of a device is at its limit.
 const LITTLE: f64 = 1.0 / 1024.0;
 
-/// The shapes worth prefilling with: none is beaten by another of the same formats in every respect.
+/// The prefill workers worth considering: nondominated among those of the same formats.
 #[derive(Default)]
 pub struct PrefillOptions<'q> {
     kept: Vec<PrefillOption<'q>>,
 }
 
 impl<'q> PrefillOptions<'q> {
-    /// Those that are worth it.
+    /// The nondominated prefill workers.
     pub fn iter(&self) -> impl Iterator<Item = &PrefillOption<'q>> {
         self.kept.iter()
     }
@@ -68,12 +68,12 @@ impl<'q> PrefillOptions<'q> {
         self.kept.push(front);
     }
 
-    /// Takes others in.
+    /// Merges other options.
     pub fn merge(&mut self, other: PrefillOptions<'q>) {
         other.kept.into_iter().for_each(|front| self.offer(front));
     }
 
-    /// Looks at one shape.
+    /// Examines one instance configuration.
     pub fn survey(&mut self, question: &'q Problem, laid: PreparedShape<'q>, index: usize) {
         if laid.shape.prefills && question.room().most(laid.shape.plan.devices()) > 0 {
             self.offer(front(question, laid, index));
@@ -96,8 +96,7 @@ fn front<'q>(question: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pr
                 .value()
         })
     };
-    // Power is concave in the share of time at work: above the chord from idle to busy, below the
-    // slope at first.
+    // Power is concave in utilisation: above the chord from idle to busy, below the tangent at zero.
     let (idle, busy) = (drawn(0.0), drawn(1.0));
     let energy = (busy - idle) / planned;
     let slope = (drawn(LITTLE) - idle) / (planned * LITTLE);
@@ -110,7 +109,7 @@ fn front<'q>(question: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pr
         sent.value(),
         idle,
         if looks.energy { slope } else { 0.0 },
-        // More prompts a second draw more.
+        // More prompts per second draw more power.
         if looks.power { rate } else { 0.0 },
     ];
     PrefillOption { index, rate, planned, links, idle, energy, figures, laid }

@@ -1,4 +1,4 @@
-//! What is asked, put together once: the model, the machine in every format pair, the terms, the aims.
+//! The complete problem: the model, the machine in every format pair, the workload, the objective.
 
 use std::cmp::Ordering;
 
@@ -27,33 +27,33 @@ use crate::spec::objective::{LatencyLimits, Metric, ObjectiveTerm};
 use crate::spec::percentile::{Confidence, Percentile};
 use crate::spec::runtime::{MemoryQuantiles, Runtime};
 
-/// Weights and cache in certain formats, on the machine that computes them.
+/// A weight format and a KV format, with the machine figures for them.
 #[derive(Clone, Debug)]
 pub struct Formats {
     /// Id of the weight format.
     pub weights: String,
     /// Id of the KV format.
     pub kv: String,
-    /// Block of the weight format's scales, which shards may not cut.
+    /// Block size of the scales of the weight format; a shard must not cut a block.
     pub block: Option<u64>,
-    /// Its figures, with their sources.
+    /// Machine figures with their sources.
     pub machine: Machine<Datum>,
-    /// How far off predictions may be.
+    /// Prediction intervals.
     pub sure: Option<PredictionIntervals>,
-    /// How far off what is held beside the cache may be, where that was measured.
+    /// Quantiles of memory other than the KV cache, where measured.
     pub beside: Option<MemoryQuantiles>,
     plain: Machine<Qty<f64>>,
 }
 
 impl Formats {
-    /// p10, p50 and p90 of the bytes that a device holds, where it was measured how far predictions are off: the cache
-    /// is what it is, all beside it may be more or less.
+    /// p10, p50 and p90 of the bytes held per device, where prediction errors were measured. The KV cache is exact;
+    /// everything else has the interval.
     pub fn held(&self, memory: &Footprint<Qty<f64>>) -> Option<[f64; 3]> {
         let (cache, beside) = (memory.kv.value(), memory.total.value() - memory.kv.value());
         self.beside.as_ref().map(|known| known.quantiles.map(|ratio| cache + ratio * beside))
     }
 
-    /// The machine in both readings.
+    /// Creates the machine in both readings.
     pub fn new(weights: &NumberFormat, kv: &NumberFormat, machine: Machine<Datum>) -> Formats {
         let plain = machine.read(&Plain);
         Formats {
@@ -67,12 +67,12 @@ impl Formats {
         }
     }
 
-    /// Reads its figures again, after they were changed.
+    /// Reads the figures again after a change.
     pub fn reread(&mut self) {
         self.plain = self.machine.read(&Plain);
     }
 
-    /// How far off predictions may be, for pools apart or not, with so many requests of a rank.
+    /// The prediction interval, for disaggregated pools or not, at `requests` per attention rank.
     pub fn interval(&self, split: bool, requests: u64) -> Option<&Interval> {
         self.sure.as_ref().map(|sure| sure.of(split, requests))
     }
@@ -84,23 +84,23 @@ impl Formats {
     }
 }
 
-/// When host memory may be used for what does not fit.
+/// When tensors may be offloaded to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffloadPolicy {
-    /// Only where nothing fits without it.
+    /// Only where nothing fits without offloading.
     Auto,
-    /// Not at all.
+    /// Never.
     Never,
-    /// Always considered beside the rest.
+    /// Always considered.
     Always,
 }
 
-/// How much traffic is asked for.
+/// Traffic of the problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Traffic {
-    /// As much as can be carried.
+    /// Unlimited: maximise throughput.
     Free,
-    /// Requests in flight over the whole deployment.
+    /// Concurrency of the whole deployment.
     InFlight(u64),
     /// Requests per second.
     Rate(f64),
@@ -128,42 +128,42 @@ impl Traffic {
     }
 }
 
-/// Everything that is asked.
+/// A complete problem.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// The model.
     pub graph: ModelGraph,
     /// The devices.
     pub cluster: Cluster,
-    /// The runtime's id and the degrees it has.
+    /// Id of the runtime and the kinds of parallelism that it supports.
     pub runtime: (String, Vec<String>),
-    /// Formats to choose among.
+    /// Format pairs to choose from.
     pub formats: Vec<Formats>,
     /// Lengths, power, prices.
     pub stated: WorkloadInputs,
-    /// The least and the most that a device may cost, by the bounds of the price that it is billed by.
+    /// Minimum and maximum bill of a device, from the bounds of its price.
     pub bill_bounds: Option<[Bill<Datum>; 2]>,
-    /// How much traffic.
+    /// Traffic.
     pub traffic: Traffic,
-    /// How sure latencies must be; the machines allow for it.
+    /// Confidence of latency predictions; the machine figures include it.
     pub risk: Confidence,
-    /// Latency limits.
+    /// Latency SLOs.
     pub limits: LatencyLimits,
-    /// What to optimise, most important first.
+    /// Objective terms, most important first.
     pub aims: Vec<ObjectiveTerm>,
-    /// Axes of the front: those that were named, and what is optimised.
+    /// Axes of the Pareto front: the requested metrics and the objective.
     pub axes: Vec<Metric>,
-    /// Of equals in every aim the better on these comes first, so that nothing on the front dominates the answer.
+    /// Tie-breaking terms for equal objectives, so that nothing on the front dominates the result.
     ties: Vec<ObjectiveTerm>,
-    /// Every number of replicas is shown on the front: output in all was named as an axis.
+    /// The front lists every replica count: total throughput was requested as an axis.
     pub counts: bool,
-    /// When host memory may be used.
+    /// When tensors may be offloaded to host memory.
     pub offload: OffloadPolicy,
-    /// Host memory of a node, in bytes, where known.
+    /// Host memory of a node in bytes, where known.
     pub host_memory: Option<f64>,
-    /// Whether prefill and decode may be split over pools.
+    /// Whether prefill and decode may be disaggregated.
     pub split: bool,
-    /// The strategies that are looked at.
+    /// The strategies that are searched.
     pub family: StrategyFamily,
     /// Which disaggregated deployments the front lists.
     pub front_sampling: FrontSampling,
@@ -173,7 +173,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Puts the question together.
+    /// Builds the problem.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         graph: ModelGraph,
@@ -234,25 +234,25 @@ impl Problem {
         }
     }
 
-    /// The same question of requests with other lengths.
+    /// The same problem with other request lengths.
     pub fn with_lengths(&self, lengths: Lengths) -> Problem {
         let stated = WorkloadInputs { lengths, ..self.stated.clone() };
         Problem { terms: stated.read(&Plain), stated, ..self.clone() }
     }
 
-    /// The same question of another part of the requests.
+    /// The same problem at another latency percentile.
     pub fn with_tail(&self, percentile: Percentile) -> Problem {
         let stated = WorkloadInputs { tail: Some(percentile), ..self.stated.clone() };
         Problem { terms: stated.read(&Plain), stated, ..self.clone() }
     }
 
-    /// The same question paid for otherwise.
+    /// The same problem with another bill.
     pub fn billed(&self, bill: Bill<Datum>) -> Problem {
         let stated = WorkloadInputs { bill: Some(bill), ..self.stated.clone() };
         Problem { terms: stated.read(&Plain), stated, ..self.clone() }
     }
 
-    /// The same question on other devices of the same kind.
+    /// The same problem on another number of the same devices.
     pub fn on(&self, cluster: Cluster) -> Problem {
         let shapes = tiers(&cluster);
         let room = DeviceCapacity::of(&cluster);
@@ -264,7 +264,7 @@ impl Problem {
         question
     }
 
-    /// The terms as the search reads them.
+    /// The workload terms as the search reads them.
     #[inline(always)]
     pub fn terms(&self) -> &WorkloadTerms<Qty<f64>> {
         &self.terms
@@ -276,13 +276,13 @@ impl Problem {
         &self.shapes
     }
 
-    /// How many instances there is room for.
+    /// Device capacity of the cluster.
     #[inline(always)]
     pub fn room(&self) -> &DeviceCapacity {
         &self.room
     }
 
-    /// What a plan with these weights must respect.
+    /// Limits of legal plans with these formats.
     pub fn legal_limits(&self, formats: &Formats) -> LegalLimits<'_> {
         let roles: [bool; ROLES] = formats.machine.quantised;
         debug_assert!(!roles[Role::Norm as usize]);
@@ -295,10 +295,10 @@ impl Problem {
         }
     }
 
-    /// A context that the model was not made for.
+    /// Checks the context length.
     ///
     /// # Errors
-    /// Prompt and answer are longer than the model states.
+    /// Prompt and output exceed the maximum context length of the model.
     pub fn context_fits(&self) -> Result<(), Infeasible> {
         let tokens = self.stated.lengths.isl + self.stated.lengths.osl;
         match self.graph.max_context {
@@ -307,8 +307,8 @@ impl Problem {
         }
     }
 
-    /// The axes without those that order candidates as others do: rented devices cost the same an
-    /// hour whatever they do, so dollars per token and tokens per device are one axis; E2E follows from TTFT and TPOT.
+    /// The axes without redundant ones. The hourly cost of rented devices is constant, so cost per token and tokens
+    /// per device are one axis; E2E follows from TTFT and TPOT.
     pub fn distinct_axes(&self) -> Vec<Metric> {
         let rented = matches!(self.stated.bill, Some(Bill::Rented(_)));
         let has = |metric| self.axes.contains(&metric);
@@ -321,19 +321,19 @@ impl Problem {
         self.axes.iter().copied().filter(|axis| !follows(axis)).collect()
     }
 
-    /// Which of two points is the better answer: by the aims, then by the axes of the front.
+    /// Orders two points, better first: by the objective, then by the axes of the front.
     #[inline(always)]
     pub fn compare(&self, a: &Point, b: &Point) -> Ordering {
         compare(a, b, &self.aims).then_with(|| compare(a, b, &self.ties))
     }
 
-    /// Whether `a` is the better answer.
+    /// Whether `a` is better.
     #[inline(always)]
     pub fn ahead(&self, a: &Point, b: &Point) -> bool {
         self.compare(a, b).is_lt()
     }
 
-    /// The limit that `metric` has, in seconds.
+    /// The SLO of `metric`, in seconds.
     pub fn limit(&self, metric: Metric) -> Option<f64> {
         match metric {
             Metric::Ttft => self.limits.ttft,
@@ -343,13 +343,13 @@ impl Problem {
         }
     }
 
-    /// The first latency limit that a point misses.
+    /// The first latency SLO that a point misses.
     pub fn missed(&self, point: &Point) -> Option<Infeasible> {
         self.misses([Metric::Ttft, Metric::Tpot, Metric::E2e].map(|metric| (metric, point[place(metric)])))
             .next()
     }
 
-    /// The latency limits that a pool of a deployment misses.
+    /// The latency SLOs that a pool of a deployment misses.
     pub fn missed_in_pools(&self, evaluation: &Evaluation<Qty<f64>>) -> impl Iterator<Item = Infeasible> {
         let slowest = &evaluation.slowest;
         let values = [(Metric::Ttft, slowest.ttft), (Metric::Tpot, slowest.tpot), (Metric::E2e, slowest.e2e)];
@@ -363,20 +363,20 @@ impl Problem {
         })
     }
 
-    /// The largest share of a latency limit that a point uses; above 1 it misses one.
+    /// The largest ratio of a latency to its SLO; above 1 the SLO is missed.
     pub fn filled(&self, point: &Point) -> f64 {
         let share = |metric| Some(point[place(metric)] / self.limit(metric)?);
         [Metric::Ttft, Metric::Tpot, Metric::E2e].into_iter().filter_map(share).fold(0.0, f64::max)
     }
 
-    /// Power that `devices` draw at least, and whether energy is paid for apart.
+    /// Minimum power of `devices` devices, and whether energy is billed separately.
     pub fn idle(&self, devices: u64) -> Idle {
         let watts = self.stated.draw.as_ref().map_or(f64::NAN, |draw| draw.tdp.value * draw.idle.value);
         let owned = matches!(self.stated.bill, Some(Bill::Owned(_)));
         Idle { watts: watts * devices as f64, owned }
     }
 
-    /// What host memory may take, tried when the devices are too small.
+    /// Offload targets, tried where device memory is too small.
     pub fn offloads(&self) -> &'static [OffloadTarget] {
         &[OffloadTarget::Layers, OffloadTarget::Experts, OffloadTarget::Kv]
     }

@@ -1,59 +1,58 @@
-//! Which of several offers to take: the cheapest that serves, the best value, the steps above, and what is
-//! dominated by what.
+//! Ranking of offers: the cheapest feasible one, the best value, the next upgrades, and dominance.
 //!
-//! Knows an offer as a handful of numbers, not what is offered.
+//! An offer is a few numbers here.
 
-/// An offer in the numbers that it is judged by.
+/// The metrics of an offer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OfferMetrics {
-    /// Dollars a second; infinite where no price is known.
+    /// Price in USD/s; infinite where unknown.
     pub cost: f64,
-    /// Requests that it can keep in flight within the limits.
+    /// Maximum concurrency within the SLOs.
     pub users: u64,
-    /// Output tokens a second that each of the stated users sees.
+    /// Output tokens per second per user at the required number of users.
     pub pace: f64,
-    /// Output tokens a second in all when it carries all it can.
+    /// Total output tokens per second at full load.
     pub output: f64,
-    /// The weights are in a format that keeps the model's quality.
+    /// The weight format preserves the quality of the model.
     pub kept: bool,
 }
 
-/// How an offer stands among the others.
+/// Dominance status of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// On the front of cost, users, pace and quality.
+    /// On the Pareto front of cost, users, speed and quality.
     Front,
-    /// The offer of that index is nowhere worse and somewhere better.
+    /// Dominated by the offer of that index.
     Dominated(usize),
-    /// No price is known, so that it cannot be compared.
+    /// No price is known, so the offer cannot be compared.
     Unpriced,
 }
 
-/// The offers that are named.
+/// The recommended offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recommended {
-    /// The cheapest whose weights keep the model's quality.
+    /// The cheapest offer that preserves the quality of the model.
     pub minimum: Option<usize>,
-    /// The cheapest of all, where a lower format makes it cheaper than the minimum.
+    /// The cheapest offer of all, where a lower weight format is cheaper than the minimum.
     pub cheapest: Option<usize>,
-    /// Most output tokens per dollar when it carries all it can, of those that keep the model's quality
-    /// and cost no more than ten times the minimum.
+    /// Most output tokens per dollar at full load, among offers that preserve the quality of the model and cost at
+    /// most ten times the minimum.
     pub value: Option<usize>,
-    /// Steps above the minimum, the cheapest first.
+    /// Upgrades above the minimum, cheapest first.
     pub tiers: Vec<usize>,
-    /// How each offer stands, in order.
+    /// Dominance status of each offer, in order.
     pub standing: Vec<Standing>,
 }
 
-/// So many times the users make a step that is felt.
+/// Minimum factor on users of an upgrade.
 const MORE_USERS: f64 = 1.5;
-/// So many times the pace make a step that is felt.
+/// Minimum factor on speed of an upgrade.
 const MORE_PACE: f64 = 1.25;
 
-/// Best value is sought up to so many times the cost of the minimum: beyond, it is another purchase.
+/// Maximum cost of the best value, as a factor of the minimum.
 const WITHIN: f64 = 10.0;
 
-/// Whether `a` is nowhere worse than `b`, and somewhere better; of equals the first is.
+/// Whether `a` dominates `b`; of equal offers the first dominates.
 fn dominates(offers: &[OfferMetrics], a: usize, b: usize) -> bool {
     let (x, y) = (&offers[a], &offers[b]);
     let covers = |x: &OfferMetrics, y: &OfferMetrics| {
@@ -62,7 +61,7 @@ fn dominates(offers: &[OfferMetrics], a: usize, b: usize) -> bool {
     covers(x, y) && (!covers(y, x) || a < b)
 }
 
-/// Names the offers worth naming; at most `most` tiers.
+/// Selects the recommended offers, with at most `most` upgrades.
 pub fn choose(offers: &[OfferMetrics], most: usize) -> Recommended {
     let standing: Vec<Standing> = (0..offers.len()).map(|place| stand(offers, place)).collect();
     let front: Vec<usize> = (0..offers.len()).filter(|place| standing[*place] == Standing::Front).collect();
@@ -103,7 +102,7 @@ fn stand(offers: &[OfferMetrics], place: usize) -> Standing {
         return Standing::Unpriced;
     }
     let better = (0..offers.len()).filter(|other| *other != place && dominates(offers, *other, place));
-    // The cheapest of them is the one to name.
+    // Take the cheapest of them.
     let better = better.min_by(|a, b| offers[*a].cost.total_cmp(&offers[*b].cost).then(a.cmp(b)));
     better.map_or(Standing::Front, Standing::Dominated)
 }
@@ -142,7 +141,7 @@ mod tests {
         assert_eq!(choose(&[], 3), Recommended::default());
     }
 
-    /// Everything off the front has something on it that is nowhere worse.
+    /// Every offer off the front is dominated by an offer on it.
     #[test]
     fn whoever_dominates_stands_on_the_front_or_is_dominated_by_one_that_does() {
         let number = |seed: u64, most: u64| (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % most + 1;

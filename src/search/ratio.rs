@@ -1,26 +1,26 @@
-//! How many workers of which sizes prefill, decode, or do both: exact, by dynamic programmes over devices.
+//! Number of prefill, decode and aggregated workers of each size: exact, by dynamic programs over devices.
 //!
-//! Knows devices and requests per second, no shapes. Where all that counts is how many requests a second go through,
-//! a pool is worth the sum of its workers, so that for every number of devices the best pool of each kind is one
-//! knapsack, and the answer a split of the devices between three of them. For latencies a mix cannot help: of unlike
-//! workers side by side the slowest counts, so that the best one alone is as good.
+//! Works on devices and requests per second. Where throughput is the objective, the value of a pool is the sum over
+//! its workers. The best pool of each role for every number of devices is then one knapsack, and the solution divides
+//! the devices among three roles. For latency objectives a mix does not help: the slowest worker decides, so the best
+//! uniform pool is as good.
 
 use super::mip::{MipModel, MipValues, Sense};
 use super::packing::{Item, Table};
 
-/// A worker that prefills, decodes, or does both.
+/// A prefill, decode or aggregated worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worker {
-    /// Its devices.
+    /// Number of devices.
     pub devices: u64,
-    /// Requests per second that it works on at most.
+    /// Maximum requests per second by compute.
     pub works: f64,
-    /// Requests per second whose caches its links carry at most.
+    /// Maximum requests per second by KV transfer.
     pub carries: f64,
 }
 
 impl Worker {
-    /// Requests per second that go through it.
+    /// Maximum requests per second.
     pub fn rate(&self) -> f64 {
         self.works.min(self.carries)
     }
@@ -30,48 +30,48 @@ impl Worker {
     }
 }
 
-/// Workers to choose among.
+/// Workers to choose from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
-    /// Those that prefill.
+    /// Prefill workers.
     pub prompts: Vec<Worker>,
-    /// Those that decode.
+    /// Decode workers.
     pub answers: Vec<Worker>,
-    /// Those that do both.
+    /// Aggregated workers.
     pub both: Vec<Worker>,
 }
 
-/// What is to be large.
+/// Objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Requests per second.
     Total,
-    /// Requests per second and device in use.
+    /// Requests per second per device in use.
     PerDevice,
 }
 
-/// How many of each worker.
+/// Number of each worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerMix {
-    /// Of each that prefills.
+    /// Number of each prefill worker.
     pub prompts: Vec<u64>,
-    /// Of each that decodes.
+    /// Number of each decode worker.
     pub answers: Vec<u64>,
-    /// Of each that does both.
+    /// Number of each aggregated worker.
     pub both: Vec<u64>,
-    /// Requests per second that go through prompts and answers apart.
+    /// Requests per second of the disaggregated part.
     pub apart: f64,
-    /// All requests per second.
+    /// Total requests per second.
     pub rate: f64,
     /// Devices in use.
     pub devices: u64,
 }
 
-/// Sums of the same rates in another order differ by less.
+/// Relative tolerance for sums of the same rates in another order.
 const HAIR: f64 = 1e-12;
 
 impl WorkerMix {
-    /// What is to be large, of this mix.
+    /// Objective value of this mix.
     pub fn worth(&self, goal: Goal) -> f64 {
         match goal {
             Goal::Total => self.rate,
@@ -79,7 +79,7 @@ impl WorkerMix {
         }
     }
 
-    /// The same mix so many times over.
+    /// The same mix repeated `times` times.
     pub fn times(mut self, times: u64) -> WorkerMix {
         let counts = self.prompts.iter_mut().chain(&mut self.answers).chain(&mut self.both);
         counts.for_each(|count| *count *= times);
@@ -92,7 +92,7 @@ impl WorkerMix {
         }
     }
 
-    /// Whether it comes before another: by more than rounding, or with fewer devices.
+    /// Whether it ranks before another: better by more than rounding, or equal with fewer devices.
     pub fn before(&self, other: &WorkerMix, goal: Goal) -> bool {
         let (own, known) = (self.worth(goal), other.worth(goal));
         let close = (own - known).abs() <= HAIR * own.abs().max(known.abs());
@@ -107,7 +107,8 @@ struct Tables {
 }
 
 impl Tables {
-    /// How many of `devices` are to prefill where the others decode: prompts grow with their number and answers fall.
+    /// Number of `devices` to use for prefill if the others decode: prefill capacity grows with it, decode capacity
+    /// falls.
     fn cut(&self, devices: u64) -> u64 {
         let (mut low, mut high) = (0, devices);
         while low < high {
@@ -126,7 +127,7 @@ impl Tables {
     fn mix(&self, roles: &Roles, (devices, both): (u64, u64)) -> WorkerMix {
         let prompts = self.cut(devices);
         let apart = self.apart(devices, prompts);
-        // Fewer of the pool that waits for the other, and none that nothing comes of.
+        // Drop devices of the pool with excess capacity, and devices without effect.
         let least = |table: &Table, most: u64, needed: f64| {
             (0..=most).find(|room| table.value(*room) >= needed).unwrap_or(most)
         };
@@ -144,7 +145,7 @@ impl Tables {
     }
 }
 
-/// The best mix on at most `devices`; none where nothing goes through.
+/// The best mix on at most `devices` devices; `None` where no mix carries any requests.
 pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
     let table = |workers: &[Worker]| {
         let items: Vec<Item> = workers.iter().map(Worker::item).collect();
@@ -155,7 +156,7 @@ pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
     let apart = |devices: u64| tables.apart(devices, tables.cut(devices));
     let splits: Vec<(u64, u64)> = match goal {
         Goal::Total => (0..=devices).map(|both| (devices - both, both)).collect(),
-        // Of two parts side by side the better one alone gives more per device.
+        // For throughput per device, the better of two parts alone is at least as good as both.
         Goal::PerDevice => (1..=devices).map(|n| (n, 0)).chain((1..=devices).map(|n| (0, n))).collect(),
     };
     let worth = |(apart_on, both): (u64, u64)| {
@@ -165,13 +166,13 @@ pub fn best(roles: &Roles, devices: u64, goal: Goal) -> Option<WorkerMix> {
             Goal::PerDevice => rate / (apart_on + both) as f64,
         }
     };
-    // Of equals the first: all apart before any that do both, and fewer devices before more.
+    // Ties: fully disaggregated first, then fewer devices.
     let first = |a: (f64, (u64, u64)), b: (f64, (u64, u64))| if b.0 > a.0 * (1.0 + HAIR) { b } else { a };
     let (most, split) = splits.into_iter().map(|split| (worth(split), split)).reduce(first)?;
     (most > 0.0).then(|| tables.mix(roles, split))
 }
 
-/// The most requests per second of one kind of worker that prefills and one that decodes.
+/// Maximum requests per second with one kind of prefill worker and one kind of decode worker.
 pub fn one_each(roles: &Roles, devices: u64) -> f64 {
     let pairs = roles.prompts.iter().flat_map(|front| roles.answers.iter().map(move |back| (front, back)));
     let most = |(front, back): (&Worker, &Worker)| {
@@ -184,11 +185,11 @@ pub fn one_each(roles: &Roles, devices: u64) -> f64 {
     pairs.map(most).fold(0.0, f64::max)
 }
 
-/// Parts that a request per second is counted in, where a mix is checked.
+/// Units per request/s in the check of a mix.
 pub const PARTS: f64 = 1e9;
 
-/// The same choice as an integer programme, a request per second being so many `parts`, and `mix` as a point of it.
-/// Each kind of worker has a flow, that its work and its links bound in a row each.
+/// The same choice as an integer program with `parts` units per request/s, and `mix` as a point of it. The flow of
+/// each kind of worker is bounded by one compute row and one KV transfer row.
 pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (MipModel, MipValues) {
     let whole = |rate: f64| (rate * parts).min(i64::MAX as f64 / 2.0) as i64;
     let mut programme = MipModel::default();
@@ -205,7 +206,7 @@ pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (M
             let flow = programme.whole(format!("flow of {kind} {at}"), (0, most(worker) * through), 0);
             point.extend([*count as i64, *count as i64 * through]);
             for (what, rate) in [("work", worker.works), ("kv transfer", worker.carries)] {
-                // Far above what goes through a link is as good as anything.
+                // A bound far above the total flow is never active.
                 let rate = whole(rate).min(through.saturating_mul(2).max(1));
                 let name = format!("{what} of {kind} {at}");
                 programme.row((name, what), vec![(flow, 1), (number, -rate)], Sense::AtMost, 0);
@@ -235,18 +236,18 @@ pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (M
     (programme, point)
 }
 
-/// Checks a mix row by row in whole numbers; how many rows there are.
+/// Checks a mix row by row in integers, and returns the number of rows.
 ///
 /// # Errors
-/// Names what is broken: a row, or the rate that was claimed.
+/// Names the violated row, or the incorrect rate.
 pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String> {
     let (programme, point) = programme(roles, devices, PARTS, mix);
     let rows = programme.check(&point)?;
     let found = -programme.objective(&point) as f64 / super::mip::SHARE as f64;
-    // Each worker's rate was cut to whole parts.
+    // The rate of each worker was rounded down to whole units.
     let cut = (mix.prompts.iter().chain(&mix.answers).chain(&mix.both).sum::<u64>() + 1) as f64;
     if (found - mix.rate * PARTS).abs() > cut + HAIR * found {
-        return Err(format!("{} requests/s were claimed, {} come out", mix.rate, found / PARTS));
+        return Err(format!("claimed {} requests/s, the program gives {}", mix.rate, found / PARTS));
     }
     Ok(rows)
 }

@@ -1,16 +1,15 @@
-//! A box of split deployments: ranges of how many instances of each pool, and of loads; what its
-//! members could be at best; and its halves.
+//! A box of disaggregated deployments: ranges of pool sizes and loads, with bounds over its members and its halves.
 //!
-//! Knows numbers and rates, not what they stand for.
+//! Works on counts and rates only.
 
 use super::capacity::DeviceCapacity;
 use super::decode_options::{DecodeOption, LoadGap};
 use super::question::Problem;
 
-/// Loads of answering instances.
+/// Loads of decode workers.
 #[derive(Clone, Copy, Debug)]
 pub enum Loads {
-    /// Places in the list, from and to.
+    /// Index range in the list.
     Listed(usize, usize),
     /// Loads that are not listed.
     Between(LoadGap),
@@ -19,40 +18,41 @@ pub enum Loads {
 /// Ranges, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// Prompt instances.
+    /// Number of prefill workers.
     pub fronts: (u64, u64),
-    /// Answering instances.
+    /// Number of decode workers.
     pub backs: (u64, u64),
-    /// Their loads.
+    /// Loads of the decode workers.
     pub loads: Loads,
 }
 
-/// What any of some loads is at best, and the least rate among them.
+/// Bounds over a set of loads: the best value of each metric, and the lowest rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// In every respect at least as good as each of them.
+    /// At least as good as each load in every metric.
     pub best: DecodeOption,
-    /// No load makes way for fewer requests per second.
+    /// Minimum requests per second of any load.
     pub least_rate: f64,
 }
 
 impl Span {
-    /// Of a list from quick to slow; `by_pace`: the later the more requests, and nothing else counts.
+    /// Bounds of a list sorted by increasing TPOT. With `by_pace`, later options sustain more requests and no other
+    /// metric counts.
     pub fn listed(answers: &[DecodeOption], by_pace: bool) -> Span {
         let (first, last) = (answers[0], answers[answers.len() - 1]);
         if by_pace {
             return Span { best: DecodeOption { rate: last.rate, ..first }, least_rate: first.rate };
         }
         let spans = answers.iter().map(|answer| Span { best: *answer, least_rate: answer.rate });
-        spans.reduce(Span::together).expect("a list of answers has one")
+        spans.reduce(Span::together).expect("a list of options has one")
     }
 
-    /// Of loads that are not listed.
+    /// Bounds of loads that are not listed.
     pub fn between(gap: &LoadGap, question: &Problem) -> Span {
         Span { best: gap.ideal(question.idle(gap.floor.devices).watts), least_rate: 0.0 }
     }
 
-    /// Of the loads of both.
+    /// Bounds of both sets of loads.
     pub fn together(self, other: Span) -> Span {
         let (a, b) = (self.best, other.best);
         Span {
@@ -69,15 +69,14 @@ impl Span {
 }
 
 impl Region {
-    /// Without the ends that there is no room for, instances of the pools taking `front` and `back` devices; `None`
-    /// where nothing is left.
+    /// Shrinks the ranges to the capacity, with `front` and `back` devices per worker; `None` if the region is empty.
     pub fn within(mut self, room: &DeviceCapacity, (front, back): (u64, u64)) -> Option<Region> {
         self.fronts.1 = self.fronts.1.min(room.beside(back, self.backs.0, front)?);
         self.backs.1 = self.backs.1.min(room.beside(front, self.fronts.0, back)?);
         (self.fronts.0 <= self.fronts.1 && self.backs.0 <= self.backs.1).then_some(self)
     }
 
-    /// Deployments in it that have room.
+    /// Number of deployments in it that fit.
     pub fn count(&self, room: &DeviceCapacity, sizes: (u64, u64)) -> u64 {
         let loads = match self.loads {
             Loads::Listed(from, to) => (to - from) as u64 + 1,
@@ -86,7 +85,7 @@ impl Region {
         loads * self.pools(room, sizes)
     }
 
-    /// Pairs of numbers of instances in it that have room.
+    /// Number of pairs of pool sizes in it that fit.
     pub fn pools(&self, room: &DeviceCapacity, (front, back): (u64, u64)) -> u64 {
         if room.is_plain(front, back) {
             return self.pairs(room.devices(), (front, back));
@@ -95,14 +94,14 @@ impl Region {
         (self.fronts.0..=self.fronts.1).map(|fronts| (of(fronts) + 1).saturating_sub(self.backs.0)).sum()
     }
 
-    /// The same where all that counts is how many devices there are.
+    /// The same for a system where only the number of devices counts.
     fn pairs(&self, all: u64, (front, back): (u64, u64)) -> u64 {
         let Some(room) = all.checked_sub(self.fronts.0 * front) else { return 0 };
         let last = self.backs.1.min(room / back);
         if last < self.backs.0 {
             return 0;
         }
-        // Few enough of the one pool leave room for all of the other.
+        // With at most this many prefill workers, every number of decode workers fits.
         let ample = (all.saturating_sub(self.fronts.1 * front) / back).min(last);
         let full = (ample + 1).saturating_sub(self.backs.0) * (self.fronts.1 - self.fronts.0 + 1);
         let from = self.backs.0.max(ample + 1);
@@ -112,7 +111,7 @@ impl Region {
         full + scarce
     }
 
-    /// Whether it holds one deployment.
+    /// Whether it holds exactly one deployment.
     pub fn is_single(&self) -> bool {
         let one_load = match self.loads {
             Loads::Listed(from, to) => from == to,
@@ -121,8 +120,8 @@ impl Region {
         one_load && self.fronts.0 == self.fronts.1 && self.backs.0 == self.backs.1
     }
 
-    /// Two halves, cut where its members differ most; `spread` is how far apart its loads are, and
-    /// `reload` says what the shape of a gap is at another load.
+    /// Two halves, cut along the widest range. `spread` is the width of its loads; `reload` evaluates a configuration
+    /// of a gap at another load.
     pub fn halves(self, spread: f64, reload: impl Fn(&DecodeOption, u64) -> DecodeOption) -> [Region; 2] {
         let ratio = |(from, to): (u64, u64)| to as f64 / from as f64;
         let (fronts, backs) = (ratio(self.fronts), ratio(self.backs));
@@ -130,7 +129,7 @@ impl Region {
             Loads::Listed(from, to) => from == to,
             Loads::Between(gap) => gap.loads.0 == gap.loads.1,
         };
-        // Geometric: twice as many of few is as far as twice as many of many.
+        // Geometric mean: ranges are compared by ratio.
         let cut = |(from, to): (u64, u64)| (((from * to) as f64).sqrt() as u64).clamp(from, to - 1);
         if !one_load && spread >= fronts.max(backs) || fronts.max(backs) == 1.0 {
             let [low, high] = match self.loads {
@@ -153,7 +152,7 @@ impl Region {
     }
 }
 
-/// `⌊(step·i + start) / by⌋` summed over `i` below `n`, as Euclid would.
+/// Sum of `⌊(step·i + start) / by⌋` over `i` below `n`, by the Euclidean algorithm.
 fn floors(mut n: u64, mut by: u64, mut step: u64, mut start: u64) -> u64 {
     let mut sum = 0;
     loop {
@@ -163,7 +162,7 @@ fn floors(mut n: u64, mut by: u64, mut step: u64, mut start: u64) -> u64 {
         if top < by {
             return sum;
         }
-        // What is left are points under a line: count them by rows instead of columns.
+        // The rest are lattice points under a line: count them by rows instead of columns.
         (n, start) = (top / by, top % by);
         (by, step) = (step, by);
     }
@@ -198,7 +197,7 @@ mod tests {
         context: 0.0,
     };
 
-    /// Every deployment of a region, by halving it until nothing is left to halve.
+    /// Every deployment of a region, by halving it until every part is single.
     fn members(region: Region, all: &DeviceCapacity, sizes: (u64, u64)) -> Vec<(u64, u64, u64)> {
         let Some(region) = region.within(all, sizes) else { return vec![] };
         if region.is_single() {

@@ -1,5 +1,5 @@
-//! Why there is no answer: every set of conditions that cannot be kept together, and where the bounds lie within which
-//! one of them can. Each is found by searching again. Knows nothing of how a condition is written.
+//! Analysis of infeasible problems: every minimal set of conflicting conditions, and the smallest change of one of
+//! them that makes the problem feasible. Each is found by searching again.
 
 use super::change::Change;
 use super::conflict::minimal;
@@ -9,31 +9,31 @@ use super::question::{Problem, Traffic};
 use super::run::{Control, run};
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
 
-/// A condition that a user states.
+/// A condition of the problem.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
-    /// A latency limit, in seconds.
+    /// A latency SLO, in seconds.
     Limit(Metric, f64),
-    /// Requests in flight.
+    /// Concurrency.
     InFlight(u64),
-    /// Requests a second.
+    /// Requests per second.
     Rate(f64),
 }
 
-/// The search was stopped before it knew.
+/// The search was stopped before it was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
-/// What cannot be kept together.
+/// Conflicting conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflicts {
-    /// The hardware cannot hold the model and one request, whatever the conditions.
+    /// The hardware cannot hold the model and one request, independent of the conditions.
     pub bare: bool,
-    /// Every set of conditions that cannot be kept together while any part of it can.
+    /// Every minimal set of conflicting conditions.
     pub sets: Vec<Vec<Condition>>,
 }
 
-/// The best, if any; only that is looked for.
+/// The best deployment, if any; no alternatives or front.
 fn best(question: &Problem, control: &Control) -> Result<Option<EvaluatedCandidate>, Stopped> {
     let mut bare = question.clone();
     bare.axes.clear();
@@ -44,15 +44,15 @@ fn best(question: &Problem, control: &Control) -> Result<Option<EvaluatedCandida
     }
 }
 
-/// Whether a question has an answer.
+/// Whether a problem is feasible.
 ///
 /// # Errors
-/// The search was stopped before it found one.
+/// The search was stopped before it found a deployment.
 pub fn answered(question: &Problem, control: &Control) -> Result<bool, Stopped> {
     Ok(best(question, control)?.is_some())
 }
 
-/// The conditions of a question.
+/// The conditions of a problem.
 pub fn conditions(question: &Problem) -> Vec<Condition> {
     let limits = [Metric::Ttft, Metric::Tpot, Metric::E2e];
     let limits =
@@ -65,7 +65,7 @@ pub fn conditions(question: &Problem) -> Vec<Condition> {
     limits.chain(traffic).collect()
 }
 
-/// The question with a condition put in place of what it says of the same.
+/// The problem with one condition replaced.
 pub fn with(question: &Problem, condition: Condition) -> Problem {
     let mut other = question.clone();
     match condition {
@@ -76,7 +76,7 @@ pub fn with(question: &Problem, condition: Condition) -> Problem {
     other
 }
 
-/// The question without some of its conditions.
+/// The problem without some of its conditions.
 pub fn without(question: &Problem, lifted: &[Condition]) -> Problem {
     let mut other = question.clone();
     for condition in lifted {
@@ -96,7 +96,7 @@ fn set(question: &mut Problem, metric: Metric, limit: Option<f64>) {
     }
 }
 
-/// What conflicts in a question that has no answer.
+/// The conflicts of an infeasible problem.
 ///
 /// # Errors
 /// The search was stopped.
@@ -108,7 +108,7 @@ pub fn conflicts(question: &Problem, control: &Control) -> Result<Conflicts, Sto
         Ok(!answered(&without(question, &lifted), control)?)
     };
     let sets = minimal(all.len(), clash)?;
-    // What conflicts with nothing at all is no matter of conditions.
+    // A conflict without any condition means that the hardware is too small.
     if sets.iter().any(Vec::is_empty) {
         return Ok(Conflicts { bare: true, sets: vec![] });
     }
@@ -116,11 +116,10 @@ pub fn conflicts(question: &Problem, control: &Control) -> Result<Conflicts, Sto
     Ok(Conflicts { bare: false, sets })
 }
 
-/// The least value of a latency, in seconds, with which all else that the question says is kept; none where that
-/// cannot be kept at all.
+/// The minimum of a latency metric, in seconds, subject to all other conditions; `None` where those are infeasible.
 ///
 /// # Errors
-/// The search was stopped: what it found may not be the least.
+/// The search was stopped, so the result may not be the minimum.
 pub fn least(question: &Problem, metric: Metric, control: &Control) -> Result<Option<f64>, Stopped> {
     let mut free = without(question, &[Condition::Limit(metric, f64::INFINITY)]);
     free.axes.clear();
@@ -132,8 +131,8 @@ pub fn least(question: &Problem, metric: Metric, control: &Control) -> Result<Op
     }
 }
 
-/// The common factor, at least 1 and to one part in fifty, by which the `limits` of a question must grow at least so
-/// that it has an answer; none where it has none without them.
+/// The smallest common factor on `limits`, at least 1 and to within 2 %, that makes the problem feasible; `None`
+/// where it is infeasible without them.
 ///
 /// # Errors
 /// The search was stopped.
@@ -158,11 +157,11 @@ pub fn factor(
     Ok(Some(high))
 }
 
-/// The largest `n` from `low` on and below `beyond` for which `holds`, given that it holds for none beyond one it
-/// fails; none where it fails for `low`.
+/// The largest `n` from `low` up to but not including `beyond` for which `holds`, if it holds for none beyond one it
+/// fails; `None` where it fails for `low`.
 ///
 /// # Errors
-/// Whatever `holds` fails with.
+/// Returns the error of `holds`.
 pub fn largest_below<E>(
     low: u64,
     beyond: u64,
@@ -179,10 +178,10 @@ pub fn largest_below<E>(
     Ok(Some(low))
 }
 
-/// So many times the memory is tried at most.
+/// Maximum factor on the memory that is tried.
 const MOST_TIMES: u64 = 4;
 
-/// The least more memory on every device with which there is an answer, in whole GB.
+/// The smallest additional memory per device that makes the problem feasible, in whole GB.
 ///
 /// # Errors
 /// The search was stopped.
@@ -197,7 +196,7 @@ pub fn more_memory(question: &Problem, control: &Control) -> Result<Option<u64>,
     if most == 0 || !helps(most)? {
         return Ok(None);
     }
-    // The largest that does not help is one below.
+    // The largest amount that does not suffice is one below.
     let short = largest_below(1, most, |gigabytes| Ok(!helps(gigabytes)?))?;
     Ok(Some(short.map_or(1, |short| short + 1)))
 }

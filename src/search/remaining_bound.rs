@@ -1,56 +1,54 @@
-//! What anything that was not looked at could be at best, where a search is stopped: the bounds that prune elsewhere,
-//! over what is left.
-//!
-//! Knows the first aim alone: that is what a gap is told of.
+//! Bound on candidates that a stopped search did not evaluate: the pruning bounds over the remaining space, for the
+//! first objective term.
 
 use super::point::{Point, ideal, place};
 use super::question::{Problem, Traffic};
 use super::shape::PreparedShape;
 use crate::spec::objective::{Direction, Metric};
 
-/// The best that anything left could be.
+/// Upper bound of the remaining candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RemainingBound {
-    /// In the first aim, in base units; none where nothing is left, or nothing of it keeps the limits.
+    /// Bound on the first objective term, in base units; `None` if nothing feasible remains.
     best: Option<f64>,
-    /// Of something left nobody can tell.
+    /// Part of the remaining space has no known bound.
     unknown: bool,
 }
 
-/// The figure of the first aim, where it is known.
+/// Value of the first objective term, where known.
 fn figure(question: &Problem, point: &Point) -> Option<f64> {
     let value = point[place(question.aims.first()?.metric)];
     value.is_finite().then_some(value)
 }
 
-/// The better of two figures of the first aim.
+/// The better of two values of the first objective term.
 fn better(question: &Problem, a: f64, b: f64) -> f64 {
     let smaller = question.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
     if smaller { a.min(b) } else { a.max(b) }
 }
 
 impl RemainingBound {
-    /// A shape by itself, and side by side with any others: in every respect no better than one request alone, and as
-    /// many of them as fit.
+    /// Adds an instance configuration, alone or mixed with others: no metric is better than that of one request
+    /// alone, or of the maximum concurrency.
     pub fn shape(&mut self, question: &Problem, laid: &PreparedShape) {
         let (shape, devices) = (laid.shape, laid.shape.plan.devices());
         if shape.fits == 0 {
             return;
         }
         if matches!(question.traffic, Traffic::Rate(_)) {
-            // Fewer than one request on average may be quicker than one alone.
+            // A mean concurrency below one may have a lower latency than one request alone.
             self.unknown = true;
             return;
         }
         let alone = laid.free(1, laid.concurrency(1));
         let mut best = ideal(&alone, (1, shape.fits), question.idle(devices));
-        // Instances of any shapes on all devices yield no more than the best of them on each.
+        // The throughput of any configurations on all devices is at most that of the best of them per device.
         let all = question.cluster.devices() as f64;
         best[place(Metric::OutputTokS)] = best[place(Metric::OutputTokSPerDevice)] * all;
         self.point(question, &best);
     }
 
-    /// Something that is in no respect better than `point`.
+    /// Adds candidates that are no better than `point` in any metric.
     pub fn point(&mut self, question: &Problem, point: &Point) {
         if question.missed(point).is_some() {
             return;
@@ -60,7 +58,7 @@ impl RemainingBound {
         }
     }
 
-    /// Of both.
+    /// The bound over both.
     pub fn with(self, question: &Problem, other: RemainingBound) -> RemainingBound {
         let best = match (self.best, other.best) {
             (Some(a), Some(b)) => Some(better(question, a, b)),
@@ -69,7 +67,7 @@ impl RemainingBound {
         RemainingBound { best, unknown: self.unknown || other.unknown }
     }
 
-    /// What nothing is better than, `found` being the best that was.
+    /// The bound on all candidates; `found` is the best one evaluated.
     pub fn bound(self, question: &Problem, found: Option<&Point>) -> Option<f64> {
         let found = found.and_then(|point| figure(question, point));
         let seen = RemainingBound { best: found, unknown: false };

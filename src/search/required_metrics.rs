@@ -1,21 +1,21 @@
-//! What a question looks at besides pace: only that is computed, and only that keeps candidates alive.
+//! The metrics that a problem requires in addition to latency and throughput. Only these are computed and compared.
 
 use super::question::Problem;
 use crate::spec::objective::Metric;
 
-/// What the question looks at besides pace.
+/// Required metrics in addition to latency and throughput.
 #[derive(Clone, Copy, Debug)]
 pub struct RequiredMetrics {
-    /// What devices draw, be it for its own sake or because it is paid for.
+    /// Energy, as a metric or as part of the bill.
     pub energy: bool,
-    /// Power itself: more requests draw more in the prompt pool, so a higher rate is not simply better.
+    /// Power itself: a higher rate draws more power in the prefill pool, so it is not always better.
     pub power: bool,
-    /// The longest context that fits.
+    /// Longest context that fits.
     pub context: bool,
 }
 
 impl RequiredMetrics {
-    /// What `question` looks at.
+    /// The metrics that `question` requires.
     pub fn of(question: &Problem) -> RequiredMetrics {
         let at =
             |metric| question.axes.contains(&metric) || question.aims.iter().any(|aim| aim.metric == metric);
@@ -28,7 +28,7 @@ impl RequiredMetrics {
         }
     }
 
-    /// Nothing besides pace.
+    /// No metric in addition to latency and throughput.
     pub fn pace_alone(&self) -> bool {
         !self.energy && !self.power && !self.context
     }

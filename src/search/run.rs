@@ -1,4 +1,4 @@
-//! The search itself: shapes, then every deployment of them, then the answer.
+//! The search: instance configurations, then all deployments of them, then the result.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -20,25 +20,25 @@ use super::shape_cache::ShapeCache;
 use super::split;
 use crate::serving::terms::OffloadTarget;
 
-/// How the outside looks on and may interrupt.
+/// Progress and cancellation callbacks.
 pub struct Control<'a> {
-    /// Told how much is done of how much.
+    /// Receives the number of finished and total steps.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
-    /// Asked whether to stop.
+    /// Returns whether to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Nobody looks on.
+/// No progress and no cancellation.
 pub const UNWATCHED: Control<'static> = Control { progress: &|_, _| {}, stop: &|| false };
 
-/// Parts that the work is cut into. Fixed, so that what is pruned, and so the census, does not depend
-/// on the number of threads.
+/// Number of parts of the work. Fixed, so that pruning, and with it the census, does not depend on the number of
+/// threads.
 const PARTS: usize = 4;
 
-/// Alternatives that are told.
+/// Maximum number of alternatives in the result.
 const ALTERNATIVES: usize = 8;
 
-/// Answers a question.
+/// Solves a problem.
 pub fn run(question: &Problem, control: &Control) -> Outcome {
     let mut census = Census::default();
     if let Err(reason) = question.context_fits() {
@@ -87,7 +87,7 @@ pub fn run(question: &Problem, control: &Control) -> Outcome {
         if !watch.stopped.load(Relaxed) {
             ratio = mixed(&bench, (&fronts, &answers), &together);
         } else if goal(question).is_some() {
-            // Workers of any shapes yield no more than the best of them would on all devices.
+            // The throughput of any mix of workers is at most that of the best of them on all devices.
             shapes.iter().for_each(|shape| promise.shape(question, &PreparedShape::new(question, shape)));
         }
     }
@@ -104,7 +104,7 @@ pub fn run(question: &Problem, control: &Control) -> Outcome {
     Outcome { ratio, ..found }
 }
 
-/// Progress, and whether somebody said stop.
+/// Progress, and whether the search was cancelled.
 struct Progress<'a> {
     control: &'a Control<'a>,
     done: AtomicUsize,
@@ -112,7 +112,7 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    /// One more of `total` is done. Whether to go on.
+    /// Counts one more finished step of `total`. Returns whether to continue.
     fn tick(&self, total: usize) -> bool {
         (self.control.progress)(self.done.fetch_add(1, Relaxed) + 1, total);
         let stop = (self.control.stop)();
@@ -121,16 +121,16 @@ impl Progress<'_> {
     }
 }
 
-/// What looking at every shape by itself brings.
+/// Results of examining every instance configuration.
 struct ShapeResults<'q> {
     together: aggregated::Incumbents,
     answers: DecodeOptions,
     fronts: PrefillOptions<'q>,
-    /// Shapes that were not looked at.
+    /// Configurations that were not examined.
     left: Vec<usize>,
 }
 
-/// Looks at every shape by itself: serving alone, answering for others, prefilling for others.
+/// Examines every instance configuration: as an aggregated replica, as a decode worker, as a prefill worker.
 fn look<'q>(question: &'q Problem, shapes: &'q [InstanceConfig], watch: &Progress) -> ShapeResults<'q> {
     let none = || ShapeResults {
         together: aggregated::Incumbents::new(question),
@@ -165,7 +165,7 @@ fn look<'q>(question: &'q Problem, shapes: &'q [InstanceConfig], watch: &Progres
     })
 }
 
-/// Pairs prompt shapes with answers; with what those that were not looked at promise.
+/// Pairs prefill options with decode options; includes the bound of the pairs that were not examined.
 fn pair_up<'q>(
     bench: &ShapeCache<'q>,
     (fronts, answers): (&PrefillOptions<'q>, &DecodeOptions),
@@ -183,7 +183,7 @@ fn pair_up<'q>(
         let mut survey = split::SplitIncumbents::new(question);
         let mut open = Vec::new();
         for list in answers.lists().filter(|list| front.suits(&list.answers)) {
-            // It takes the prompt instance and the way of the cache, whatever answers at the end of it.
+            // It takes the time of the prefill worker and of the KV transfer, for any decode worker.
             let first = || bench.first_token(front, &list.answers[0]);
             let ttft = *first_tokens.entry(list.received).or_insert_with(first);
             let pair = split::PoolPair { question, front, list, ttft, bench, by_pace, rivals, leader };
@@ -194,7 +194,7 @@ fn pair_up<'q>(
         (open, survey.census)
     });
     let (pairs, censuses): (Vec<_>, Vec<_>) = open.unzip();
-    // What promises most comes first, so that its deployments prune the rest.
+    // The pair with the best bound first, so that its deployments prune the rest.
     let mut pairs: Vec<_> = pairs.into_iter().flatten().collect();
     pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
     let parts = (0..PARTS).into_par_iter().map(|part| {
@@ -217,7 +217,7 @@ fn pair_up<'q>(
     (found, left)
 }
 
-/// Every shape that is legal and holds the model.
+/// Every legal instance configuration that holds the model.
 fn prepare(question: &Problem, offloads: &[OffloadTarget], census: &mut Census) -> Vec<InstanceConfig> {
     let made: Vec<(Vec<InstanceConfig>, Refused)> = layouts::each(question, census, |formats, instance| {
         let (mut shapes, mut refused) = (Vec::new(), Refused::new());
@@ -256,7 +256,7 @@ fn answer(
     };
     deployments.extend(apart.best.map(|(_, key)| whole(key.candidate(shapes))));
     deployments.extend(mix);
-    // Like pools were looked at in every respect already.
+    // Pairs of uniform pools were examined already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.apart]).flatten();
     deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
     deployments.extend(together.strategies.values().map(|(_, key)| whole(key.candidate(shapes))));
@@ -304,18 +304,18 @@ fn answer(
 enum FrontKey {
     Together(aggregated::AggregatedKey),
     Apart(split::SplitKey),
-    /// The optimum, be it of several shapes.
+    /// The optimum; it may mix configurations.
     Best,
 }
 
-/// By the aims; equals by their plans, so that the order is always the same.
+/// By the objective; ties by plan, so that the order is deterministic.
 fn order(question: &Problem, a: &EvaluatedCandidate, b: &EvaluatedCandidate) -> std::cmp::Ordering {
     let ((x, one), (y, other)) =
         ((a.candidate.formats, &a.candidate.pools), (b.candidate.formats, &b.candidate.pools));
     question.compare(&a.point, &b.point).then_with(|| (x, one).cmp(&(y, other)))
 }
 
-/// What makes one deployment different in kind from another.
+/// The key that distinguishes strategies.
 fn strategy(found: &EvaluatedCandidate) -> (usize, Vec<(super::candidate::PoolRole, String)>) {
     let pools = found.candidate.pools.iter().map(|pool| (pool.duty, pool.plan.label()));
     (found.candidate.formats, pools.collect())

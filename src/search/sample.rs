@@ -1,10 +1,9 @@
-//! Deployments drawn at random from everything that a runtime could be given, and from what is near an answer: none of
-//! them may be better than what is called the best.
+//! Random deployments from the full space that a runtime supports, and from the neighbourhood of the optimum: none
+//! may be better than the optimum.
 //!
-//! Enumerates nothing that the search does and knows none of its bounds, families, grids or sizes: degrees of any size,
-//! unlike instances side by side, pools of any sizes, stages cut anywhere, idle devices, loads of any number. What is
-//! drawn counts once the plan's rules, the devices and the memory are checked here. Draws by a seed of its own, so that
-//! the same sample can be drawn again.
+//! Independent of the enumeration, bounds, families, grids and sizes of the search: degrees of any size, mixed
+//! replicas, pools of any sizes, stages cut anywhere, idle devices, any loads. A sample counts only after its plans,
+//! devices and memory are checked here. A fixed seed makes the sample reproducible.
 
 mod draw;
 mod fit;
@@ -17,27 +16,27 @@ use crate::quantity::read::Plain;
 use crate::spec::objective::{Direction, ObjectiveTerm};
 use draw::Draw;
 
-/// What came of a sample.
+/// Result of a sample.
 #[derive(Clone, Debug, Default)]
 pub struct SampleResult {
-    /// Deployments that were drawn, may run, and were evaluated.
+    /// Deployments that were drawn, are valid, and were evaluated.
     pub drawn: u64,
-    /// Of them, within the limits.
+    /// Of these, the number within the SLOs.
     pub kept: u64,
-    /// Of those, better than what is called the best.
+    /// Of these, the ones better than the claimed optimum.
     pub better: Vec<EvaluatedCandidate>,
 }
 
-/// Draws `count` deployments by `seed`, half of them near `best`, and compares them with it; with nothing where it is
-/// none.
+/// Draws `count` deployments by `seed`, half of them near `best`, and compares them with it; without comparison where
+/// `best` is `None`.
 pub fn sample(question: &Problem, best: Option<&EvaluatedCandidate>, count: u64, seed: u64) -> SampleResult {
     let mut sample = SampleResult::default();
-    // A request that the model was not made for is served by nothing.
+    // A request beyond the maximum context length is never feasible.
     if question.context_fits().is_err() {
         return sample;
     }
     let mut draw = Draw::new(question, seed);
-    // Where nothing can be drawn, trying again does not help.
+    // Bounded retries: there may be nothing to draw.
     for _ in 0..count.saturating_mul(4) {
         if sample.drawn == count {
             break;
@@ -60,10 +59,10 @@ pub fn sample(question: &Problem, best: Option<&EvaluatedCandidate>, count: u64,
     sample
 }
 
-/// Values that differ by less are the same: sums of the same terms in another order.
+/// Relative tolerance for sums of the same terms in another order.
 const HAIR: f64 = 1e-9;
 
-/// Whether `a` is better than `b` in the first aim in which they differ by more than rounding.
+/// Whether `a` is better than `b` in the first objective term that differs by more than rounding.
 fn ahead(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
     for aim in aims {
         let (x, y) = (a[place(aim.metric)], b[place(aim.metric)]);
@@ -79,8 +78,8 @@ fn ahead(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
     false
 }
 
-/// Whether it carries what the question says is there: with every slot filled again at once it has that rate, or that
-/// many requests in flight. Pools that only decode need no slot for what waits for its prompt.
+/// Whether it carries the traffic of the problem: with closed-loop traffic it reaches the rate or holds the
+/// concurrency. A decode-only pool needs no slot for requests that wait for prefill.
 fn carries(question: &Problem, candidate: &Candidate) -> bool {
     let enough = |there: f64, least: f64| there >= least * (1.0 - HAIR);
     let filled = || {

@@ -1,4 +1,4 @@
-//! Shapes: one instance in one pair of formats, and the loads that it can bear.
+//! Instance configurations: one plan in one format pair, and the loads that fit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,46 +18,46 @@ use crate::serving::step::StepTime;
 use crate::serving::terms::{InstanceLoad, OffloadTarget};
 use crate::spec::objective::Metric;
 
-/// One instance in one pair of formats. Small: what it is laid out as is made again when needed.
+/// A plan in one format pair. Small: its prepared form is rebuilt when needed.
 #[derive(Clone, Debug)]
 pub struct InstanceConfig {
-    /// Index of its formats.
+    /// Index of its format pair.
     pub formats: usize,
-    /// Its degrees.
+    /// Parallel plan.
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
-    /// What is kept in host memory.
+    /// Tensors that are offloaded to host memory.
     pub offload: OffloadTarget,
-    /// Largest number of requests of an attention rank that its memory holds.
+    /// Maximum requests per attention rank that fit in memory.
     pub fits: u64,
-    /// A prompt fits, so that it can prefill for others.
+    /// A prompt fits, so that it can serve as a prefill worker.
     pub prefills: bool,
 }
 
-/// More requests of one rank than any scheduler takes: the search does not look beyond.
+/// Upper limit of requests per rank in the search, above the maximum of any scheduler.
 pub const MOST_REQUESTS_PER_RANK: u64 = 65_536;
 
-/// A shape laid out, ready to be evaluated at any load.
+/// A prepared configuration, ready to be evaluated at any load.
 pub struct PreparedShape<'q> {
     question: &'q Problem,
-    /// The shape.
+    /// The configuration.
     pub shape: &'q InstanceConfig,
-    /// Laid out.
+    /// The prepared instance.
     pub instance: Arc<Instance>,
-    /// A prompt on it.
+    /// Prefill time of one prompt.
     pub prompt: StepTime<Qty<f64>>,
 }
 
 impl<'q> PreparedShape<'q> {
-    /// Lays a shape out.
+    /// Prepares a configuration.
     pub fn new(question: &'q Problem, shape: &'q InstanceConfig) -> PreparedShape<'q> {
         let stages = shape.stages.clone();
         let instance = Instance::new(&question.graph, shape.plan, stages, question.tiers());
         PreparedShape::of(question, shape, Arc::new(instance))
     }
 
-    /// A shape whose instance is laid out already.
+    /// A configuration with an instance that is prepared already.
     pub fn of(
         question: &'q Problem,
         shape: &'q InstanceConfig,
@@ -68,20 +68,20 @@ impl<'q> PreparedShape<'q> {
         PreparedShape { question, shape, instance, prompt }
     }
 
-    /// As a pool of `replicas` with `concurrency` requests each.
+    /// A pool of `replicas` with a concurrency of `concurrency` each.
     #[inline(always)]
     pub fn pool(&self, replicas: u64, concurrency: u64) -> Pool<'_, Qty<f64>> {
         let load = InstanceLoad { concurrency, offload: self.shape.offload };
         Pool { instance: &self.instance, replicas, prompt: self.prompt, load }
     }
 
-    /// `replicas` of it with `concurrency` requests each, through the one door.
+    /// Metrics of `replicas` at a concurrency of `concurrency` each, by the common evaluation function.
     #[inline(always)]
     pub fn at(&self, replicas: u64, concurrency: u64) -> Point {
         self.under(&self.question.traffic, replicas, concurrency)
     }
 
-    /// The same where every slot is filled again at once.
+    /// The same with closed-loop traffic.
     pub fn free(&self, replicas: u64, concurrency: u64) -> Point {
         self.under(&Traffic::Free, replicas, concurrency)
     }
@@ -95,20 +95,20 @@ impl<'q> PreparedShape<'q> {
         point(&aggregated(&Plain, &[pool], machine, terms, &demand, &mut ()).metrics)
     }
 
-    /// Seconds that each request takes of an instance where every slot is filled again at once.
+    /// Seconds per request of an instance with closed-loop traffic.
     #[inline(always)]
     pub fn filled(&self, concurrency: u64) -> f64 {
         self.free(1, concurrency)[place(Metric::E2e)]
     }
 
-    /// Requests in flight when each attention rank has `requests`.
+    /// Concurrency with `requests` per attention rank.
     #[inline(always)]
     pub fn concurrency(&self, requests: u64) -> u64 {
         requests * self.shape.plan.dp
     }
 }
 
-/// The largest `n` in `1..=most` for which `holds`, given that it holds for none beyond one it fails; 0 if none.
+/// The largest `n` in `1..=most` for which `holds`, if it holds for none beyond one it fails; 0 if none.
 pub fn largest(most: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
     if most == 0 || !holds(1) {
         return 0;
@@ -134,8 +134,8 @@ pub fn largest(most: u64, mut holds: impl FnMut(u64) -> bool) -> u64 {
     low
 }
 
-/// The largest `n` in `1..=most` at which `filled`, which never falls, is at most 1; 0 if none. Figures that grow
-/// evenly are met in a few steps.
+/// The largest `n` in `1..=most` at which the nondecreasing `filled` is at most 1; 0 if none. Near-linear functions
+/// take a few steps.
 pub fn filled_up(most: u64, mut filled: impl FnMut(u64) -> f64) -> u64 {
     if most == 0 {
         return 0;
@@ -150,7 +150,7 @@ pub fn filled_up(most: u64, mut filled: impl FnMut(u64) -> f64) -> u64 {
     }
     let mut halve = false;
     while high - low > 1 {
-        // Where the straight line between both meets 1; halved where that gained little.
+        // Secant step to 1; bisection where that gained little.
         let share = (1.0 - at_low) / (at_high - at_low);
         let straight = low + (share * (high - low) as f64) as u64;
         let probe = if halve { low + (high - low) / 2 } else { straight.clamp(low + 1, high - 1) };
@@ -165,8 +165,8 @@ pub fn filled_up(most: u64, mut filled: impl FnMut(u64) -> f64) -> u64 {
     low
 }
 
-/// The least load in `1..=most` for which `holds`, of a pipeline of `stages`: throughput grows among the
-/// loads that fill every micro-batch alike, and among those up to the next such load.
+/// The smallest load in `1..=most` for which `holds`, for a pipeline of `stages`. Throughput increases among the
+/// loads that fill all micro-batches equally, and between two such loads.
 pub fn least(most: u64, stages: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
     let full = most / stages;
     let too_few = largest(full, |group| !holds(group * stages)) * stages;
@@ -175,16 +175,15 @@ pub fn least(most: u64, stages: u64, mut holds: impl FnMut(u64) -> bool) -> Opti
     (too_few + beyond < end).then_some(too_few + beyond + 1)
 }
 
-/// What refused shapes were refused for.
+/// Rejection counts of instance configurations by reason.
 pub type Refused = BTreeMap<&'static str, (u64, String)>;
 
-/// Adds a refusal to the count, keeping the first as an example.
+/// Counts a rejection, with the first as an example.
 pub fn refuse(refused: &mut Refused, reason: &Infeasible) {
     refused.entry(reason.kind()).or_insert_with(|| (0, reason.to_string())).0 += 1;
 }
 
-/// The cuts of a pipeline that are searched: even in what stages hold, in what decoding reads, and in
-/// what prompts compute.
+/// The pipeline cuts that are searched: balanced by memory, by decode reads, and by prefill compute.
 pub fn cuts(question: &Problem, plan: ParallelPlan) -> Vec<Vec<u32>> {
     let graph = &question.graph;
     let layers = graph.layer_block.len();
@@ -221,7 +220,7 @@ fn holds(footprint: &Footprint<Qty<f64>>) -> bool {
     footprint.total.value() <= footprint.usable.value()
 }
 
-/// The part that takes the most.
+/// The largest part of a footprint.
 pub fn largest_part(held: &Footprint<Qty<f64>>) -> &'static str {
     let parts = [
         ("weights", held.weights.value()),
@@ -232,7 +231,7 @@ pub fn largest_part(held: &Footprint<Qty<f64>>) -> &'static str {
     parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("weights", |(name, _)| name)
 }
 
-/// The reason against a footprint that does not fit.
+/// The error of a footprint that does not fit.
 pub fn short(held: &Footprint<Qty<f64>>) -> Infeasible {
     Infeasible::OutOfMemory {
         needed: held.total.value(),
@@ -241,7 +240,7 @@ pub fn short(held: &Footprint<Qty<f64>>) -> Infeasible {
     }
 }
 
-/// Whether host memory can take what the devices of a node cannot hold, and there is enough to take.
+/// Whether offloading makes the model fit, and host memory is large enough.
 fn spills(
     question: &Problem,
     held: &Footprint<Qty<f64>>,
@@ -261,7 +260,7 @@ fn spills(
     question.terms().host_link.is_some() && over <= movable && over * sharing <= room
 }
 
-/// The shape of a plan, cut and formats, with the most requests that its memory holds.
+/// The configuration of a plan, cut and formats, with the maximum requests that fit in memory.
 ///
 /// # Errors
 /// Not even one request fits.
@@ -295,7 +294,7 @@ pub fn shape(
     Ok(InstanceConfig { formats, plan, stages: instance.stages.clone(), offload, fits, prefills })
 }
 
-/// Formats that may be served by the same plans: those whose scales have the same blocks.
+/// Whether two format pairs allow the same plans: their scales have the same block size.
 pub fn same_plans(a: &Formats, b: &Formats) -> bool {
     a.block == b.block && a.machine.quantised == b.machine.quantised
 }
@@ -310,7 +309,7 @@ mod tests {
         fn what_is_filled_up_is_the_largest_that_fits(
             most in 0u64..5000, (start, slope, curve) in (0.0..1.2, 0.0..0.01, 0.3..3.0), step in 1u64..50,
         ) {
-            // Even, bent either way, and in steps as micro-batches fill.
+            // Linear, convex or concave, and in steps as micro-batches fill.
             let filled = |n: u64| start + slope * ((n / step * step) as f64).powf(curve);
             prop_assert_eq!(filled_up(most, filled), largest(most, |n| filled(n) <= 1.0));
         }

@@ -1,4 +1,4 @@
-//! The shapes of a search, laid out once for all who pair or mix them. Knows no space.
+//! Prepared instance configurations of a search, shared by the modules that pair or mix them.
 
 use std::sync::OnceLock;
 
@@ -11,28 +11,28 @@ use crate::quantity::read::Plain;
 use crate::serving::disaggregated::split;
 use crate::spec::objective::Metric;
 
-/// All shapes of a search; each is laid out when it is first needed.
+/// All instance configurations of a search; each is prepared on first use.
 pub struct ShapeCache<'q> {
-    /// What is asked.
+    /// The problem.
     pub question: &'q Problem,
-    /// The shapes.
+    /// The instance configurations.
     pub shapes: &'q [InstanceConfig],
     laid: Vec<OnceLock<PreparedShape<'q>>>,
 }
 
 impl<'q> ShapeCache<'q> {
-    /// Nothing laid out yet.
+    /// An empty cache.
     pub fn new(question: &'q Problem, shapes: &'q [InstanceConfig]) -> Self {
         ShapeCache { question, shapes, laid: shapes.iter().map(|_| OnceLock::new()).collect() }
     }
 
-    /// A shape, laid out.
+    /// A prepared configuration.
     pub fn get(&self, shape: usize) -> &PreparedShape<'q> {
         self.laid[shape].get_or_init(|| PreparedShape::new(self.question, &self.shapes[shape]))
     }
 
-    /// Time to first token of a prompt, in seconds: its way through prefill and to a decode instance, at least and with
-    /// the queue that is planned for. Where only so many are in flight, one alone waits for nobody.
+    /// TTFT in seconds, including the KV transfer to a decode worker: without queueing, and with the planned queue.
+    /// At low concurrency, a request alone does not queue.
     pub fn first_token(&self, front: &PrefillOption, answer: &DecodeOption) -> (f64, f64) {
         let under = |traffic| self.under(traffic, (front, 1), (answer, 1))[place(Metric::Ttft)];
         match self.question.traffic {
@@ -44,7 +44,7 @@ impl<'q> ShapeCache<'q> {
         }
     }
 
-    /// `fronts` prompt instances and `backs` answering ones, through the one door.
+    /// Metrics of `fronts` prefill workers and `backs` decode workers, by the common evaluation function.
     pub fn at(&self, front: &PrefillOption, fronts: u64, answer: &DecodeOption, backs: u64) -> Point {
         self.under(self.question.traffic, (front, fronts), (answer, backs))
     }

@@ -1,8 +1,8 @@
-//! How many copies of a system serve so many users, at which load, and what the whole draws and costs.
+//! Number of copies of a system for a number of users, with their load, power and cost.
 //!
-//! Like instances that take prompts and answers are looked at first, all of them; where they take several copies or
-//! miss a limit, the search says whether anything else takes fewer. Knows one system at a time; which of several to
-//! take is for [`super::offers`].
+//! Aggregated deployments of identical replicas are searched first, exhaustively. Where they take several copies or
+//! miss an SLO, the full search checks whether another deployment takes fewer copies. Covers one system;
+//! [`super::offers`] chooses among systems.
 
 pub mod candidates;
 
@@ -24,49 +24,49 @@ use crate::serving::terms::Lengths;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
 use candidates::{MaxServed, NearestCandidate, SizingCandidates, layouts, shapes};
 
-/// Users who each keep one request in flight, served by copies of one system.
+/// A sized system: every user keeps one request in flight.
 #[derive(Clone, Debug)]
 pub struct Sized {
-    /// Copies of the system, each with a share of the users.
+    /// Number of copies of the system; the users are divided among them.
     pub copies: u64,
-    /// Requests in flight of the copy that has most.
+    /// Concurrency of the copy with the highest load.
     pub share: u64,
-    /// What one copy runs at that share: the quickest deployment.
+    /// The deployment of one copy at that load with the lowest latency.
     pub at_share: EvaluatedCandidate,
-    /// What one copy runs when it carries all it can: the most output within the limits.
+    /// The deployment of one copy with the highest throughput within the SLOs.
     pub full: EvaluatedCandidate,
-    /// Most requests in flight that one copy is known to carry within the limits: of like instances no more, of
-    /// others at least as many.
+    /// Maximum concurrency of one copy within the SLOs: exact for identical replicas, a lower bound for other
+    /// deployments.
     pub full_users: u64,
-    /// What became of every candidate of all searches.
+    /// Counts of all candidates of all searches.
     pub census: Census,
 }
 
-/// Why a system cannot serve.
+/// The reason why a system is infeasible.
 #[derive(Clone, Debug)]
 pub struct Unfit {
-    /// The kind of reason, as the census counts it.
+    /// Census id of the reason.
     pub kind: String,
-    /// The reason, with its numbers.
+    /// The reason with its numbers.
     pub reason: String,
-    /// What came nearest, where limits are what it misses.
+    /// The nearest candidate, where an SLO is missed.
     pub nearest: Option<EvaluatedCandidate>,
-    /// What became of every candidate.
+    /// Counts of all candidates.
     pub census: Census,
 }
 
-/// What all copies together yield and draw.
+/// Total throughput and power of all copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Totals {
-    /// Output tokens a second.
+    /// Output tokens per second.
     pub output_tok_s: f64,
-    /// Power of the devices, idle ones included; none where no power is known.
+    /// Power of the devices in W, idle ones included; `None` where unknown.
     pub watts: Option<f64>,
     /// Devices, idle ones included.
     pub devices: u64,
 }
 
-/// Bytes of the model in the question's formats of that index, and what one device may hold.
+/// Model bytes in the format pair with index `formats`, and usable bytes per device.
 pub fn weights(question: &Problem, formats: usize) -> (f64, f64) {
     let layers = vec![question.graph.layer_block.len() as u32];
     let whole = Instance::new(&question.graph, ParallelPlan::SINGLE, layers, question.tiers());
@@ -75,7 +75,7 @@ pub fn weights(question: &Problem, formats: usize) -> (f64, f64) {
     (held.weights.value(), held.usable.value())
 }
 
-/// The least weights of the question's formats, where even they do not fit on all of its devices.
+/// The error if even the smallest weights exceed the memory of all devices.
 fn too_large(question: &Problem) -> Option<Infeasible> {
     let devices = question.cluster.devices() as f64;
     let mut least: Option<(f64, f64)> = None;
@@ -92,13 +92,13 @@ fn too_large(question: &Problem) -> Option<Infeasible> {
     Some(Infeasible::OutOfMemory { needed: needed / devices, available: usable, largest: "weights" })
 }
 
-/// A missed limit, else what most shapes were refused for.
+/// The missed SLO, or the most frequent rejection.
 fn unfit(nearest: Option<NearestCandidate>, census: Census) -> Unfit {
     if let Some((_, found, missed)) = nearest {
         let (kind, reason) = (missed.kind().to_string(), missed.to_string());
         return Unfit { kind, reason, nearest: Some(found), census };
     }
-    // Of memory and rules, memory is what a buyer can do something about.
+    // Memory comes before plan rules: a larger device can fix it.
     let weight = |kind: &str, count: u64| (kind == "out_of_memory", count);
     let commonest = census.illegal.iter().max_by_key(|(kind, refusal)| weight(kind, refusal.count));
     let (kind, reason) =
@@ -106,14 +106,14 @@ fn unfit(nearest: Option<NearestCandidate>, census: Census) -> Unfit {
     Unfit { kind, reason, nearest: None, census }
 }
 
-/// The question with this traffic.
+/// The problem with other traffic.
 fn asked(question: &Problem, traffic: Traffic) -> Problem {
     let mut asked = question.clone();
     asked.traffic = traffic;
     asked
 }
 
-/// The best of everything that the search knows, under `aim`: split pools and unlike instances too.
+/// The optimum of the full search under `aim`, disaggregated and mixed deployments included.
 fn searched(
     question: &Problem,
     traffic: Traffic,
@@ -128,7 +128,7 @@ fn searched(
     outcome.best
 }
 
-/// Fewer copies than `most` that serve `users`, if any do, and what one of them runs.
+/// Fewer copies than `most` that serve `users`, if feasible, with the deployment of one copy.
 fn fewer(
     question: &Problem,
     users: u64,
@@ -143,7 +143,7 @@ fn fewer(
         let best = searched(question, share, quickest, census);
         let serves = best.is_some();
         if let Some(best) = best {
-            // Fewer are tried after more.
+            // Smaller numbers are tried later.
             if found.as_ref().is_none_or(|(known, _)| copies < *known) {
                 found = Some((copies, best));
             }
@@ -153,10 +153,10 @@ fn fewer(
     found
 }
 
-/// The fewest copies of the question's system that serve `users` within its limits.
+/// The minimum number of copies of the system that serve `users` within the SLOs.
 ///
 /// # Errors
-/// One user alone is too much for it.
+/// The system is infeasible for one user.
 pub fn size(question: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     let refused = |reason: Infeasible| {
         let (kind, reason) = (reason.kind().to_string(), reason.to_string());
@@ -172,7 +172,7 @@ pub fn size(question: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     let shapes = shapes(free, &layouts, &mut census);
     let bench = SizingCandidates::new(free, &shapes);
     let alike = bench.most(&mut census);
-    // A copy for each user, or so many as like instances take.
+    // One copy per user, or the number that identical replicas need.
     let most = alike.map_or(users.saturating_add(1), |alike| users.div_ceil(alike.users));
     let more = question.cluster.devices() > 1 && (alike.is_some() || bench.paced());
     let found = if more { fewer(question, users, most, &mut census) } else { None };
@@ -193,8 +193,8 @@ pub fn size(question: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     Ok(Sized { copies, share, at_share, full: bench.found(free, full), full_users, census })
 }
 
-/// The longest context, in powers of two or what the model states, at which `users` are still served within
-/// the limits; what is beyond the question's own new prompt tokens is cached. 0 where there is none.
+/// The longest context at which `users` are served within the SLOs: a power of two, or the maximum of the model.
+/// Tokens beyond the new prompt tokens of the problem are cached. 0 where none is feasible.
 pub fn longest_context(question: &Problem, users: u64) -> u64 {
     let lengths = question.stated.lengths;
     let fresh = lengths.isl - lengths.prefix;
@@ -215,15 +215,14 @@ pub fn longest_context(question: &Problem, users: u64) -> u64 {
     if most > 1 << power && power == doublings && serves(most) {
         return most;
     }
-    // An answer longer than that leaves no prompt.
+    // A context no longer than the output leaves no prompt.
     if power == 0 || 1 << power <= lengths.osl { 0 } else { 1 << power }
 }
 
-/// Tokens beyond which nobody looks where the model states no limit.
+/// Maximum context in tokens that is tried where the model has no limit.
 const LONGEST: u64 = 1 << 20;
 
-/// What `copies` of the question's system yield and draw with `users` in flight over them, each running
-/// `found`.
+/// Throughput and power of `copies` of the system at a total concurrency of `users`, each copy running `found`.
 pub fn whole(question: &Problem, found: &EvaluatedCandidate, copies: u64, users: u64) -> Totals {
     let terms = question.terms();
     let count = |number: u64| Qty(number as f64);
@@ -242,12 +241,12 @@ pub fn whole(question: &Problem, found: &EvaluatedCandidate, copies: u64, users:
 }
 
 impl Totals {
-    /// Dollars a second of all devices, used or not.
+    /// Cost of all devices in USD/s, used or not.
     pub fn usd_per_second(&self, bill: &Bill<Datum>) -> f64 {
         usd_per_second(Qty(self.devices as f64), self.watts.map(Qty), &bill.read(&Plain)).value()
     }
 
-    /// Dollars per output token at `usd_per_second`.
+    /// Cost in USD per output token at `usd_per_second`.
     pub fn usd_per_token(&self, usd_per_second: f64) -> f64 {
         usd_per_token(Qty(usd_per_second), Qty(self.output_tok_s)).value()
     }

@@ -1,10 +1,9 @@
-//! Deployments of two pools, one for prompts and one for answers: which shapes, how many of each, and
-//! how heavily the answering ones are loaded.
+//! Disaggregated deployments of one prefill pool and one decode pool: configurations, number of workers, and decode
+//! concurrency.
 //!
-//! The space: instances of any sizes, both pools in the same formats, any number of instances of each that there is
-//! room for, every load that lies evenly on the attention ranks. Regions of it are halved until even the best that one
-//! could hold is beaten. The front shows as much of it as [`super::front_sampling::FrontSampling`] says; the optimum
-//! considers all.
+//! Search space: workers of any sizes, both pools in the same formats, any numbers of workers that fit, every load
+//! that is even over the attention ranks. Branch and bound halves regions until their upper bound is dominated. The
+//! front lists the part that [`super::front_sampling::FrontSampling`] selects; the optimum considers everything.
 
 mod bound;
 
@@ -20,19 +19,19 @@ use super::shape::InstanceConfig;
 use super::shape_cache::ShapeCache;
 use crate::serving::terms::OffloadTarget;
 
-/// A split deployment, in short.
+/// Compact key of a disaggregated deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SplitKey {
-    /// Index of the prompt pool's shape, and how many.
+    /// Index of the configuration and number of the prefill workers.
     pub front: (usize, u64),
-    /// Index of the answer pool's shape, and how many.
+    /// Index of the configuration and number of the decode workers.
     pub back: (usize, u64),
-    /// Requests in flight of each answering instance.
+    /// Concurrency of each decode worker.
     pub concurrency: u64,
 }
 
 impl SplitKey {
-    /// The candidate in full.
+    /// The full candidate.
     pub fn candidate(&self, shapes: &[InstanceConfig]) -> Candidate {
         let pool = |duty, (shape, replicas): (usize, u64), concurrency| PoolPlan {
             duty,
@@ -50,18 +49,18 @@ impl SplitKey {
     }
 }
 
-/// What is known of split deployments after some pairs.
+/// Best disaggregated deployments found so far.
 pub struct SplitIncumbents {
-    /// The front so far.
+    /// Pareto front found so far.
     pub front: ParetoFront<SplitKey>,
-    /// The best so far.
+    /// Best deployment found so far.
     pub best: Option<(Point, SplitKey)>,
-    /// What became of the candidates.
+    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
 }
 
 impl SplitIncumbents {
-    /// Nothing known yet.
+    /// Empty results.
     pub fn new(question: &Problem) -> SplitIncumbents {
         SplitIncumbents {
             front: ParetoFront::new(&question.distinct_axes()),
@@ -70,7 +69,7 @@ impl SplitIncumbents {
         }
     }
 
-    /// Both surveys in one; which is taken into which does not matter.
+    /// Merges two sets of results. The order of the arguments does not matter.
     pub fn merged(mut self, question: &Problem, mut other: SplitIncumbents) -> SplitIncumbents {
         if other.front.len() > self.front.len() {
             std::mem::swap(&mut self, &mut other);
@@ -93,27 +92,27 @@ impl SplitIncumbents {
     }
 }
 
-/// A prompt shape, and answers of one size: each later one slower.
+/// A prefill option, and decode options of one size sorted by increasing TPOT.
 pub struct PoolPair<'a, 'q> {
-    /// What is asked.
+    /// The problem.
     pub question: &'q Problem,
-    /// The prompt shape.
+    /// The prefill option.
     pub front: &'a PrefillOption<'q>,
-    /// The answers.
+    /// The decode options.
     pub list: &'a DecodeOptionList,
-    /// Time to first token of any of the deployments: at least, as nobody waits, and with the queue that is planned for.
+    /// TTFT of any of the deployments, in seconds: without queueing, and with the planned queue.
     pub ttft: (f64, f64),
-    /// All shapes, laid out as far as they were needed.
+    /// Cache of prepared configurations.
     pub bench: &'a ShapeCache<'q>,
-    /// Whether nothing but pace counts.
+    /// Whether only latency and throughput count.
     pub by_pace: bool,
-    /// The front of what the rest of the search found.
+    /// The front of the rest of the search.
     pub rivals: &'a ParetoFront<super::aggregated::AggregatedKey>,
-    /// The best that the rest of the search found.
+    /// The best result of the rest of the search.
     pub leader: Option<&'a Point>,
 }
 
-/// A region that may matter, as far as was known when so many deployments had been evaluated.
+/// A region to examine, with the number of evaluations when its bound was checked.
 struct OpenRegion {
     bound: Point,
     region: Region,
@@ -121,7 +120,7 @@ struct OpenRegion {
 }
 
 impl PoolPair<'_, '_> {
-    /// Every deployment of the pair that there is room for, at the listed loads; or why there is none.
+    /// The region of all deployments of the pair that fit, at the listed loads; otherwise the reason.
     fn whole(&self) -> Result<Region, (&'static str, &'static str)> {
         let (front, back) = self.sizes();
         let room = self.question.room();
@@ -135,7 +134,7 @@ impl PoolPair<'_, '_> {
                 let enough = (rate / self.front.rate).ceil().max(1.0) as u64;
                 let one_each = room.beside(front, 1, back).is_some_and(|backs| backs > 0);
                 if one_each && room.beside(front, enough, back).is_none_or(|backs| backs < instances) {
-                    return Err(("too_much_traffic", "the prompt pool cannot carry the rate"));
+                    return Err(("too_much_traffic", "the prefill pool cannot sustain the request rate"));
                 }
                 ((enough, enough), (instances, instances))
             }
@@ -143,11 +142,10 @@ impl PoolPair<'_, '_> {
         let whole = Region { fronts, backs, loads: Loads::Listed(0, answers.len() - 1) };
         whole
             .within(room, self.sizes())
-            .ok_or(("too_many_devices", "two pools need more devices than there are"))
+            .ok_or(("too_many_devices", "two pools need more devices than available"))
     }
 
-    /// Whether anything in the pair may matter beside what the rest of the search found. Most is
-    /// beaten as a whole.
+    /// Whether the pair may improve on the rest of the search. Most pairs are pruned as a whole.
     pub fn may_matter(&self, survey: &mut SplitIncumbents) -> bool {
         let whole = match self.whole() {
             Ok(whole) => whole,
@@ -156,7 +154,7 @@ impl PoolPair<'_, '_> {
                 return false;
             }
         };
-        let span = self.list.span.expect("the answers have settled");
+        let span = self.list.span.expect("the options have settled");
         let ideal = self.ideal(&span, &whole, self.passing_any(&span, &whole));
         let beaten = self.beaten(survey, &ideal, &whole);
         if let Some(reason) = beaten {
@@ -166,13 +164,13 @@ impl PoolPair<'_, '_> {
         beaten.is_none()
     }
 
-    /// The best that any of its deployments could be; nothing where there is room for none.
+    /// Upper bound over its deployments; `None` where none fits.
     pub fn promise(&self) -> Option<Point> {
         let (whole, span) = (self.whole().ok()?, self.list.span?);
         Some(self.ideal(&span, &whole, self.passing_any(&span, &whole)))
     }
 
-    /// Looks at all deployments of the pair.
+    /// Searches all deployments of the pair.
     pub fn survey(&self, survey: &mut SplitIncumbents) {
         let Ok(Region { fronts, backs, loads }) = self.whole() else { return };
         let deployments = |loads, backs| Region { fronts, backs, loads };
@@ -188,13 +186,13 @@ impl PoolPair<'_, '_> {
         }
     }
 
-    /// Halves a region until nothing in it could matter.
+    /// Branches on a region until every part is pruned.
     fn explore(&self, survey: &mut SplitIncumbents, region: Region) {
         let room = self.question.room();
         let mut open: Vec<OpenRegion> = Vec::new();
         self.consider(survey, region, &mut open);
         while let Some(OpenRegion { bound, region, evaluated }) = open.pop() {
-            // What was found since may beat it.
+            // New results since then may dominate it.
             let news = survey.census.evaluated > evaluated;
             let beaten = if news { self.beaten(survey, &bound, &region) } else { None };
             if let Some(reason) = beaten {
@@ -212,14 +210,14 @@ impl PoolPair<'_, '_> {
             for half in region.halves(self.spread(&region), at) {
                 self.consider(survey, half, &mut open);
             }
-            // The more promising half is looked into first.
+            // The half with the better bound first.
             if open.len() == from + 2 && self.question.ahead(&open[from].bound, &open[from + 1].bound) {
                 open.swap(from, from + 1);
             }
         }
     }
 
-    /// Opens a region that may matter.
+    /// Queues a region unless it is pruned.
     fn consider(&self, survey: &mut SplitIncumbents, region: Region, open: &mut Vec<OpenRegion>) {
         let room = self.question.room();
         let Some(region) = region.within(room, self.sizes()) else { return };
@@ -236,7 +234,8 @@ impl PoolPair<'_, '_> {
         }
     }
 
-    /// Why nothing in a region matters, if so: even its ideal misses a limit, or neither wins nor shows.
+    /// The bound that prunes a region, if any: its ideal misses an SLO, or improves neither the optimum nor the
+    /// front.
     fn beaten(&self, survey: &SplitIncumbents, ideal: &Point, region: &Region) -> Option<&'static str> {
         if self.question.missed(ideal).is_some() {
             return Some("latency_limit");
@@ -247,7 +246,7 @@ impl PoolPair<'_, '_> {
         (!wins && !shows()).then_some("dominated")
     }
 
-    /// Whether deployments of a region are shown on the front.
+    /// Whether the front lists deployments of a region.
     fn shows(&self, region: &Region) -> bool {
         let sampling = &self.question.front_sampling;
         let (front, back) = self.sizes();
@@ -259,7 +258,7 @@ impl PoolPair<'_, '_> {
             && (devices <= sampling.any_size_up_to || even(front) && even(back))
     }
 
-    /// Evaluates the one deployment of a region.
+    /// Evaluates the single deployment of a region.
     fn see(&self, survey: &mut SplitIncumbents, region: &Region) {
         let (fronts, backs) = (region.fronts.0, region.backs.0);
         let answer = match region.loads {

@@ -1,5 +1,5 @@
-//! Why the best is the best: what every family of strategies comes to, where the runner-up takes over, and what one
-//! more of anything would be worth. All of it by searching again.
+//! Analysis of the optimum: the best result of every strategy family, crossovers to the runner-up, and sensitivities.
+//! All by searching again.
 
 use rayon::prelude::*;
 
@@ -12,67 +12,67 @@ use super::run::{UNWATCHED, run};
 use crate::plan::infeasible::Infeasible;
 use crate::spec::objective::Metric;
 
-/// What a family comes to.
+/// The best result of a family.
 #[derive(Clone, Debug)]
 pub struct FamilyResult {
     /// The family.
     pub family: StrategyFamily,
-    /// Its best.
+    /// Its best deployment.
     pub best: Option<EvaluatedCandidate>,
-    /// Why it has none, where it has none.
+    /// The reason for infeasibility, if infeasible.
     pub none: Option<String>,
 }
 
-/// What a change comes to.
+/// The effect of a change.
 #[derive(Clone, Debug)]
 pub struct ChangeResult {
     /// The change.
     pub change: Change,
-    /// The best with it.
+    /// The best deployment with it.
     pub best: Option<EvaluatedCandidate>,
-    /// The question with it.
+    /// The problem with it.
     pub question: Problem,
 }
 
-/// Along which figure two families change places.
+/// The parameter along which two families are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Along {
-    /// Requests in flight.
+    /// Concurrency.
     Concurrency,
     /// Prompt tokens.
     Prompt,
-    /// Price of buying a device, US dollars.
+    /// Purchase price of a device, in USD.
     Purchase,
 }
 
-/// Where one family takes over from another.
+/// A crossover from one family to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossover {
-    /// The last value at which it does not.
+    /// The last value before it.
     pub below: u64,
-    /// The first at which it does.
+    /// The first value after it.
     pub at: u64,
-    /// Who leads up to there.
+    /// The better family before it.
     pub from: StrategyFamily,
-    /// Who leads from there.
+    /// The better family after it.
     pub to: StrategyFamily,
 }
 
-/// Two families along a figure.
+/// A comparison of two families along a parameter.
 #[derive(Clone, Debug)]
 pub struct Duel {
-    /// The figure.
+    /// The parameter.
     pub along: Along,
-    /// The least and the largest value that was tried.
+    /// The smallest and the largest value tried.
     pub tried: (u64, u64),
-    /// Every change of places between neighbouring powers of two.
+    /// Every crossover between neighbouring powers of two.
     pub crossovers: Vec<Crossover>,
-    /// Who leads at the least value; none where neither serves anything tried.
+    /// The better family at the smallest value; `None` where neither is feasible at any value tried.
     pub leader: Option<StrategyFamily>,
 }
 
-/// The question held to a family, without a front.
+/// The problem restricted to a family, without a front.
 pub fn held_to(question: &Problem, family: StrategyFamily) -> Problem {
     let mut held = question.clone();
     held.axes.clear();
@@ -86,7 +86,7 @@ pub fn held_to(question: &Problem, family: StrategyFamily) -> Problem {
     held
 }
 
-/// What every family comes to.
+/// The best result of every family.
 pub fn families(question: &Problem) -> Vec<FamilyResult> {
     let each =
         StrategyFamily::EACH.into_iter().filter(|family| *family != StrategyFamily::Split || question.split);
@@ -94,7 +94,7 @@ pub fn families(question: &Problem) -> Vec<FamilyResult> {
         .into_par_iter()
         .map(|family| {
             let outcome = run(&held_to(question, family), &UNWATCHED);
-            // Where all fits into device memory nothing is kept elsewhere.
+            // Where everything fits in device memory, nothing is offloaded.
             let spills =
                 |found: &EvaluatedCandidate| family != StrategyFamily::Offload || spilled(question, found);
             let best = outcome.best.clone().filter(spills);
@@ -110,7 +110,7 @@ fn spilled(question: &Problem, found: &EvaluatedCandidate) -> bool {
 
 fn reason(outcome: &Outcome, family: StrategyFamily) -> String {
     if outcome.best.is_some() {
-        return "all fits without it".into();
+        return "the model fits without offloading".into();
     }
     if let Some((_, missed @ Infeasible::LimitMissed { .. })) = &outcome.nearest {
         return missed.to_string();
@@ -122,13 +122,13 @@ fn reason(outcome: &Outcome, family: StrategyFamily) -> String {
         return refusal.example.clone();
     }
     match family {
-        StrategyFamily::Offload => "no host memory or host link is known, or it is too small".into(),
-        _ if census.shapes == 0 => "no such plan is legal here".into(),
-        _ => "no load keeps the limits".into(),
+        StrategyFamily::Offload => "host memory or host link is unknown or too small".into(),
+        _ if census.shapes == 0 => "no legal plan of this family".into(),
+        _ => "no load meets the SLOs".into(),
     }
 }
 
-/// Whether `a` is better, of two bests under the same question.
+/// Whether `a` is better, of two results for the same problem.
 fn leads(question: &Problem, a: &Option<EvaluatedCandidate>, b: &Option<EvaluatedCandidate>) -> Option<bool> {
     match (a, b) {
         (None, None) => None,
@@ -138,10 +138,10 @@ fn leads(question: &Problem, a: &Option<EvaluatedCandidate>, b: &Option<Evaluate
     }
 }
 
-/// Powers of two that are tried on both sides of where the question stands.
+/// Powers of two that are tried below and above the current value.
 const REACH: u32 = 4;
 
-/// Where `other` takes over from `winner` or the other way round, along a figure that stands at `now`.
+/// Crossovers between `winner` and `other` along a parameter with the current value `now`.
 pub fn duel(
     question: &Problem,
     along: Along,
@@ -175,7 +175,7 @@ pub fn duel(
         if from == to {
             continue;
         }
-        // To one part in a hundred: a step of one is no crossover of anything that is felt.
+        // To within 1 %: a finer crossover has no practical effect.
         while above - below > (above / 100).max(1) {
             let middle = below + (above - below) / 2;
             if leader(middle) == Some(from) { below = middle } else { above = middle }
@@ -186,7 +186,7 @@ pub fn duel(
     Some(Duel { along, tried: (first, last), crossovers, leader })
 }
 
-/// Changes whose worth is told: a little more of everything.
+/// The changes of the sensitivity analysis: a small increase of everything.
 fn changes(question: &Problem) -> Vec<Change> {
     const GB: f64 = 1e9;
     const TENTH: f64 = 1.1;
@@ -207,7 +207,7 @@ fn changes(question: &Problem) -> Vec<Change> {
     changes
 }
 
-/// What a little more of everything would be worth, each by a search of its own.
+/// The sensitivity to a small increase of everything, each by its own search.
 pub fn worths(question: &Problem) -> Vec<ChangeResult> {
     let changed = changes(question).into_iter().filter_map(|change| {
         let mut question = question.changed(change)?;
@@ -224,7 +224,7 @@ pub fn worths(question: &Problem) -> Vec<ChangeResult> {
         .collect()
 }
 
-/// The figures along which two families may change places, and where the question stands on each.
+/// The parameters along which two families may cross over, with the current values.
 pub fn stands(question: &Problem, best: &EvaluatedCandidate) -> Vec<(Along, u64)> {
     let mut stands = Vec::new();
     if !matches!(question.traffic, Traffic::Rate(_)) {
@@ -241,7 +241,7 @@ pub fn stands(question: &Problem, best: &EvaluatedCandidate) -> Vec<(Along, u64)
     stands
 }
 
-/// The objective's first figure of a deployment.
+/// Value of the first objective term of a deployment.
 pub fn aimed(question: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
     let value = found.point[place(question.aims.first()?.metric)];
     value.is_finite().then_some(value)

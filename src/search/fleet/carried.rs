@@ -1,8 +1,7 @@
-//! The most requests a second that a system carries within the limits: in one plan, and in any plan that the search
-//! finds.
+//! Maximum request rate of a system within the SLOs: for one plan, and for any plan that the search finds.
 //!
-//! Requests come at random, as `optimize --rate` has it. A rate is raised until the search proves that nothing carries
-//! more, but for [`CLOSE`].
+//! Arrivals are random, as with `optimize --rate`. The rate is increased until the search proves that no plan
+//! sustains more, to within [`CLOSE`].
 
 use crate::quantity::read::Plain;
 use crate::search::candidate::{Candidate, PoolPlan, PoolRole, evaluate};
@@ -13,40 +12,40 @@ use crate::search::shape::{filled_up, shape};
 use crate::serving::instance::Instance;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
 
-/// What a system in one plan carries of one length of request.
+/// Capacity of a system with one plan for one request length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
-    /// The plan under that load.
+    /// The plan at that rate.
     pub candidate: Candidate,
-    /// Requests a second of the whole system.
+    /// Requests per second of the whole system.
     pub requests_per_s: f64,
     /// Metrics of the whole system at that rate.
     pub point: Point,
 }
 
-/// How near to the most a rate is, as a part of it; it is never above.
+/// Relative tolerance of a maximum rate, from below.
 pub const CLOSE: f64 = 1e-4;
-/// Searches for one rate, at most: enough to halve any range to [`CLOSE`].
+/// Maximum number of searches per rate: enough to bisect any range to [`CLOSE`].
 const SEARCHES: u32 = 48;
-/// Halvings of the range between two loads of a plan.
+/// Bisection steps between two loads of a plan.
 const HALVINGS: u32 = 20;
-/// A rate that whatever serves at all carries, in requests a second.
+/// A minimum rate that any feasible plan sustains, in requests per second.
 const LEAST: f64 = 1e-3;
 
-/// `question` with requests that come at random at so many a second.
+/// `question` with random arrivals at the given rate, in requests per second.
 pub fn at_rate(question: &Problem, rate: f64) -> Problem {
     let mut asked = question.with_tail(Default::default());
     asked.traffic = Traffic::Rate(rate);
     asked
 }
 
-/// A plan laid out, to be evaluated under many loads.
+/// A prepared plan, to be evaluated under many loads.
 struct PreparedPlan<'q> {
     question: &'q Problem,
     pools: Vec<PoolPlan>,
     instances: Vec<Instance>,
     plan: &'q Candidate,
-    /// Requests of a rank that each pool has room for.
+    /// Maximum requests per rank of each pool.
     most: Vec<u64>,
 }
 
@@ -61,7 +60,7 @@ impl<'q> PreparedPlan<'q> {
         PreparedPlan { question, pools: plan.pools.clone(), instances, plan, most }
     }
 
-    /// The pools with up to so many requests on every rank that answers.
+    /// The pools with up to `requests` on every decode rank.
     fn loaded(&self, requests: u64) -> Vec<PoolPlan> {
         let load = |(pool, most): (&PoolPlan, &u64)| match pool.duty {
             PoolRole::Prefill => pool.clone(),
@@ -70,7 +69,7 @@ impl<'q> PreparedPlan<'q> {
         self.pools.iter().zip(&self.most).map(load).collect()
     }
 
-    /// Its metrics under a traffic, and the largest part of a limit that is used.
+    /// Its metrics under the given traffic, and the largest ratio of a latency to its SLO.
     fn at(&self, pools: &[PoolPlan], traffic: Traffic) -> (Point, f64) {
         let asked = self.question;
         let machine = asked.formats[self.plan.formats].plain();
@@ -87,7 +86,7 @@ impl<'q> PreparedPlan<'q> {
         (point, if sound { filled } else { f64::INFINITY })
     }
 
-    /// Requests a second when every slot is filled again at once.
+    /// Requests per second with closed-loop traffic.
     fn flow(&self, pools: &[PoolPlan]) -> f64 {
         self.at(pools, Traffic::Free).0[place(Metric::OutputTokS)] / self.question.stated.lengths.osl as f64
     }
@@ -99,7 +98,7 @@ impl<'q> PreparedPlan<'q> {
     }
 }
 
-/// The most that one plan carries, whatever its loads; none where it keeps no limit or has no room.
+/// The maximum rate of one plan, over all its loads; `None` where it meets no SLO or does not fit.
 pub fn raised(question: &Problem, plan: &Candidate) -> Option<Carried> {
     let question = &at_rate(question, LEAST);
     question.context_fits().ok()?;
@@ -120,7 +119,7 @@ pub fn raised(question: &Problem, plan: &Candidate) -> Option<Carried> {
         let rate = laid.flow(&pools);
         laid.carried(pools, rate)
     };
-    // A pipeline yields most where its micro-batches are alike.
+    // A pipeline has the highest throughput with equal micro-batches.
     let stages = plan.pools.iter().map(|pool| pool.plan.pp).max().unwrap_or(1);
     let even = kept - kept % stages;
     let whole = [kept, even].into_iter().filter(|requests| *requests > 0).filter_map(carried);
@@ -128,7 +127,7 @@ pub fn raised(question: &Problem, plan: &Candidate) -> Option<Carried> {
     if kept == full {
         return best;
     }
-    // With one request more the limits break at the full rate, not at a lower one.
+    // With one more request the SLOs are missed at the full rate, not at a lower one.
     let pools = laid.loaded(kept + 1);
     let (mut low, mut high) = (best.as_ref().map_or(0.0, |best| best.requests_per_s), laid.flow(&pools));
     let mut beyond = None;
@@ -142,7 +141,7 @@ pub fn raised(question: &Problem, plan: &Candidate) -> Option<Carried> {
     beyond.or(best)
 }
 
-/// What the search finds at a rate.
+/// The search result at a rate.
 fn searched(question: &Problem, rate: f64) -> Option<Carried> {
     let mut asked = at_rate(question, rate);
     asked.axes.clear();
@@ -151,7 +150,7 @@ fn searched(question: &Problem, rate: f64) -> Option<Carried> {
     Some(Carried { candidate: found.candidate, requests_per_s: rate, point: found.point })
 }
 
-/// The most that the question's system carries in any plan, but for [`CLOSE`]; none where nothing keeps the limits.
+/// The maximum rate of the system with any plan, to within [`CLOSE`]; `None` where no plan meets the SLOs.
 pub fn most(question: &Problem) -> Option<Carried> {
     question.context_fits().ok()?;
     let more = |a: Carried, b: Carried| if b.requests_per_s > a.requests_per_s { b } else { a };
@@ -159,7 +158,7 @@ pub fn most(question: &Problem) -> Option<Carried> {
         Some(raised) => more(found, raised),
         None => found,
     };
-    // What yields most when every slot is filled again at once is a good start.
+    // The plan with the highest closed-loop throughput is a good start.
     let mut free = question.clone();
     free.axes.clear();
     free.aims = vec![ObjectiveTerm { metric: Metric::OutputTokS, direction: Direction::Maximize }];

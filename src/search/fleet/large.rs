@@ -1,9 +1,9 @@
-//! A fleet of more kinds and buckets than a solver's tree gets through: a bound by prices on what is scarce, a mix of
-//! the kinds that those prices choose, and how far the two are from each other.
+//! Fleets with too many kinds and buckets for a full branch-and-bound tree: a Lagrangian bound, a mix of the kinds
+//! that its prices choose, and the gap between the two.
 //!
-//! The bound holds at any prices: with a price on each system beside its cost, every bucket goes where it is served
-//! at least (Lagrange multipliers, by subgradients). The mix serves buckets alike that are alike, so that a small
-//! programme finds it; its shares are checked against every row of the whole one.
+//! The bound is valid for any prices: with a price on each scarce resource, every bucket goes to the kind with the
+//! lowest reduced cost (Lagrange multipliers, by subgradients). The mix merges similar buckets, so that a small
+//! program finds it; its shares are checked against every row of the full program.
 
 use std::collections::BTreeMap;
 
@@ -12,45 +12,45 @@ use crate::search::mip::solve::{CertifiedSolution, Prover, SolveBudget, solve};
 use crate::search::mip::{MipModel, MipValues, SHARE};
 use crate::search::outcome::Status;
 
-/// Times that prices are changed.
+/// Maximum number of price updates.
 const PRICINGS: usize = 400;
-/// Times without a better bound after which prices are changed by less.
+/// Updates without a better bound after which the step size decreases.
 const PATIENCE: usize = 12;
-/// Groups of buckets in the small programme, at most.
+/// Maximum number of bucket groups in the small program.
 const GROUPS: usize = 80;
-/// Kinds in the small programme: few first, as a solver is soon through with those.
+/// Number of kinds in the small program: few first, as these solve fast.
 const KINDS: [usize; 4] = [2, 4, 7, usize::MAX];
-/// Nodes of a solver for each small programme, with one kind in it.
+/// Solver nodes for each small program with one kind.
 const NODES: u64 = 2_000;
-/// Nodes of our own search, where the solver fails.
+/// Nodes of the built-in search, where the solver fails.
 const OWN_NODES: u64 = 1_000;
 
-/// Loads of every bucket on every kind, costs, and what is scarce.
+/// Loads of every bucket on every kind, costs, and scarce resources.
 struct ScarceResources<'a> {
     fleet: &'a Fleet,
-    /// `[bucket]`: kinds that serve it, with the systems that it keeps busy.
+    /// `[bucket]`: kinds that serve it, with the number of systems that it keeps busy.
     loads: Vec<Vec<(usize, f64)>>,
-    /// Parts of a system that each kind's loads are counted in.
+    /// Units per system in which the loads of each kind are counted.
     fine: Vec<f64>,
-    /// What a system costs, in the objective.
+    /// Objective coefficient of a system.
     costs: Vec<f64>,
-    /// What serving a bucket is worth; where that counts, a bucket may be left out.
+    /// Objective value of serving a bucket; if set, a bucket may be unserved.
     worth: Option<Vec<f64>>,
-    /// What is scarce: so much of it for each kind, and all there is.
+    /// Scarce resources: use per system of each kind, and amount available.
     rows: Vec<(Vec<f64>, f64)>,
 }
 
-/// A choice of one kind for every bucket at least cost under prices.
+/// The cheapest kind for every bucket under prices.
 struct PricedChoice {
     bound: f64,
-    /// Systems of each kind that are kept busy.
+    /// Busy systems of each kind.
     busy: Vec<f64>,
     /// The kind of each bucket.
     kinds: Vec<Option<usize>>,
 }
 
 impl ScarceResources<'_> {
-    /// What a system costs with prices on what is scarce.
+    /// Cost of a system with prices on scarce resources.
     fn costs(&self, prices: &[f64]) -> Vec<f64> {
         let extra = |kind: usize| {
             self.rows.iter().zip(prices).map(|((each, _), price)| each[kind] * price).sum::<f64>()
@@ -78,14 +78,14 @@ impl ScarceResources<'_> {
         found
     }
 
-    /// Prices that make the bound high, that bound, and how many systems of each kind are busy on the way there.
+    /// The best prices found, their bound, and the average number of busy systems of each kind.
     fn best(&self) -> (Vec<f64>, f64, Vec<f64>) {
         let mut prices = vec![0.0; self.rows.len()];
         let (mut best, mut at, mut busy) = (f64::NEG_INFINITY, prices.clone(), vec![0.0; self.costs.len()]);
         let (mut pace, mut idle) = (0.5, 0);
         for _ in 0..PRICINGS {
             let found = self.priced(&prices);
-            // What is chosen late counts most: the mean comes close to the best shares.
+            // Later choices weigh more: the average converges to the optimal shares.
             busy.iter_mut().zip(&found.busy).for_each(|(mean, busy)| *mean = 0.95 * *mean + 0.05 * busy);
             if found.bound > best {
                 (best, at, idle) = (found.bound, prices.clone(), 0);
@@ -103,7 +103,7 @@ impl ScarceResources<'_> {
             if prices.iter().zip(&over).all(|(price, over)| *over <= 0.0 && *price == 0.0) {
                 break;
             }
-            // Each price by its own row's size: rows count systems, dollars and devices.
+            // Prices are scaled by row: rows count systems, dollars and devices.
             let length: f64 =
                 over.iter().zip(&self.rows).map(|(over, (_, most))| (over / most.max(1.0)).powi(2)).sum();
             let step = pace * found.bound.abs().max(1.0) / length.max(1e-12);
@@ -116,7 +116,7 @@ impl ScarceResources<'_> {
     }
 }
 
-/// What is asked, with what is scarce.
+/// The problem with its scarce resources.
 fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> ScarceResources<'a> {
     let mills = |kind: &SystemKind| (kind.usd_per_hour * MILLS).ceil();
     let load = |bucket: usize, kind: &SystemKind| kind.load(&fleet.buckets[bucket], bucket);
@@ -149,7 +149,7 @@ fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> Sc
     }
 }
 
-/// Solves `programme`, which is that of `fleet`, without a solver's tree for all of it.
+/// Solves `programme`, which is that of `fleet`, without a full branch-and-bound tree.
 pub(super) fn solved(
     fleet: &Fleet,
     aim: FleetObjective,
@@ -172,7 +172,7 @@ pub(super) fn solved(
     }
     let scarce = scarce(fleet, aim, bounds);
     let (prices, bound, busy) = scarce.best();
-    // Where a kind in use has a spare, some kind has one.
+    // With N+1 spares, at least one kind has a spare.
     let spare = if bounds.spare
         && aim != FleetObjective::Throughput
         && scarce.loads.iter().any(|loads| !loads.is_empty())
@@ -181,7 +181,7 @@ pub(super) fn solved(
     } else {
         0.0
     };
-    // A hair for rounding in floating point; costs of whole systems are whole.
+    // A small margin for floating-point rounding; costs of whole systems are whole.
     let bound = bound + spare - 1e-9 * bound.abs();
     let bound = if aim == FleetObjective::Throughput { bound } else { (bound - 1e-6).ceil() };
     let most = match aim {
@@ -225,10 +225,10 @@ pub(super) fn solved(
     }
 }
 
-/// About `count` kinds: those that are busiest under the prices, and one for every bucket that none of them serves.
+/// About `count` kinds: the busiest under the prices, and one for every bucket that none of them serves.
 fn chosen(scarce: &ScarceResources, busy: &[f64], count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..busy.len()).collect();
-    // Busy by what they cost, then the cheapest for each system's worth.
+    // Sorted by the cost of busy systems, then by cost per system.
     let weight = |kind: &usize| busy[*kind] * scarce.costs[*kind].max(1.0);
     order.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(a.cmp(b)));
     let mut kinds: Vec<usize> = order.iter().copied().take(count).collect();
@@ -243,7 +243,7 @@ fn chosen(scarce: &ScarceResources, busy: &[f64], count: usize) -> Vec<usize> {
     kinds
 }
 
-/// The best mix of `kinds` that serves like buckets alike, as values of the whole programme, and nodes it took.
+/// The best mix of `kinds` with merged buckets, as values of the full program, and the number of nodes.
 fn mixed(
     scarce: &ScarceResources,
     aim: FleetObjective,
@@ -253,7 +253,7 @@ fn mixed(
 ) -> Option<(MipValues, u64)> {
     let fleet = scarce.fleet;
     let groups = grouped(scarce, kinds, costs);
-    // Loads as the whole programme rounds them up: what keeps the small one's rows keeps its.
+    // Loads rounded up as in the full program: a point that satisfies the small rows satisfies the full rows.
     let whole = |kind: usize, group: &[usize]| -> Option<f64> {
         let of = |bucket: &usize| {
             let load = scarce.loads[*bucket].iter().find(|(at, _)| *at == kind)?.1;
@@ -302,11 +302,11 @@ fn mixed(
     Some((values, found.nodes))
 }
 
-/// What a number in floating point may be off by.
+/// Floating-point tolerance.
 const HAIR: f64 = 1e-12;
 
-/// Buckets in groups that are served alike: by which of `kinds` is cheapest for them, and by how much the others are
-/// dearer, as finely as there is room for.
+/// Groups of similar buckets: same cheapest kind of `kinds`, and similar relative costs of the others, at the finest
+/// resolution that fits.
 fn grouped(scarce: &ScarceResources, kinds: &[usize], costs: &[f64]) -> Vec<Vec<usize>> {
     let mut parts = 64.0;
     loop {

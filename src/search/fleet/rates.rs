@@ -1,8 +1,8 @@
-//! What a system carries of each length of request within the limits, in every plan worth having for some length.
+//! Capacity of a system for each request length within the SLOs, in every plan that is best for some length.
 //!
-//! The plans are those that `optimize` finds: of each length the one that carries most, be it of split pools, of
-//! unlike instances or with something in host memory; and, as one plan may serve several lengths, of like instances
-//! all that no other beats at every length. A plan stays within its system: none spans two.
+//! The plans are those that `optimize` finds: for each length the one with the highest rate, disaggregated, mixed or
+//! offloaded plans included; and, as one plan may serve several lengths, all aggregated plans of identical replicas
+//! that no other plan dominates over all lengths. A plan lies within one system.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::serving::instance::Instance;
 use crate::serving::terms::{Lengths, OffloadTarget};
 use crate::spec::objective::Metric;
 
-/// A system in one plan.
+/// A system with one plan.
 #[derive(Clone, Debug)]
 pub struct ShapeRates {
     /// The plan; its loads differ by length.
     pub candidate: Candidate,
-    /// What it carries of each length; none where it keeps no limit or does not fit.
+    /// Capacity for each length; `None` where it meets no SLO or does not fit.
     pub carried: Vec<Option<Carried>>,
 }
 
 impl Carried {
-    /// What it comes to with requests of `lengths`, through the one door, and the requests a second that its loads
-    /// make way for.
+    /// Its metrics with requests of `lengths`, by the common evaluation function, and the requests per second that
+    /// its loads sustain.
     pub fn again(&self, question: &Problem, lengths: Lengths) -> (Point, f64) {
         use crate::search::aggregated::measure;
         let question = question.with_lengths(lengths);
@@ -41,8 +41,7 @@ impl Carried {
     }
 }
 
-/// Every plan of the question's system worth having, with what it carries of each length, without those that another
-/// beats at every length.
+/// The nondominated plans of the system, with their capacity for each length.
 pub fn rates(question: &Problem, lengths: &[Lengths]) -> Vec<ShapeRates> {
     let asked: Vec<Problem> = lengths.iter().map(|lengths| question.with_lengths(*lengths)).collect();
     let searched = searched(lengths);
@@ -66,10 +65,10 @@ pub fn rates(question: &Problem, lengths: &[Lengths]) -> Vec<ShapeRates> {
     })
 }
 
-/// Of more lengths than that, every so many-eth has plans of its own; the others are served in those.
+/// Maximum number of lengths that have their own plans; other lengths are served with these.
 pub const SEARCHED: usize = 16;
 
-/// The lengths whose best plan is searched for: the shortest, the longest, and some between.
+/// The lengths whose best plan is searched: the shortest, the longest, and some between.
 fn searched(lengths: &[Lengths]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|at| (lengths[*at].isl, lengths[*at].osl, *at));
@@ -80,7 +79,7 @@ fn searched(lengths: &[Lengths]) -> Vec<usize> {
     chosen.into_iter().filter_map(|at| order.get(at).copied()).collect()
 }
 
-/// Those that no other beats at every length; of equals the first.
+/// The nondominated plans over all lengths; of equal plans the first.
 fn worth_having(all: Vec<ShapeRates>, rate: impl Fn(&ShapeRates, usize) -> f64) -> Vec<ShapeRates> {
     let beats = |a: &ShapeRates, b: &ShapeRates| (0..a.carried.len()).all(|at| rate(a, at) >= rate(b, at));
     let mut kept: Vec<ShapeRates> = Vec::new();
@@ -93,8 +92,8 @@ fn worth_having(all: Vec<ShapeRates>, rate: impl Fn(&ShapeRates, usize) -> f64) 
     kept
 }
 
-/// Like instances that fill the system, in every shape that no other beats at every length when every slot is filled
-/// again at once.
+/// Identical replicas that fill the system, in every configuration that is nondominated over all lengths with
+/// closed-loop traffic.
 fn alike(question: &Problem, asked: &[Problem]) -> Vec<Candidate> {
     let found = each(question, &mut Census::default(), |formats, instance| {
         let instance = Arc::new(instance);
@@ -120,8 +119,8 @@ fn alike(question: &Problem, asked: &[Problem]) -> Vec<Candidate> {
     kept.into_iter().map(|(plan, _)| plan).collect()
 }
 
-/// Requests a second of the system in one shape when every slot is filled again at once: at the largest load that
-/// memory and limits allow, or the one below it that fills the micro-batches of a pipeline alike.
+/// Closed-loop requests per second of the system with one configuration: at the largest load within memory and SLOs,
+/// or the next lower one with equal micro-batches.
 fn carries(question: &Problem, formats: usize, instance: &Arc<Instance>) -> Option<f64> {
     question.context_fits().ok()?;
     let shape = shape(question, formats, instance, OffloadTarget::Nothing).ok()?;

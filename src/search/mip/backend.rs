@@ -1,5 +1,4 @@
-//! A programme handed to a solver in floating point. Knows nothing of whether its answer is right: that is checked
-//! elsewhere.
+//! Interface to a floating-point solver. Its result is not trusted; it is checked elsewhere.
 
 use good_lp::solvers::microlp::microlp;
 use good_lp::{Expression, ProblemVariables, SolverModel, Variable, variable};
@@ -7,35 +6,35 @@ use microlp::{Error, SolveOptions, SolveOutcome};
 
 use super::{MipModel, MipValues, SHARE, Sense, VariableDomain};
 
-/// What a solver says.
+/// Result of a solver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SolverClaim {
-    /// A point, with a bound that no point is below, where it has one.
+    /// A point, with a lower bound where known.
     Point {
         /// The point.
         values: MipValues,
-        /// No point costs less, in the programme's own units.
+        /// Lower bound on the cost, in units of the program.
         bound: Option<f64>,
-        /// It says that the point is the best.
+        /// The solver reports the point as optimal.
         optimal: bool,
         /// Nodes of its tree.
         nodes: u64,
     },
-    /// There is none.
+    /// Infeasible.
     Infeasible,
-    /// It stopped before it found one.
+    /// Stopped before a point was found.
     Stopped {
-        /// No point costs less.
+        /// Lower bound on the cost.
         bound: Option<f64>,
         /// Nodes of its tree.
         nodes: u64,
     },
 }
 
-/// Solves with at most `nodes` nodes: a number, not a time, so that the same question has the same answer.
+/// Solves with at most `nodes` nodes. A node limit, unlike a time limit, is deterministic.
 ///
 /// # Errors
-/// What the solver says went wrong.
+/// The error message of the solver.
 pub fn claim(programme: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
     match solved(programme, nodes, false) {
         Err(Error::Infeasible) => Ok(SolverClaim::Infeasible),
@@ -46,7 +45,7 @@ pub fn claim(programme: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
         }
         Ok(outcome @ SolveOutcome::Solution(_)) => {
             let (optimal, stats) = (outcome.is_optimal(), outcome.stats());
-            let solution = outcome.into_solution().map_err(|_| "a solution that is none".to_string())?;
+            let solution = outcome.into_solution().map_err(|_| "the solver returned no solution".to_string())?;
             let values = solution.iter().map(|(variable, value)| whole(programme, variable.idx(), value));
             let values = values.collect();
             Ok(SolverClaim::Point { values, bound: stats.best_bound, optimal, nodes: stats.nodes_solved })
@@ -54,10 +53,10 @@ pub fn claim(programme: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
     }
 }
 
-/// The best point with whole numbers taken as any numbers, these then rounded up; and what no point costs less than.
-/// Where more of a column is never worse, as of devices that carry a load, the point keeps every row.
+/// The optimum of the LP relaxation with integer columns rounded up, and its lower bound. Where more of a column is
+/// never worse, such as devices that carry a load, the point satisfies every row.
 pub fn rounded_up(programme: &MipModel) -> Option<(MipValues, f64)> {
-    // A hair above a whole number is rounding of the solver's.
+    // A value slightly above an integer is solver rounding.
     const HAIR: f64 = 1e-7;
     let outcome = solved(programme, 1, true).ok()?;
     let solution = outcome.into_solution().ok()?;
@@ -72,7 +71,7 @@ pub fn rounded_up(programme: &MipModel) -> Option<(MipValues, f64)> {
     Some((numbers.iter().map(up).collect(), least))
 }
 
-/// What the solver makes of a programme, whole numbers being any numbers where it is to be `relaxed`.
+/// The solver result; integer columns are continuous if `relaxed`.
 fn solved(programme: &MipModel, nodes: u64, relaxed: bool) -> Result<SolveOutcome, Error> {
     let mut variables = ProblemVariables::new();
     let of = |domain: VariableDomain| match domain {
@@ -97,19 +96,19 @@ fn solved(programme: &MipModel, nodes: u64, relaxed: bool) -> Result<SolveOutcom
             Sense::Equal => left.eq(bound),
         });
     }
-    // The limit on nodes and the bound of an interrupted search are not to be had through good_lp.
+    // good_lp does not expose the node limit and the bound of an interrupted search.
     let mut options = SolveOptions::default();
     options.node_limit = Some(nodes);
     options.mip_gap = 0.0;
     model.as_inner().solve_with(options)
 }
 
-/// A solver's value as a whole number of the column's parts.
+/// A solver value as a whole number of column units.
 fn whole(programme: &MipModel, column: usize, value: f64) -> i64 {
     let (least, most) = programme.bounds(column);
     let parts = match programme.columns[column].domain {
         VariableDomain::Whole { .. } => value,
-        // What lies a hair outside its bounds is on them.
+        // Clamp values slightly outside the bounds.
         VariableDomain::Share => return ((value * SHARE as f64).round() as i64).clamp(least, most),
     };
     parts.round() as i64

@@ -1,27 +1,27 @@
-//! Our own exact search over whole numbers: depth first, with what the rows leave of every column. For small
-//! programmes, and for what a solver gets wrong.
+//! Exact depth-first search over integers with bound propagation, for small programs and as a fallback for solver
+//! errors.
 //!
-//! Knows shares only in eighths: with shares its best is feasible, not proved.
+//! Shares are tried only in eighths: with shares, the result is feasible but not proved optimal.
 
 use super::{MipModel, MipValues, SHARE, Sense, VariableDomain};
 
-/// What the search found.
+/// Search result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExhaustiveResult {
     /// The best point.
     pub best: Option<MipValues>,
-    /// Everything was seen: the best is the best, and where there is none there is none.
+    /// The search is complete: the best point is optimal, or the program is infeasible.
     pub complete: bool,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u64,
 }
 
-/// Parts that a share is tried in.
+/// Units in which a share is tried.
 const EIGHTHS: i64 = 8;
 
 struct ExhaustiveSearch<'a> {
     programme: &'a MipModel,
-    /// Steps of every column, in its own parts.
+    /// Step of every column, in its own units.
     step: Vec<i64>,
     best: Option<(i128, MipValues)>,
     nodes: u64,
@@ -43,14 +43,14 @@ pub fn search(programme: &MipModel, most: u64) -> ExhaustiveResult {
 }
 
 impl ExhaustiveSearch<'_> {
-    /// What a factor times a column is at least and at most, in parts of a share.
+    /// Minimum and maximum of a factor times a column, in share units.
     fn range(&self, at: usize, factor: i64, (low, high): (i64, i64)) -> (i128, i128) {
         let factor = i128::from(factor) * self.programme.weight(at);
         let (a, b) = (factor * i128::from(low), factor * i128::from(high));
         (a.min(b), a.max(b))
     }
 
-    /// Narrows columns to what the rows leave of them; whether anything is left.
+    /// Tightens column bounds by the rows. Returns whether the domain is nonempty.
     fn narrow(&self, bounds: &mut [(i64, i64)]) -> bool {
         loop {
             let mut changed = false;
@@ -82,7 +82,7 @@ impl ExhaustiveSearch<'_> {
                     }
                 }
                 if changed {
-                    // The sums above no longer hold.
+                    // The sums above are out of date.
                     break;
                 }
             }
@@ -92,7 +92,7 @@ impl ExhaustiveSearch<'_> {
         }
     }
 
-    /// The values of a column for which factor times it lies between two, on the column's steps.
+    /// The values of a column, on its steps, for which factor times it lies between two bounds.
     fn within(
         &self,
         at: usize,
@@ -127,7 +127,7 @@ impl ExhaustiveSearch<'_> {
             return;
         }
         let open = (0..bounds.len()).filter(|at| bounds[*at].0 < bounds[*at].1);
-        // The narrowest first: it is decided soonest.
+        // Branch on the column with the smallest domain.
         let Some(at) = open.min_by_key(|at| {
             (i128::from(bounds[*at].1) - i128::from(bounds[*at].0)) / i128::from(self.step[*at])
         }) else {
@@ -141,7 +141,7 @@ impl ExhaustiveSearch<'_> {
         let parts = (i128::from(high) - i128::from(low)) / i128::from(self.step[at]);
         let middle = low + (parts / 2) as i64 * self.step[at];
         let mut halves = [(low, middle), (middle + self.step[at], high)];
-        // The cheaper half first: it makes the better bound.
+        // The cheaper half first, for a better bound.
         if self.programme.columns[at].cost < 0 {
             halves.reverse();
         }

@@ -1,39 +1,39 @@
-//! Why a programme has no point: groups of rows none of which can be left out, and what changing one of them by the
-//! least amount would do, each tried by solving again.
+//! Analysis of an infeasible program: irreducible groups of conflicting rows, and the smallest change of a single row
+//! that makes it feasible, each found by solving again.
 
 use super::solve::{SolveBudget, solve};
 use super::{MipModel, Sense};
 use crate::search::conflict::irreducible;
 use crate::search::outcome::Status;
 
-/// A row whose bound, moved so far, makes the programme feasible.
+/// A row whose relaxed bound makes the program feasible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowRelaxation {
-    /// The row.
+    /// Display name of the row.
     pub row: String,
     /// Its group.
     pub group: String,
-    /// Its bound as stated.
+    /// Its current bound.
     pub stated: i64,
-    /// The bound nearest to that for which there is a point, all other rows kept.
+    /// The nearest bound that makes the program feasible, with all other rows unchanged.
     pub needed: i64,
 }
 
-/// Why there is no point.
+/// Reasons for infeasibility.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfeasibleReasons {
-    /// Groups that cannot all be kept; leaving out any one of them, the others can.
+    /// Conflicting groups; dropping any one of them makes the others feasible.
     pub conflict: Vec<String>,
     /// The conflict is proved irreducible: every solve was decided.
     pub irreducible: bool,
-    /// The least single changes that help, each solved again.
+    /// The smallest single changes that help, each solved again.
     pub relaxations: Vec<RowRelaxation>,
 }
 
-/// How far a bound may be moved.
+/// Maximum relaxation of a bound.
 const FURTHEST: i64 = 1 << 30;
 
-/// The reasons against an infeasible programme.
+/// The reasons for an infeasible program.
 pub fn reasons(programme: &MipModel, effort: &SolveBudget) -> InfeasibleReasons {
     let groups = programme.groups();
     let named = |keep: &[usize]| -> Vec<String> { keep.iter().map(|at| groups[*at].clone()).collect() };
@@ -49,7 +49,7 @@ pub fn reasons(programme: &MipModel, effort: &SolveBudget) -> InfeasibleReasons 
     InfeasibleReasons { conflict: keep, irreducible: found.irreducible, relaxations }
 }
 
-/// The least move of one row's bound that leaves a point.
+/// The smallest relaxation of one row that makes the program feasible.
 fn relax(programme: &MipModel, at: usize, effort: &SolveBudget) -> Option<RowRelaxation> {
     let row = &programme.rows[at];
     let mut elastic = programme.clone();
@@ -57,7 +57,7 @@ fn relax(programme: &MipModel, at: usize, effort: &SolveBudget) -> Option<RowRel
     let way = match row.sense {
         Sense::AtMost => -1,
         Sense::AtLeast => 1,
-        // Both ways at once is not one change.
+        // A relaxation in both directions is not a single change.
         Sense::Equal => return None,
     };
     let moved = elastic.whole("moved", (0, FURTHEST), 1);

@@ -1,17 +1,17 @@
-//! Solves a programme and does not take the solver's word for it: every row is checked, the objective computed
-//! again, and where it fails our own search answers.
+//! Solves a program and verifies the result: every row is checked, the objective is recomputed, and the built-in
+//! search is the fallback.
 
 use super::backend::{SolverClaim, claim, rounded_up};
 use super::exhaustive::search;
 use super::{MipModel, MipValues, SHARE, VariableDomain};
 use crate::search::outcome::Status;
 
-/// How much work may be done. Numbers of nodes, not times: the same question has the same answer.
+/// Node limits. Limits on nodes, not on time, keep results deterministic.
 #[derive(Clone, Copy, Debug)]
 pub struct SolveBudget {
     /// Nodes of the solver.
     pub nodes: u64,
-    /// Nodes of our own search, where the solver fails.
+    /// Nodes of the built-in search, where the solver fails.
     pub own_nodes: u64,
 }
 
@@ -21,51 +21,51 @@ impl Default for SolveBudget {
     }
 }
 
-/// Who answers for the bound.
+/// Source of the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Prover {
-    /// The solver's tree; its point was checked here.
+    /// The branch-and-bound tree of the solver; its point was checked.
     Solver,
-    /// Our own search, exact over whole numbers.
+    /// The built-in search, exact over integers.
     OwnSearch,
-    /// Prices on what is scarce, at which everything goes where it costs least.
+    /// Lagrangian prices on scarce resources.
     Prices,
-    /// Nobody: the sum of what every column costs at least.
+    /// The sum of the minimum cost of every column.
     Trivial,
 }
 
-/// What is certified of an answer.
+/// Certified result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CertifiedSolution {
-    /// How far it is proved.
+    /// Solution status.
     pub status: Status,
-    /// The point; none where there is none.
+    /// The point; `None` if none was found.
     pub values: Option<MipValues>,
-    /// What it costs, computed again from the point.
+    /// Its cost, recomputed from the point.
     pub objective: Option<f64>,
-    /// No point costs less.
+    /// Lower bound on the cost.
     pub bound: Option<f64>,
-    /// Who answers for the bound.
+    /// Source of the bound.
     pub prover: Prover,
-    /// Nodes of whoever answered.
+    /// Nodes of the solver or search that gave the result.
     pub nodes: u64,
-    /// Rows that were checked, all of them kept.
+    /// Number of rows checked, all satisfied.
     pub rows_checked: u64,
-    /// What the solver got wrong, where it did.
+    /// Errors of the solver, if any.
     pub doubts: Vec<String>,
 }
 
-/// A solver: its claim about a programme within so many nodes.
+/// A solver: returns its claim about a program within a node limit.
 pub type Solver<'a> = &'a dyn Fn(&MipModel, u64) -> Result<SolverClaim, String>;
 
-/// Terms that our own search looks at, at most: a node of a large programme takes longer.
+/// Maximum work of the built-in search in terms: a node of a large program takes longer.
 const WORK: u64 = 4_000_000;
-/// Entries of the tableau that the solver's nodes may come to.
+/// Maximum work of the solver in tableau entries.
 const TABLEAU: u64 = 400_000_000;
 
 impl SolveBudget {
-    /// No more nodes than a programme of this size allows.
+    /// The budget reduced to the size of the program.
     fn within(&self, programme: &MipModel) -> SolveBudget {
         let (rows, columns) = (programme.rows.len() as u64, programme.columns.len() as u64);
         SolveBudget {
@@ -75,7 +75,7 @@ impl SolveBudget {
     }
 }
 
-/// Nodes that our own search spends on doubting an infeasible programme.
+/// Nodes of the built-in search used to confirm infeasibility.
 const DOUBT: u64 = 2_000;
 
 /// Solves `programme`.
@@ -83,13 +83,13 @@ pub fn solve(programme: &MipModel, effort: &SolveBudget) -> CertifiedSolution {
     solve_with(programme, effort, &claim)
 }
 
-/// Solves `programme` with a solver that may be wrong.
+/// Solves `programme` with a solver that may be incorrect.
 pub fn solve_with(programme: &MipModel, effort: &SolveBudget, solver: Solver) -> CertifiedSolution {
     let mut doubts = Vec::new();
     if let Some(at) =
         (0..programme.columns.len()).find(|at| programme.bounds(*at).0 > programme.bounds(*at).1)
     {
-        doubts.push(format!("{} may be nothing", programme.columns[at].name));
+        doubts.push(format!("the domain of {} is empty", programme.columns[at].name));
         return nothing(Prover::OwnSearch, 0, doubts);
     }
     if programme.hopeless() {
@@ -117,7 +117,7 @@ pub fn solve_with(programme: &MipModel, effort: &SolveBudget, solver: Solver) ->
                 let prover = if doubted.complete { Prover::OwnSearch } else { Prover::Solver };
                 return nothing(prover, doubted.nodes, doubts);
             }
-            doubts.push("the solver calls a programme infeasible that has a point".to_string());
+            doubts.push("the solver reported a feasible program as infeasible".to_string());
         }
         Ok(SolverClaim::Stopped { bound, nodes }) => {
             let found = own(programme, effort, doubts.clone());
@@ -132,7 +132,7 @@ pub fn solve_with(programme: &MipModel, effort: &SolveBudget, solver: Solver) ->
     own(programme, effort, doubts)
 }
 
-/// A checked point with the solver's bound; none where the two contradict each other.
+/// A checked point with the bound of the solver; `None` where the two contradict.
 fn point(
     programme: &MipModel,
     values: MipValues,
@@ -141,7 +141,7 @@ fn point(
 ) -> Option<CertifiedSolution> {
     let objective = programme.objective(&values) as f64 / SHARE as f64;
     let close = 1e-6 * objective.abs().max(1.0);
-    // Whole costs of whole numbers: nothing lies between two of them.
+    // Integer costs of integer columns: the optimum is an integer, so the bound can be rounded up.
     let whole = programme.columns.iter().all(|c| c.cost == 0 || c.domain != VariableDomain::Share);
     let bound = bound.map(|bound| if whole { (bound - close).ceil() } else { bound });
     if bound.is_some_and(|bound| bound > objective + close) {
@@ -173,7 +173,7 @@ fn nothing(prover: Prover, nodes: u64, doubts: Vec<String>) -> CertifiedSolution
     }
 }
 
-/// Our own search in the solver's place, and where that does not see everything, the relaxed optimum rounded up.
+/// The built-in search as a fallback; if it is incomplete, the rounded LP relaxation.
 fn own(programme: &MipModel, effort: &SolveBudget, doubts: Vec<String>) -> CertifiedSolution {
     let found = search(programme, effort.own_nodes);
     let fit = !found.complete && programme.even().is_ok();

@@ -1,4 +1,4 @@
-//! Drawing deployments: from nothing, and by changing one.
+//! Draws random deployments: from scratch, or by changing one.
 
 use fastrand::Rng;
 
@@ -8,12 +8,12 @@ use crate::search::candidate::{Candidate, PoolPlan, PoolRole};
 use crate::search::question::{Problem, Traffic};
 use crate::serving::terms::OffloadTarget;
 
-/// Tries at a legal plan.
+/// Maximum attempts at a legal plan.
 const TRIES: u32 = 64;
-/// Requests of an instance as a power of two, at most.
+/// Maximum concurrency per instance, as a power of two.
 const MOST_POWER: u32 = 14;
 
-/// Draws deployments for a question.
+/// Draws deployments for a problem.
 pub struct Draw<'q> {
     question: &'q Problem,
     random: Rng,
@@ -21,12 +21,12 @@ pub struct Draw<'q> {
 }
 
 impl<'q> Draw<'q> {
-    /// By a seed.
+    /// Starts from a seed.
     pub fn new(question: &'q Problem, seed: u64) -> Draw<'q> {
         Draw { question, random: Rng::with_seed(seed), experts: has_experts(&question.graph) }
     }
 
-    /// A deployment; it may break any rule but those of its plans.
+    /// A deployment; only its plans are known to be legal.
     pub fn candidate(&mut self, best: Option<&Candidate>) -> Option<Candidate> {
         let drawn = match best.filter(|best| best.offload == OffloadTarget::Nothing && !best.pools.is_empty())
         {
@@ -42,7 +42,7 @@ impl<'q> Draw<'q> {
         drawn.map(|candidate| self.settled(candidate))
     }
 
-    /// In the order of pools, with the requests that are in flight spread over them.
+    /// Pools in order, with the concurrency distributed over them.
     fn settled(&mut self, mut candidate: Candidate) -> Candidate {
         const ORDER: [PoolRole; 3] = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
         candidate.pools.sort_by_key(|pool| ORDER.iter().position(|duty| *duty == pool.duty));
@@ -55,7 +55,7 @@ impl<'q> Draw<'q> {
                 candidate.pools.iter().filter(|pool| answers(pool)).map(|pool| pool.replicas).sum();
             let each = requests.div_ceil(instances.max(1));
             for pool in candidate.pools.iter_mut().filter(|pool| answers(pool)) {
-                // What waits for its prompt needs no slot of a pool that only decodes.
+                // A decode-only pool needs no slot for requests that wait for prefill.
                 let fewer = pool.duty == PoolRole::Decode && pool.concurrency < each;
                 pool.concurrency = if fewer { pool.concurrency } else { each };
             }
@@ -83,7 +83,7 @@ impl<'q> Draw<'q> {
         Some(Candidate { formats, pools, offload: OffloadTarget::Nothing })
     }
 
-    /// A pool of at most so many devices.
+    /// A pool of at most `most` devices.
     fn pool(&mut self, formats: usize, duty: PoolRole, most: u64) -> Option<PoolPlan> {
         let plan = self.plan(formats, most)?;
         let most = most / plan.devices();
@@ -92,13 +92,13 @@ impl<'q> Draw<'q> {
         Some(PoolPlan { duty, plan, stages, replicas, concurrency: self.requests() })
     }
 
-    /// As likely few as many.
+    /// Log-uniform concurrency.
     fn requests(&mut self) -> u64 {
         let below = 1u64 << self.random.u32(0..=MOST_POWER);
         self.random.u64(below..2 * below)
     }
 
-    /// A legal plan of at most so many devices.
+    /// A legal plan of at most `most` devices.
     fn plan(&mut self, formats: usize, most: u64) -> Option<ParallelPlan> {
         let question = self.question;
         let limits = question.legal_limits(&question.formats[formats]);
@@ -106,7 +106,7 @@ impl<'q> Draw<'q> {
             if most == 0 {
                 return None;
             }
-            // Small and large instances alike.
+            // Small and large instances with similar probability.
             let devices =
                 if self.random.bool() { self.random.u64(1..=most) } else { self.random.u64(1..=most.min(8)) };
             let tp = self.divisor(devices);
@@ -130,7 +130,7 @@ impl<'q> Draw<'q> {
         all[self.random.usize(0..all.len())]
     }
 
-    /// Layers of each stage: about even, or cut anywhere.
+    /// Layers of each stage: balanced, or cut anywhere.
     fn stages(&mut self, stages: u64) -> Vec<u32> {
         let layers = self.question.graph.layers.value;
         if self.random.u8(0..4) == 0 && stages > 1 && layers > stages {
@@ -158,7 +158,7 @@ impl<'q> Draw<'q> {
         }
     }
 
-    /// Changes one thing about a deployment.
+    /// Changes one property of a deployment.
     fn change(&mut self, candidate: &mut Candidate) {
         let at = self.random.usize(0..candidate.pools.len().max(1));
         let free = self.question.cluster.devices().saturating_sub(candidate.devices());

@@ -1,5 +1,4 @@
-//! Whether a deployment may run: its plans by the rules, its stages, its devices in the domains that there are, its
-//! memory. Knows nothing of how it came to be.
+//! Checks if a deployment is valid: plans, stages, device domains and memory. Independent of the search.
 
 use crate::plan::legal::check;
 use crate::plan::parallel::Phase;
@@ -8,12 +7,12 @@ use crate::search::candidate::{Candidate, PoolRole};
 use crate::search::question::{Problem, Traffic};
 use crate::serving::evaluate::residency;
 
-/// Whether `candidate` may run at all, whatever its latencies.
+/// Whether `candidate` is valid, independent of latencies.
 pub fn runs(question: &Problem, candidate: &Candidate) -> bool {
     legal(question, candidate) && placed(question, candidate) && held(question, candidate)
 }
 
-/// Every plan by the rules, every layer in one stage, and a pool for every half of a request.
+/// Every plan is legal, every layer is in one stage, and both prefill and decode have a pool.
 fn legal(question: &Problem, candidate: &Candidate) -> bool {
     let limits = question.legal_limits(&question.formats[candidate.formats]);
     let layers = question.graph.layers.value;
@@ -36,15 +35,15 @@ fn legal(question: &Problem, candidate: &Candidate) -> bool {
         && loaded(question, candidate)
 }
 
-/// No instance without a request.
+/// Every instance has a concurrency of at least one.
 fn loaded(question: &Problem, candidate: &Candidate) -> bool {
     let Traffic::InFlight(requests) = question.traffic else { return true };
     let answering = candidate.pools.iter().filter(|pool| pool.duty != PoolRole::Prefill);
     answering.map(|pool| pool.replicas).sum::<u64>() <= requests
 }
 
-/// Whether the instances can be put somewhere, the largest first, each where there is room first: inside a unit of the
-/// innermost tier, on whole units of one node, or on whole nodes.
+/// Whether the instances fit, first-fit by decreasing size: inside a unit of the innermost tier, on whole units of
+/// one node, or on whole nodes.
 fn placed(question: &Problem, candidate: &Candidate) -> bool {
     let (unit, block, all) =
         (question.cluster.domain(), question.cluster.block(), question.cluster.devices());
@@ -54,7 +53,7 @@ fn placed(question: &Problem, candidate: &Candidate) -> bool {
         return false;
     }
     sizes.sort_by(|a, b| b.cmp(a));
-    // Units by the devices that are left of them; a node may end in a part of one.
+    // Free devices of each unit; a node may end in a partial unit.
     let mut node = vec![unit; (block / unit) as usize];
     node.extend(Some(block % unit).filter(|rest| *rest > 0));
     let full = node.clone();
@@ -83,7 +82,7 @@ fn placed(question: &Problem, candidate: &Candidate) -> bool {
     true
 }
 
-/// Whether the fullest device of every pool has room for what it holds.
+/// Whether the memory of the fullest device of every pool suffices.
 fn held(question: &Problem, candidate: &Candidate) -> bool {
     let machine = question.formats[candidate.formats].plain();
     candidate.pools.iter().zip(candidate.instances(question)).all(|(pool, instance)| {

@@ -1,7 +1,8 @@
-//! All shapes of a system side by side: which of them carries most, yields most, or is quickest with so many users.
+//! All instance configurations of a system: the one with the highest concurrency, the highest throughput, or the
+//! lowest latency at a concurrency.
 //!
-//! Knows like instances that take prompts and answers. Exact: a shape is passed by only where it cannot be the one,
-//! because latencies never fall as load grows.
+//! Covers aggregated deployments of identical replicas. Exact: a configuration is skipped only where it cannot be the
+//! best, because latencies never decrease with load.
 
 use std::sync::Arc;
 
@@ -19,18 +20,18 @@ use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 use crate::spec::objective::Metric;
 
-/// An instance laid out in one pair of formats.
+/// A prepared instance in one format pair.
 pub struct InstanceLayout {
     formats: usize,
     instance: Arc<Instance>,
 }
 
-/// Every instance that the question allows, of any lengths.
+/// Every legal instance of the problem, independent of lengths.
 pub fn layouts(question: &Problem, census: &mut Census) -> Vec<InstanceLayout> {
     each(question, census, |formats, instance| InstanceLayout { formats, instance: Arc::new(instance) })
 }
 
-/// Those that hold the model and a request: with host memory where it is allowed, or where nothing fits without.
+/// Those that hold the model and one request: with offloading where it is allowed, or where nothing fits without.
 pub fn shapes<'a>(
     question: &Problem,
     layouts: &'a [InstanceLayout],
@@ -73,20 +74,20 @@ fn holding<'a>(
     all
 }
 
-/// Layouts that are looked at in one go.
+/// Layouts per chunk.
 const CHUNK: usize = 64;
-/// Parts that the shapes are looked at in. Fixed, so that the census does not depend on the number of threads.
+/// Number of parts of the work. Fixed, so that the census does not depend on the number of threads.
 const PARTS: usize = 4;
 
-/// A deployment: the place of its shape, instances, requests in flight of each.
+/// A deployment: index of its configuration, replicas, concurrency of each.
 type DeploymentKey = (usize, u64, u64);
 
-/// What a system does at most within the limits.
+/// Maximum capacity of a system within the SLOs.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxServed {
-    /// Requests in flight, in any deployment.
+    /// Maximum concurrency, in any deployment.
     pub users: u64,
-    /// Output tokens a second, and the deployment.
+    /// Maximum output tokens per second, with the deployment.
     pub output: (f64, DeploymentKey),
 }
 
@@ -103,43 +104,42 @@ impl MaxServed {
     }
 }
 
-/// A load of an instance that keeps the limits.
+/// A load of a replica within the SLOs.
 #[derive(Clone, Copy)]
 struct FeasibleLoad {
-    /// Requests in flight.
+    /// Concurrency.
     concurrency: u64,
-    /// The largest share of a limit that is used.
+    /// The largest ratio of a latency to its SLO.
     filled: f64,
-    /// Time of a request.
+    /// E2E latency in seconds.
     e2e: f64,
 }
 
-/// A shape that keeps the limits with one request.
+/// A configuration that meets the SLOs with one request.
 struct FeasibleShape<'q> {
     laid: PreparedShape<'q>,
-    /// Instances that the system has room for.
+    /// Number of replicas that fit.
     room: u64,
-    /// Requests in flight of an instance that memory has room for.
+    /// Maximum concurrency of a replica by memory.
     fits: u64,
-    /// One request.
+    /// The load of one request.
     alone: FeasibleLoad,
 }
 
 impl FeasibleShape<'_> {
-    /// No output of the whole system is above this with up to so many requests an instance, if none is quicker
-    /// than at `low`.
+    /// Upper bound of the total throughput at up to `concurrency` per replica, if no latency is below that at `low`.
     fn output_at_most(&self, osl: f64, concurrency: u64, low: &FeasibleLoad) -> f64 {
         (self.room * concurrency) as f64 * osl / low.e2e * (1.0 + HAIR)
     }
 }
 
-/// Room for rounding.
+/// Rounding margin.
 const HAIR: f64 = 1e-12;
 
-/// What came nearest to the limits where nothing keeps them: by how many times it misses one, and which.
+/// The nearest candidate where all are infeasible: the factor by which it misses an SLO, and which.
 pub type NearestCandidate = (f64, EvaluatedCandidate, Infeasible);
 
-/// All shapes that keep the limits at all, those that promise most output first.
+/// All configurations that meet the SLOs, those with the highest throughput bound first.
 pub struct SizingCandidates<'q> {
     question: &'q Problem,
     shapes: &'q [(InstanceConfig, &'q Arc<Instance>)],
@@ -149,7 +149,7 @@ pub struct SizingCandidates<'q> {
 }
 
 impl<'q> SizingCandidates<'q> {
-    /// Tries every shape with one request.
+    /// Evaluates every configuration with one request.
     pub fn new(
         question: &'q Problem,
         shapes: &'q [(InstanceConfig, &'q Arc<Instance>)],
@@ -199,19 +199,18 @@ impl<'q> SizingCandidates<'q> {
         SizingCandidates { question, shapes, entries, nearest, paced }
     }
 
-    /// Whether any shape keeps the limit on the time per token with one request. If none does, no instance that
-    /// only decodes does either.
+    /// Whether any configuration meets the TPOT SLO with one request. If none does, no decode worker does either.
     pub fn paced(&self) -> bool {
         self.paced
     }
 
-    /// What came nearest.
+    /// The nearest candidate.
     pub fn nearest(&self) -> Option<NearestCandidate> {
         let (miss, at, reason) = self.nearest.clone()?;
         Some((miss, self.found(self.question, (at, 1, 1)), reason))
     }
 
-    /// Most users and most output; none where nothing keeps the limits.
+    /// Maximum concurrency and throughput; `None` where no candidate meets the SLOs.
     pub fn most(&self, census: &mut Census) -> Option<MaxServed> {
         let parts = (0..PARTS).into_par_iter().map(|part| {
             let (mut most, mut probes) = (MaxServed::NONE, 0);
@@ -237,11 +236,11 @@ impl<'q> SizingCandidates<'q> {
         (most.users > 0).then_some(most)
     }
 
-    /// Looks at one shape as far as it may raise `most`; how often it was evaluated.
+    /// Examines one configuration as far as it may improve `most`. Returns the number of evaluations.
     fn raise(&self, at: usize, entry: &FeasibleShape, most: &mut MaxServed) -> u64 {
         let osl = self.question.stated.lengths.osl as f64;
         let mut probes = 0;
-        // The limits are kept at `low`, and beyond `highest` they are not.
+        // The SLOs are met at `low` and missed beyond `highest`.
         let (mut low, mut highest, mut above) = (entry.alone, entry.fits, None::<(u64, f64)>);
         let (mut raised, mut halve) = (false, false);
         while low.concurrency < highest {
@@ -252,11 +251,11 @@ impl<'q> SizingCandidates<'q> {
             let raising = most.users / entry.room + 1;
             let from = low.concurrency + 1;
             let probe = match above {
-                // First with as many as would carry more users than anything so far.
+                // First the concurrency that would exceed the best total so far.
                 None if !raised && (from..highest).contains(&raising) => raising,
                 None => highest,
                 Some(_) if halve => from + (highest - from) / 2,
-                // Where the straight line between what is kept and what is not meets the limit.
+                // Secant step to the SLO.
                 Some((load, beyond)) => {
                     let share = (1.0 - low.filled) / (beyond - low.filled);
                     let straight = low.concurrency + (share * (load - low.concurrency) as f64) as u64;
@@ -275,7 +274,7 @@ impl<'q> SizingCandidates<'q> {
             halve = !halve && highest - low.concurrency > before / 2;
         }
         most.users = most.users.max(entry.room * low.concurrency);
-        // Output grows among loads that fill every rank and micro-batch alike, and from the last of them on.
+        // Throughput increases among loads that fill every rank and micro-batch equally, and after the last of them.
         let plan = &entry.laid.shape.plan;
         let ranks = low.concurrency / plan.dp;
         let loads = [ranks * plan.dp, (ranks - ranks % plan.pp) * plan.dp];
@@ -290,14 +289,14 @@ impl<'q> SizingCandidates<'q> {
         probes
     }
 
-    /// The quickest deployment of `share` requests that keeps the limits. Over as many instances as there is room
-    /// for: fewer are no quicker.
+    /// The deployment of `share` concurrent requests with the lowest latency within the SLOs. Uses as many replicas
+    /// as fit: fewer are never faster.
     pub fn quickest(&self, share: u64, census: &mut Census) -> Option<DeploymentKey> {
         let mut order: Vec<&(usize, FeasibleShape)> = self.entries.iter().collect();
         order.sort_by(|a, b| a.1.alone.e2e.total_cmp(&b.1.alone.e2e).then(a.0.cmp(&b.0)));
         let mut best: Option<(f64, DeploymentKey)> = None;
         for (at, entry) in order {
-            // No request is quicker than one that is alone.
+            // No load has a lower latency than one request alone.
             if best.is_some_and(|(e2e, _)| entry.alone.e2e > e2e) {
                 break;
             }
@@ -317,7 +316,7 @@ impl<'q> SizingCandidates<'q> {
         best.map(|(_, at)| at)
     }
 
-    /// Whether any shape keeps the limits with `users` requests in flight.
+    /// Whether any configuration meets the SLOs at a concurrency of `users`.
     pub fn serves(&self, users: u64) -> bool {
         self.entries.par_iter().any(|(_, entry)| {
             let (replicas, concurrency) = spread(entry, users);
@@ -339,7 +338,7 @@ impl<'q> SizingCandidates<'q> {
     }
 }
 
-/// Instances that take `requests`, and how many the fullest of them has.
+/// Number of replicas for `requests`, and the highest concurrency of one.
 fn spread(entry: &FeasibleShape, requests: u64) -> (u64, u64) {
     let replicas = entry.room.min(requests);
     (replicas, requests.div_ceil(replicas))

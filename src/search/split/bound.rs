@@ -1,4 +1,4 @@
-//! Bounds of regions of split deployments: what they could be at best, and whether each of them has a better one.
+//! Bounds of regions of disaggregated deployments, and dominance within regions.
 
 use super::PoolPair;
 use crate::quantity::num::Qty;
@@ -11,18 +11,18 @@ use crate::serving::evaluate::{PoolMetrics, Slowest, judge};
 use crate::serving::metrics::{e2e, open_flow};
 use crate::spec::objective::Metric;
 
-/// Room for rounding: bounds are better than what they bound by so much at least.
+/// Relative rounding margin of bounds.
 const HAIR: f64 = 1e-12;
 
 impl PoolPair<'_, '_> {
-    /// Whether each of a region's deployments has a better one beside it: an instance fewer of the pool
-    /// that waits for the other, or a lighter load that the prompt pool still fills.
+    /// Whether every deployment of a region is dominated by a neighbour: one worker fewer in the pool with excess
+    /// capacity, or a lighter decode load that the prefill pool still fills.
     pub(super) fn lopsided(&self, span: &Span, region: &Region) -> bool {
         let (fronts, backs) = (region.fronts, region.backs);
         let carried = |fronts: u64| fronts as f64 * self.front.rate;
         let passing = self.moving(span.best.tpot);
         let flow = passing.min(backs.1 as f64 * span.best.rate);
-        // Fewer prefill instances may leave more prompts ahead of one another, where only so many are in flight.
+        // With limited concurrency, fewer prefill workers may cause more queueing.
         let idle_fronts = !self.prompts_bound(fronts.1) && carried(fronts.0 - 1) >= flow * (1.0 + HAIR);
         let most = carried(fronts.1).min(passing) * (1.0 + HAIR);
         let idle_backs = most <= (backs.0 - 1) as f64 * span.least_rate;
@@ -35,7 +35,7 @@ impl PoolPair<'_, '_> {
         };
         match self.question.traffic {
             Traffic::Rate(_) => false,
-            // A lighter load leaves more requests waiting for prefill: it is better where it has slots for all of them.
+            // A lighter decode load queues more requests for prefill: it is better only with slots for all of them.
             Traffic::InFlight(_) => {
                 idle_fronts || idle_backs || self.short_of_slots(region) || fills(passing * (1.0 + HAIR))
             }
@@ -50,7 +50,7 @@ impl PoolPair<'_, '_> {
         }
     }
 
-    /// How far apart the loads of a region are, as a factor of pace or rate.
+    /// Width of the loads of a region, as a factor on TPOT or rate.
     pub(super) fn spread(&self, region: &Region) -> f64 {
         match region.loads {
             Loads::Listed(from, to) => {
@@ -61,7 +61,7 @@ impl PoolPair<'_, '_> {
         }
     }
 
-    /// Whether so many prefill instances have so few prompts in flight that one fewer lets them wait longer.
+    /// Whether prefill concurrency is so low that one worker fewer increases queueing.
     pub(super) fn prompts_bound(&self, fronts: u64) -> bool {
         let Traffic::InFlight(requests) = self.question.traffic else { return false };
         let ranks = (fronts * self.front.laid.shape.plan.dp) as f64;
@@ -69,8 +69,8 @@ impl PoolPair<'_, '_> {
         ahead <= (self.ttft.1 - self.ttft.0) * (1.0 + HAIR)
     }
 
-    /// Whether requests wait for slots in every deployment of a region, and do so at the next heavier load too: that one
-    /// lets more through, each in less time.
+    /// Whether requests wait for slots in every deployment of a region, and at the next heavier load too, which has
+    /// higher throughput and lower latency.
     pub(super) fn short_of_slots(&self, region: &Region) -> bool {
         let (Loads::Listed(_, to), Traffic::InFlight(requests)) = (region.loads, self.question.traffic)
         else {
@@ -82,8 +82,8 @@ impl PoolPair<'_, '_> {
         region.backs.1 as f64 * heavier.rate * (1.0 + HAIR) < come
     }
 
-    /// Requests per second of so many in flight, none of which waits, at so many seconds a token; without a stated
-    /// number any.
+    /// Requests per second at the given concurrency without queueing, at the given TPOT; unlimited where no
+    /// concurrency is given.
     fn moving(&self, tpot: f64) -> f64 {
         match self.question.traffic {
             Traffic::InFlight(requests) => {
@@ -94,8 +94,8 @@ impl PoolPair<'_, '_> {
         }
     }
 
-    /// Requests per second that pass at any load of a region, at most: where loads are sorted, lighter ones than some
-    /// lack slots and heavier ones take longer.
+    /// Upper bound of the throughput at any load of a region: in a sorted list, lighter loads lack slots and heavier
+    /// loads have a higher TPOT.
     pub(super) fn passing(&self, span: &Span, region: &Region) -> f64 {
         match region.loads {
             Loads::Listed(from, to) if self.by_pace => {
@@ -107,7 +107,7 @@ impl PoolPair<'_, '_> {
         }
     }
 
-    /// The same of all loads of the list, and of those between them.
+    /// The same for all loads of the list and the gaps between them.
     pub(super) fn passing_any(&self, span: &Span, whole: &Region) -> f64 {
         let slots = whole.backs.1 as f64;
         let between = |gap: &LoadGap| self.moving(gap.floor.tpot).min(slots * gap.ideal(0.0).rate);
@@ -118,7 +118,7 @@ impl PoolPair<'_, '_> {
         (self.front.laid.shape.plan.devices(), self.list.answers[0].devices)
     }
 
-    /// The best that anything in a region could be, in every respect.
+    /// Upper bound over a region in every metric.
     pub(super) fn ideal(&self, span: &Span, region: &Region, passing: f64) -> Point {
         let Span { best, .. } = span;
         let terms = self.question.terms();
@@ -128,7 +128,7 @@ impl PoolPair<'_, '_> {
             Traffic::Rate(rate) => rate,
             _ => (backs.1 as f64 * best.rate).min(fronts.1 as f64 * self.front.rate).min(passing),
         };
-        // Instances of each pool that a request per second takes, at least.
+        // Minimum workers of each pool per request/s.
         let least = |count: u64, rate: f64, flow: f64| (count as f64 / flow).max(1.0 / rate);
         let size = |flow: f64| {
             least(fronts.0, self.front.rate, flow) * front as f64
@@ -144,7 +144,7 @@ impl PoolPair<'_, '_> {
         let (ttft, tpot) = (Qty::literal(self.ttft.0 * SECOND), Qty::literal(best.tpot * SECOND));
         let whole = e2e(ttft, tpot, terms.osl);
         let whole = match self.question.traffic {
-            // What is in flight takes its time at the rate at which it can leave.
+            // Little's law: concurrency divided by the maximum rate.
             Traffic::InFlight(requests) => {
                 whole.max(Qty::literal(requests as f64 / flow * (1.0 - HAIR) * SECOND))
             }
