@@ -1,4 +1,5 @@
-//! Predictions held against measurements: rows, errors, and the choices they lead to. Knows no file and no formula.
+//! Validation of predictions against measurements: rows, errors, and decision quality. Independent of files and
+//! formulas.
 
 pub mod decision;
 pub mod measured;

@@ -122,11 +122,11 @@ fn a_solver_that_lies_is_caught_and_our_own_search_answers() {
         }
     };
     let lies: [(&dyn Fn(&MipModel, u64) -> Result<SolverClaim, String>, &str); 6] = [
-        (&point(vec![3, 0], 6.0), "demand is broken"),
+        (&point(vec![3, 0], 6.0), "demand is violated"),
         (&point(vec![6, 0], 6.0), "large is 6"),
         (&point(vec![3], 6.0), "1 values for 2 columns"),
         (&point(vec![3, 1], 9.0), "bound is above its own point"),
-        (&|_, _| Ok(SolverClaim::Infeasible), "infeasible that has a point"),
+        (&|_, _| Ok(SolverClaim::Infeasible), "feasible program as infeasible"),
         (&|_, _| Err("internal error".into()), "internal error"),
     ];
     for (lie, doubt) in lies {
@@ -172,7 +172,7 @@ fn shares_are_checked_to_a_billionth() {
     assert_eq!(values[part], (SHARE / 3) as i64);
     let mut off = values;
     off[part] += 2;
-    assert!(programme.check(&off).unwrap_err().contains("all is broken"));
+    assert!(programme.check(&off).unwrap_err().contains("all is violated"));
     assert_eq!(programme.columns[part].domain, VariableDomain::Share);
 }
 

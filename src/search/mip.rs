@@ -190,7 +190,10 @@ impl MipModel {
                 Sense::Equal => (left - right).abs() <= slack,
             };
             if !kept {
-                return Err(format!("{} is violated: {left} against {right}, in units of 1/{SHARE}", row.name));
+                return Err(format!(
+                    "{} is violated: {left} against {right}, in units of 1/{SHARE}",
+                    row.name
+                ));
             }
         }
         Ok(self.rows.len() as u64)

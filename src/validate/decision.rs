@@ -1,25 +1,25 @@
-//! Whether predictions choose well among configurations that were measured. Knows errors only through choices.
+//! Decision quality: whether predictions select good configurations among measured ones.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::score::quantile;
 
-/// The limits on the time per output token that choices are made under, in milliseconds.
+/// TPOT SLOs under which choices are made, in milliseconds.
 pub const LIMITS_MS: [f64; 3] = [15.0, 25.0, 40.0];
 
-/// A configuration that could have been chosen.
+/// A configuration to choose from.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionOption {
-    /// Time per output token as predicted, where the limit is held, and as measured, in milliseconds.
+    /// TPOT in milliseconds: the prediction at which the SLO applies, and the measurement.
     pub tpot_ms: (f64, f64),
-    /// Output tokens a second per device as predicted and as measured.
+    /// Output tokens per second per device: predicted and measured.
     pub throughput: (f64, f64),
 }
 
 impl DecisionOption {
-    /// `requests` in flight on `devices`, whose TTFT and TPOT were predicted and measured, in milliseconds; limits hold
-    /// where `limited` does. Throughput is as the closed loop has it, on both sides.
+    /// A configuration with a concurrency of `requests` on `devices` devices and with predicted and measured TTFT and
+    /// TPOT in milliseconds. The SLO applies to `limited`. Throughput is that of closed-loop traffic for both.
     pub fn new(
         (requests, osl, devices): (u64, u64, u64),
         limited: f64,
@@ -37,22 +37,23 @@ impl DecisionOption {
     }
 }
 
-/// How good choices by prediction are.
+/// Quality of choices by prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Decision {
-    /// Groups of at least three configurations that could be chosen among.
+    /// Groups of at least three comparable configurations.
     pub groups: usize,
-    /// Mean over them of the rank correlation of throughput.
+    /// Mean over the groups of the Spearman rank correlation of throughput.
     pub spearman: f64,
-    /// Choices under a limit that some configuration meets.
+    /// Number of choices: pairs of a group and an SLO that some configuration meets.
     pub choices: usize,
-    /// Share of the choices that meet the limit as measured.
+    /// Share of the choices that meet the SLO as measured.
     pub slo_met: f64,
-    /// Median throughput that choices which meet the limit give up against the best measured; null where none does.
+    /// Median regret in throughput of the choices that meet the SLO, against the best measured configuration; null
+    /// where none does.
     pub regret: Option<f64>,
 }
 
-/// Judges the choices in groups of comparable configurations; none where no group has three.
+/// Scores the choices in groups of comparable configurations; `None` where no group has three.
 pub fn decision(groups: &[Vec<DecisionOption>]) -> Option<Decision> {
     let groups: Vec<_> = groups.iter().filter(|group| group.len() >= 3).collect();
     if groups.is_empty() {
@@ -72,8 +73,8 @@ pub fn decision(groups: &[Vec<DecisionOption>]) -> Option<Decision> {
     })
 }
 
-/// Whether the best predicted configuration meets the limit as measured, and the share of throughput that it
-/// gives up; none where no configuration meets the limit.
+/// Whether the best predicted configuration meets the SLO as measured, and its relative regret in throughput; `None`
+/// where no configuration meets the SLO.
 fn choose(group: &[DecisionOption], limit: f64) -> Option<(bool, f64)> {
     let most = |of: &dyn Fn(&&DecisionOption) -> bool, by: fn(&DecisionOption) -> f64| {
         group.iter().filter(|option| of(option)).max_by(|a, b| by(a).total_cmp(&by(b)))
@@ -90,7 +91,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| below(*value) + (same(*value) - 1.0) / 2.0).collect()
 }
 
-/// Spearman's: of the ranks, ties sharing theirs.
+/// Spearman correlation; ties have equal ranks.
 fn correlation(group: &[DecisionOption]) -> f64 {
     let of = |pick: fn(&DecisionOption) -> f64| ranks(&group.iter().map(pick).collect::<Vec<_>>());
     let (a, b) = (of(|option| option.throughput.0), of(|option| option.throughput.1));
@@ -110,14 +111,14 @@ mod tests {
 
     #[test]
     fn a_choice_is_judged_by_what_was_measured() {
-        // Under 25 ms: the second is predicted best and meets it, the third would have been better.
+        // Under 25 ms the second is predicted best and meets the SLO; the third would have been better.
         let group = vec![
             option((10.0, 10.0), (100.0, 100.0)),
             option((20.0, 20.0), (200.0, 180.0)),
             option((26.0, 24.0), (300.0, 200.0)),
         ];
         assert_eq!(choose(&group, 25.0), Some((true, 1.0 - 180.0 / 200.0)));
-        // Under 5 ms nothing was measured: nothing is asked.
+        // No measured configuration is under 5 ms, so there is no choice.
         assert_eq!(choose(&group, 5.0), None);
         let judged = decision(&[group, vec![]]).unwrap();
         assert_eq!((judged.groups, judged.choices, judged.slo_met), (1, 3, 1.0));

@@ -1,94 +1,94 @@
-//! One measured row as a table states it: which deployment, under which load, and what came of it. Knows
-//! no catalogue: names are as published.
+//! One row of a measurement table: deployment, load and results. Names are as published, not resolved in the
+//! catalogue.
 
 use std::collections::BTreeMap;
 
 use crate::spec::error::Error;
 use crate::spec::limits::{CONCURRENCY, DEGREE, DEVICES, ISL, Limit, MEASURED, MILLISECONDS, OSL};
 
-/// Degrees of one pool; what a table leaves empty is 1.
+/// Degrees of one pool; an empty cell is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuredDegrees {
-    /// Whether the table states any of them.
+    /// Whether the table gives any of them.
     pub stated: bool,
-    /// Instances, where stated.
+    /// Replicas or workers, where given.
     pub workers: Option<u64>,
-    /// Attention tensor parallel.
+    /// Attention TP degree.
     pub tp: u64,
-    /// Pipeline parallel.
+    /// PP degree.
     pub pp: u64,
-    /// Attention data parallel.
+    /// Attention DP degree.
     pub dp: u64,
-    /// Expert parallel.
+    /// EP degree.
     pub ep: u64,
 }
 
-/// What was measured.
+/// Measured metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MeasuredMetrics {
-    /// Time to first token, in milliseconds.
+    /// TTFT in milliseconds.
     pub ttft_ms: Option<f64>,
-    /// Time per output token after the first, in milliseconds.
+    /// TPOT (without the first token) in milliseconds.
     pub tpot_ms: Option<f64>,
-    /// Most bytes held on the only device, the cache included.
+    /// Peak memory of the only device in bytes, KV cache included.
     pub memory_bytes: Option<f64>,
 }
 
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredRow {
-    /// Its name in the table.
+    /// Id of the row in the table.
     pub id: String,
     /// Hugging Face id of the model.
     pub model: String,
     /// Device id.
     pub hardware: String,
-    /// Devices of the whole deployment, where stated.
+    /// Total number of devices, where given.
     pub devices: Option<u64>,
     /// Serving runtime.
     pub runtime: String,
-    /// Its version, where stated.
+    /// Runtime version, where given.
     pub version: String,
     /// Weight format.
     pub weight_format: String,
-    /// KV format, where stated.
+    /// KV format, where given.
     pub kv_format: String,
-    /// `agg`, `disagg`, or how a single stream was run.
+    /// `agg`, `disagg`, or the mode of a single-stream run.
     pub mode: String,
     /// Pools: one, or prefill and decode.
     pub pools: Vec<MeasuredDegrees>,
     /// Whether all requests have the same lengths.
     pub equal_lengths: bool,
-    /// Mean prompt tokens.
+    /// Mean ISL in tokens.
     pub isl: u64,
-    /// Mean output tokens.
+    /// Mean OSL in tokens.
     pub osl: u64,
-    /// Tokens in the cache before.
+    /// Tokens in the KV cache before the run.
     pub depth: u64,
-    /// Requests in flight over the whole deployment, where stated; one of a single stream.
+    /// Concurrency of the whole deployment, where given; 1 for a single stream.
     pub concurrency: Option<u64>,
-    /// How tokens were guessed ahead, where they were.
+    /// Speculative decoding method, if any.
     pub speculative: Option<String>,
-    /// Columns, or the metric, that state something of the run that is not held against a prediction.
+    /// Columns, or the metric, with figures of the run that are not scored against a prediction.
     pub unscored: Vec<String>,
-    /// Prompts and answers were timed apart: all prompts first, then all answers.
+    /// Prefill and decode were timed separately: all prefill first, then all decode.
     pub apart: bool,
-    /// Who published it.
+    /// Publisher of the row.
     pub source: String,
-    /// Why the row may not be what it says; empty where nothing is known against it.
+    /// Why the row may be wrong; empty for trusted rows.
     pub doubt: String,
-    /// What was measured.
+    /// Measured metrics.
     pub outcome: MeasuredMetrics,
 }
 
-/// Sources whose prompts and answers are drawn from 80 to 100 % of the nominal length.
+/// Sources whose ISL and OSL are drawn from 80 to 100 % of the nominal length.
 const DRAWN: [&str; 2] = ["InferenceX", "InferenceMAX"];
-/// What the mean of those lengths is.
+/// Mean of these lengths, as a fraction of the nominal length.
 const MEAN_OF_DRAWN: f64 = 0.9;
-/// What a run generates where the table does not say.
+/// Output tokens of a run where the table does not give them.
 const TOKENS: u64 = 128;
 
-/// Columns that say what a run was, and those that are scored.
+/// Columns that define a run, and those that are scored.
 const READ: [&str; 27] = [
     "id",
     "model",
@@ -118,13 +118,13 @@ const READ: [&str; 27] = [
     "tpot_p50_ms",
     "vram_gb",
 ];
-/// Ends of columns that state degrees of a pool.
+/// Suffixes of columns with the degrees of a pool.
 const DEGREES: [&str; 7] = ["workers", "tp", "pp", "dp", "ep", "moe_tp", "devices_each"];
-/// Columns that say where a row is from.
+/// Columns on the origin of a row.
 const ABOUT: [&str; 10] =
     ["date", "notes", "note", "address", "tier", "unit", "kind", "point_id", "hardware_published", "class"];
 
-/// A record of a table by the names of its columns.
+/// A record of a table by column name.
 pub struct Record<'a>(pub BTreeMap<&'a str, &'a str>);
 
 impl Record<'_> {
@@ -132,7 +132,7 @@ impl Record<'_> {
         self.0.get(key).map_or("", |text| text.trim())
     }
 
-    /// The model, or where a table knows no id the name that it was published under.
+    /// The model id, or the published name where the table has no id.
     fn model(&self) -> &str {
         match self.text("model") {
             "" => self.text("model_as_published").split(' ').next().unwrap_or_default(),
@@ -140,12 +140,12 @@ impl Record<'_> {
         }
     }
 
-    /// The first of these columns that says something.
+    /// The first nonempty cell of these columns.
     fn either(&self, keys: [&str; 2]) -> &str {
         keys.map(|key| self.text(key)).into_iter().find(|text| !text.is_empty()).unwrap_or_default()
     }
 
-    /// Columns that state a figure of the run, and are not scored.
+    /// Columns with a figure of the run that are not scored.
     fn unscored(&self) -> Vec<String> {
         let degree = |key: &str| {
             let plain = key.strip_prefix("prefill_").or(key.strip_prefix("decode_")).unwrap_or(key);
@@ -167,7 +167,7 @@ impl Record<'_> {
         let found = text.parse::<f64>().ok().filter(|number| number.is_sign_positive() && within(*number));
         found.map(Some).ok_or_else(|| {
             let expected = format!("0, or {}, or nothing", limit.range());
-            Error::new(key, text, expected, "mend the cell, or leave it empty")
+            Error::new(key, text, expected, "correct the cell, or leave it empty")
         })
     }
 
@@ -193,7 +193,7 @@ impl Record<'_> {
     /// Reads the row.
     ///
     /// # Errors
-    /// A column is missing or a cell is no number.
+    /// A column is missing or a cell is not a number.
     pub fn measured(&self) -> Result<MeasuredRow, Error> {
         let long = self.0.contains_key("metric");
         for key in ["model", "hardware", "runtime"] {
@@ -257,7 +257,7 @@ impl Record<'_> {
         })
     }
 
-    /// A row that states one metric: rates become times.
+    /// A row with one metric; rates are converted to times.
     fn one_metric(&self, isl: u64) -> Result<MeasuredMetrics, Error> {
         let value = self.number("value", &MEASURED)?.filter(|number| *number > 0.0);
         let milliseconds = |tokens: f64| value.map(|rate| 1e3 * tokens / rate);
@@ -272,7 +272,7 @@ impl Record<'_> {
             "output_tok_s_total" => {
                 MeasuredMetrics { tpot_ms: milliseconds(requests), ..MeasuredMetrics::default() }
             }
-            // Where there are several devices, tables do not say whose memory they tell.
+            // With several devices, tables do not say which device the memory figure is for.
             "vram_gb" if self.whole("devices", &DEVICES)?.unwrap_or(1) == 1 => {
                 MeasuredMetrics { memory_bytes: value.map(|gb| gb * 1e9), ..MeasuredMetrics::default() }
             }
@@ -281,7 +281,7 @@ impl Record<'_> {
     }
 }
 
-/// Tokens in the cache before the run, as the remarks of llama-bench rows say: `@ d4096`, `at depth 4096`.
+/// Tokens in the KV cache before the run, from the notes of llama-bench rows: `@ d4096`, `at depth 4096`.
 fn depth(notes: &str) -> u64 {
     let after = ["@ d", "at depth "].iter().find_map(|mark| notes.split_once(mark)).map(|(_, after)| after);
     let digits: String = after.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();

@@ -1,48 +1,48 @@
-//! How far predictions are from measurements. Knows nothing of what was measured.
+//! Error statistics of predictions.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A prediction beside its measurement, in the same unit.
+/// A prediction and its measurement, in the same unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PredictionPair {
-    /// What was predicted.
+    /// Predicted value.
     pub predicted: f64,
-    /// What was measured.
+    /// Measured value.
     pub measured: f64,
-    /// The interval of four in five, where one was given.
+    /// 80 % prediction interval (p10–p90), where given.
     pub interval: Option<(f64, f64)>,
 }
 
-/// Errors of a set of predictions, as fractions of what was measured.
+/// Error statistics of a set of predictions, relative to the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Score {
-    /// How many.
+    /// Number of predictions.
     pub n: usize,
-    /// Median absolute error.
+    /// Median absolute percentage error (MdAPE), as a fraction.
     pub mdape: f64,
-    /// Mean absolute error.
+    /// Mean absolute percentage error (MAPE), as a fraction.
     pub mape: f64,
-    /// Absolute error that nine in ten stay below.
+    /// 90th percentile of the absolute error.
     pub p90: f64,
-    /// Median of the signed error: above 0 predictions are too slow.
+    /// Median signed error: above 0 predictions are too slow.
     pub bias: f64,
-    /// Share that is at most 10 % off.
+    /// Share with an error of at most 10 %.
     pub within_10: f64,
-    /// Share that is at most 25 % off.
+    /// Share with an error of at most 25 %.
     pub within_25: f64,
-    /// Share that lies in its interval from p10 to p90; null where no intervals were given.
+    /// Share inside its p10–p90 interval; null where no intervals were given.
     pub coverage_80: Option<f64>,
 }
 
-/// The value that a share `p` of `values` does not exceed.
+/// The `p` quantile of `values`.
 pub fn quantile(values: &mut [f64], p: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
     values.get(((last as f64) * p).round() as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// The errors of `pairs`; none where there are none.
+/// The error statistics of `pairs`; `None` where there are none.
 pub fn score(pairs: &[PredictionPair]) -> Option<Score> {
     if pairs.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Everything that a table of measurements says of our predictions, over all rows and by group.
+//! Validation summary of a measurement table: statistics over all rows and by group.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,36 @@ use super::measured::MeasuredRow;
 use super::score::{PredictionPair, Score, score};
 use crate::spec::nearness::Nearness;
 
-/// What was predicted for a row.
+/// Prediction for a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prediction {
-    /// Time to first token, in milliseconds, and its interval from p10 to p90.
+    /// TTFT in milliseconds.
     pub ttft_ms: f64,
-    /// Time per output token, in milliseconds.
+    /// TPOT in milliseconds.
     pub tpot_ms: f64,
-    /// How near the row is to what was measured, where an interval is known.
+    /// Nearness of the row to the calibration data, where an interval is known.
     pub near: Option<Nearness>,
-    /// The first one's interval from p10 to p90.
+    /// p10–p90 interval of TTFT.
     pub ttft_interval: Option<(f64, f64)>,
-    /// The second one's.
+    /// p10–p90 interval of TPOT.
     pub tpot_interval: Option<(f64, f64)>,
-    /// Bytes on a device, where they were measured, and their interval.
+    /// Memory per device in bytes, where measured, and its interval.
     pub memory: Option<(f64, Option<(f64, f64)>)>,
-    /// Whether its memory is predicted to hold it.
+    /// Whether the deployment is predicted to fit in memory.
     pub fits: bool,
-    /// Devices that the deployment takes.
+    /// Number of devices.
     pub devices: u64,
 }
 
-/// A row, and what was predicted or why nothing was.
+/// A row with its prediction, or the reason why there is none.
 pub struct ScoredRow {
     /// The row.
     pub measured: MeasuredRow,
-    /// What was predicted.
+    /// The prediction.
     pub predicted: Result<Prediction, String>,
 }
 
-/// What rows are grouped by.
+/// Grouping key of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupBy {
     /// The model.
@@ -48,9 +48,9 @@ pub enum GroupBy {
     Hardware,
     /// The runtime.
     Runtime,
-    /// Aggregated or not.
+    /// Aggregated or disaggregated.
     Mode,
-    /// How near it is to what was measured.
+    /// Nearness to the calibration data.
     Near,
 }
 
@@ -70,63 +70,63 @@ impl GroupBy {
     }
 }
 
-/// What some rows say.
+/// Statistics of a group of rows.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RowGroup {
-    /// What the rows have in common; empty for all.
+    /// Name of the group; empty for all rows.
     pub name: String,
-    /// Rows that were predicted.
+    /// Rows with a prediction.
     pub n: usize,
-    /// Rows that were not.
+    /// Rows without a prediction.
     pub unsupported: usize,
-    /// Rows that ran, though memory is predicted to be too small for them.
+    /// Measured rows that are predicted not to fit in memory.
     pub too_small: usize,
-    /// Time per output token.
+    /// TPOT errors.
     pub tpot: Option<Score>,
-    /// Time to first token.
+    /// TTFT errors.
     pub ttft: Option<Score>,
-    /// Memory held on a device.
+    /// Errors of memory per device.
     pub memory: Option<Score>,
-    /// The choices that predictions lead to.
+    /// Decision quality.
     pub decision: Option<Decision>,
-    /// The choices where a limit is held at the p90 of its interval, as `--risk p90` has the search do.
+    /// Decision quality where the SLO applies to p90 of the prediction interval, as with `--risk p90`.
     pub decision_p90: Option<Decision>,
 }
 
-/// Rows that could not be predicted, for one reason.
+/// Rows without a prediction, for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unsupported {
     /// The reason.
     pub reason: String,
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
 }
 
-/// Figures of a table that were held against nothing.
+/// Figures of a table that are not scored.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unscored {
     /// The column, or the metric.
     pub column: String,
-    /// Rows that state it.
+    /// Number of rows with the figure.
     pub rows: usize,
 }
 
-/// What a table says.
+/// Statistics of a table.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Validation {
-    /// All rows that nothing is known against.
+    /// All rows that are not flagged doubtful.
     pub overall: RowGroup,
     /// The same rows by group.
     pub groups: Vec<RowGroup>,
-    /// Rows that carry a doubt, beside.
+    /// Rows flagged doubtful.
     pub doubtful: Option<RowGroup>,
-    /// Why rows were not predicted.
+    /// Reasons for missing predictions.
     pub unsupported: Vec<Unsupported>,
-    /// What the rows state that was held against nothing.
+    /// Figures that are not scored.
     pub unscored: Vec<Unscored>,
 }
 
-/// Sums up `rows`, grouped by all of `keys` together.
+/// Aggregates `rows`, grouped by the combination of all `keys`.
 pub fn validation(rows: &[ScoredRow], keys: &[GroupBy]) -> Validation {
     let (sound, doubtful): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.measured.doubt.is_empty());
     let mut groups = BTreeMap::<String, Vec<&ScoredRow>>::new();
@@ -207,7 +207,7 @@ fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
     }
 }
 
-/// The row as a configuration that could be chosen where `limited` keeps a limit.
+/// The row as a configuration to choose from; the SLO applies to `limited`.
 fn choice(row: &MeasuredRow, made: &Prediction, limited: f64) -> Option<DecisionOption> {
     let measured = (row.outcome.ttft_ms?, row.outcome.tpot_ms?);
     let load = (row.concurrency?, row.osl, made.devices);

@@ -31,7 +31,7 @@ pub enum SolverClaim {
     },
 }
 
-/// Solves with at most `nodes` nodes. A node limit, unlike a time limit, is deterministic.
+/// Solves with at most `nodes` nodes. A node limit is deterministic, a time limit is not.
 ///
 /// # Errors
 /// The error message of the solver.
@@ -45,7 +45,8 @@ pub fn claim(programme: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
         }
         Ok(outcome @ SolveOutcome::Solution(_)) => {
             let (optimal, stats) = (outcome.is_optimal(), outcome.stats());
-            let solution = outcome.into_solution().map_err(|_| "the solver returned no solution".to_string())?;
+            let solution =
+                outcome.into_solution().map_err(|_| "the solver returned no solution".to_string())?;
             let values = solution.iter().map(|(variable, value)| whole(programme, variable.idx(), value));
             let values = values.collect();
             Ok(SolverClaim::Point { values, bound: stats.best_bound, optimal, nodes: stats.nodes_solved })

@@ -1,19 +1,19 @@
-//! Splits that others make, under our own cost: what an optimum must never be worse than.
+//! Baselines: layer partitions by the rules of other tools, under our cost model. An optimum must never be worse.
 //!
-//! Knows only memory, as they do.
+//! The rules use memory only.
 
 use super::chain::{Chain, Stage};
 
-/// A rule that splits layers without a model of time.
+/// A rule that partitions layers without a time model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaselineRule {
-    /// Layers in proportion to free memory, largest remainders first, one at least, on the fewest members
-    /// whose memory suffices: exo (`placement_utils.py`, <https://github.com/exo-explore/exo>).
+    /// Layers in proportion to free memory, largest remainders first, at least one each, on the fewest members with
+    /// sufficient memory: exo (`placement_utils.py`, <https://github.com/exo-explore/exo>).
     Fewest,
-    /// The same on all members: `--tensor-split` of llama.cpp as it is by default.
+    /// The same on all members: the default `--tensor-split` of llama.cpp.
     All,
-    /// Members filled one after another from the last to the first: `--fit` of llama.cpp
-    /// (`common/fit.cpp`, <https://github.com/ggml-org/llama.cpp>).
+    /// Members filled from the last to the first: `--fit` of llama.cpp (`common/fit.cpp`,
+    /// <https://github.com/ggml-org/llama.cpp>).
     BackToFront,
 }
 
@@ -21,7 +21,7 @@ fn free(chain: &Chain, member: usize) -> u64 {
     chain.members[member].usable.saturating_sub(chain.members[member].base)
 }
 
-/// Layers of each of `order`.
+/// Number of layers of each of `order`.
 fn proportional(chain: &Chain, order: &[usize]) -> Option<Vec<usize>> {
     let layers = chain.layers;
     let total: u64 = order.iter().map(|&member| free(chain, member)).sum();
@@ -35,7 +35,7 @@ fn proportional(chain: &Chain, order: &[usize]) -> Option<Vec<usize>> {
     by_rest.sort_by_key(|&at| (std::cmp::Reverse(share(&order[at]) % u128::from(total)), at));
     let missing = layers - counts.iter().sum::<usize>();
     by_rest.iter().take(missing).for_each(|&at| counts[at] += 1);
-    // Whoever got none takes one of whoever has most.
+    // A member without layers takes one from the member with the most.
     while let Some(none) = counts.iter().position(|count| *count == 0) {
         let most = (0..counts.len()).max_by_key(|&at| counts[at])?;
         counts[most] -= 1;
@@ -54,7 +54,7 @@ fn stages(order: &[usize], counts: &[usize]) -> Vec<Stage> {
     .collect()
 }
 
-/// The placements that `rule` makes, members in the order they are listed in.
+/// The placements by `rule`, with members in the given order.
 pub fn placements(chain: &Chain, rule: BaselineRule) -> Vec<Vec<Stage>> {
     let all: Vec<usize> = (0..chain.members.len()).collect();
     match rule {
@@ -86,7 +86,7 @@ pub fn placements(chain: &Chain, rule: BaselineRule) -> Vec<Vec<Stage>> {
     }
 }
 
-/// Members filled one after another, the fastest first: no rule of others', but a bound that is soon known.
+/// Members filled fastest first: not a rule of another tool, but a fast upper bound.
 pub fn fastest_first(chain: &Chain) -> Option<Vec<Stage>> {
     let mut order: Vec<usize> = (0..chain.members.len()).collect();
     order.sort_by_key(|&member| {
@@ -107,7 +107,7 @@ pub fn fastest_first(chain: &Chain) -> Option<Vec<Stage>> {
     None
 }
 
-/// The split of `rule` that holds on the fewest members, and what it costs by `cost`.
+/// The feasible partition by `rule` on the fewest members, with its cost by `cost`.
 pub fn held(
     chain: &Chain,
     rule: BaselineRule,

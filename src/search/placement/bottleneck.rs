@@ -1,8 +1,8 @@
-//! The placement whose slowest stage is fastest, for a stated number of stages: exact, by bisection over stage times.
+//! Minimum bottleneck: the placement with the fastest slowest stage for a fixed number of stages. Exact, by bisection
+//! over stage times.
 //!
-//! For a bound on every stage, the layers at which what a set of members holds can begin are a set too, a word of
-//! bits. (One number, the front-most, would not do: layers are unlike, and nobody may hold none.) Knows nothing of
-//! what a tick is.
+//! For a bound on every stage, the layers at which the segments of a set of members can begin form a set, stored as a
+//! bit mask. (The front-most layer alone would not suffice: layers differ, and every member must hold at least one.)
 
 mod fits;
 mod lower_bound;
@@ -13,10 +13,10 @@ use super::chain::{Chain, HostOverhead, Segments, Stage};
 use super::device_classes::DeviceClasses;
 use fits::{Begins, Fits, span};
 
-/// Where the bound to be beaten is no further above the floor than one part in so many, it is looked at first.
+/// Where the upper bound is within one part in this number of the floor, it is tested first.
 const NEAR: u64 = 16;
 
-/// Layers that a set of them has bits for.
+/// Number of layers that fit a bit mask.
 pub const MOST_LAYERS: usize = Begins::BITS as usize - 1;
 
 /// Segment times of every kind and the links between kinds.
@@ -27,41 +27,41 @@ pub struct MinMaxStage<'a> {
     times: Vec<Vec<Vec<u64>>>,
     links: Vec<Vec<Option<u64>>>,
     sizes: Vec<u16>,
-    /// States that were looked at: one kind in front of a state, for each bound tried.
+    /// States expanded: one kind in front of a state, for each bound tried.
     pub looked: u64,
 }
 
-/// What fits under one bound: with another kind behind, and with nothing.
+/// Feasible segments under one bound: followed by another kind, and last.
 struct FeasibleStarts {
     onward: Vec<Vec<Fits>>,
     last: Vec<Fits>,
 }
 
-/// What became of a search for the least slowest stage of so many stages.
+/// Result of the search for the minimum bottleneck at a number of stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinMaxResult {
-    /// The best that was found, with its ticks.
+    /// The best placement found, with its bottleneck in ticks.
     pub found: Option<(u64, Vec<Stage>)>,
-    /// None is below.
+    /// Lower bound in ticks.
     pub bound: u64,
 }
 
-/// What a look under one bound came to.
+/// Result of the feasibility test of one bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoundSearch {
-    /// A placement.
+    /// A placement within the bound.
     Found(Vec<Stage>),
-    /// There is none.
+    /// Infeasible.
     Nothing,
-    /// It ended before either was known.
+    /// Stopped before it was decided.
     Stopped,
 }
 
-/// States between two looks at whether to stop.
+/// States between two checks of the stop flag.
 const STRETCH: usize = 4096;
 
 impl<'a> MinMaxStage<'a> {
-    /// Prices every segment.
+    /// Computes the times of every segment.
     pub fn new(chain: &'a Chain, groups: &'a DeviceClasses) -> MinMaxStage<'a> {
         let layers = chain.layers;
         let rows = |kind: usize| {
@@ -76,8 +76,8 @@ impl<'a> MinMaxStage<'a> {
         MinMaxStage { chain, groups, times, links, sizes, looked: 0 }
     }
 
-    /// The least slowest stage of exactly `stages` stages, if it is below `below`; what is known of it when `stop`
-    /// says so.
+    /// The minimum bottleneck of exactly `stages` stages, if it is below `below`; a partial result when `stop`
+    /// returns true.
     pub fn least(&mut self, stages: usize, below: u64, stop: &dyn Fn() -> bool) -> MinMaxResult {
         if stages == 0 || stages > self.chain.layers || stages > self.chain.members.len() {
             return MinMaxResult { found: None, bound: u64::MAX };
@@ -92,7 +92,8 @@ impl<'a> MinMaxStage<'a> {
         if low > last {
             return MinMaxResult { found: None, bound: low.max(nothing) };
         }
-        // From the floor upward: what is out of reach is soon told. Where the end is near, it alone tells most.
+        // Test bounds from the floor upward: infeasible bounds are rejected fast. Where the end is near, testing it
+        // decides most.
         let near = last - low <= low / NEAR;
         let (mut tried, mut stride) = (if near { last } else { low }, low / 64 + 1);
         let mut best = loop {
@@ -107,7 +108,7 @@ impl<'a> MinMaxStage<'a> {
                 }
             }
         };
-        let slowest = |stages: &[Stage]| self.chain.slowest(stages).expect("what was found holds");
+        let slowest = |stages: &[Stage]| self.chain.slowest(stages).expect("the placement found is feasible");
         let mut most = slowest(&best);
         let values = self.values(low, most);
         let (mut first, mut end) = (0, values.partition_point(|value| *value < most));
@@ -115,7 +116,7 @@ impl<'a> MinMaxStage<'a> {
             let middle = first + (end - first) / 2;
             match self.within(values[middle], Some(stages), stop) {
                 BoundSearch::Found(found) => {
-                    most = self.chain.slowest(&found).expect("what was found holds");
+                    most = self.chain.slowest(&found).expect("the placement found is feasible");
                     end = values.partition_point(|value| *value < most).min(middle);
                     best = found;
                 }
@@ -128,18 +129,18 @@ impl<'a> MinMaxStage<'a> {
         MinMaxResult { found: Some((most, best)), bound: most }
     }
 
-    /// Whether anything fits at all, and how.
+    /// Whether any placement fits, with an example.
     pub fn any(&mut self) -> BoundSearch {
         let (bound, stop) = (u64::MAX - 1, &|| false);
         if self.wide() { self.within_wide(bound, None, stop) } else { self.within(bound, None, stop) }
     }
 
-    /// Whether states are too many to be listed, or layers too many for a word of bits.
+    /// Whether there are too many states to list, or too many layers for a bit mask.
     fn wide(&self) -> bool {
         !self.groups.listed() || self.chain.layers > MOST_LAYERS
     }
 
-    /// Layers that all members together can hold at most, from the last one on.
+    /// Maximum number of layers that all members can hold, counted from the last layer.
     pub fn held(&self) -> usize {
         let reach = self.reach(u64::MAX - 1);
         let mut begins = vec![0; self.groups.rows()];
@@ -152,14 +153,14 @@ impl<'a> MinMaxStage<'a> {
         furthest.map_or(0, |from| self.chain.layers - from as usize)
     }
 
-    /// The longest that any stage can take.
+    /// The longest possible stage time.
     fn longest(&self) -> u64 {
         let time = self.times.iter().flatten().flatten().filter(|time| **time < u64::MAX).max();
         let link = self.links.iter().flatten().flatten().max();
         time.map_or(0, |time| time.saturating_add(link.copied().unwrap_or_default()))
     }
 
-    /// Every time that a stage can take, from `least` to `most`.
+    /// Every possible stage time from `least` to `most`.
     fn values(&self, least: u64, most: u64) -> Vec<u64> {
         let mut values = Vec::new();
         for kind in self.groups.kinds() {
@@ -192,7 +193,7 @@ impl<'a> MinMaxStage<'a> {
         }
     }
 
-    /// Where what `state` holds with `kind` in front can begin, the first layer apart.
+    /// Layers at which the segments of `state` with `kind` in front can begin, except the first layer.
     #[inline(always)]
     fn begins(&self, reach: &FeasibleStarts, state: usize, kind: usize, begins: &[Begins]) -> Begins {
         let rest = self.groups.without(state, kind);
@@ -203,7 +204,7 @@ impl<'a> MinMaxStage<'a> {
         behind.fold(0, |set, (next, row)| set | reach.onward[kind][next].before(begins[row]))
     }
 
-    /// Whether `state` can hold everything with `kind` in front.
+    /// Whether `state` can hold all layers with `kind` in front.
     fn whole(&self, reach: &FeasibleStarts, state: usize, kind: usize, begins: &[Begins]) -> bool {
         let rest = self.groups.without(state, kind);
         if rest == 0 {
@@ -212,14 +213,14 @@ impl<'a> MinMaxStage<'a> {
         self.groups.present(rest).any(|(next, row)| reach.onward[kind][next].front & begins[row] != 0)
     }
 
-    /// A placement with no stage above `bound`, on exactly `stages` members if that is stated.
+    /// A placement with no stage above `bound`, on exactly `stages` members if given.
     fn within(&mut self, bound: u64, stages: Option<usize>, stop: &dyn Fn() -> bool) -> BoundSearch {
         let reach = self.reach(bound);
         let groups = self.groups;
         let room = self.fronts(bound);
         let mut roomy: Vec<usize> = groups.kinds().collect();
         roomy.sort_unstable_by_key(|&kind| std::cmp::Reverse(room[kind]));
-        // What comes before must fit on those of the members left that hold most.
+        // The layers before must fit on the remaining members with the most memory.
         let most = |state: usize, placed: usize| {
             let (mut more, mut layers) = (stages.map_or(usize::MAX, |stages| stages - placed), 0);
             for &kind in &roomy {
@@ -230,7 +231,7 @@ impl<'a> MinMaxStage<'a> {
             layers.min(MOST_LAYERS) as u32
         };
         let mut begins = vec![0; groups.rows()];
-        // Most states hold nothing that could be completed: they are passed by as a whole.
+        // Most states cannot be completed: skip them as a whole.
         let mut alive = vec![false; groups.states];
         alive[0] = true;
         for state in 1..groups.states {
@@ -279,7 +280,7 @@ impl<'a> MinMaxStage<'a> {
                 };
                 (from + 1..self.chain.layers).find(holds).map(|to| (next, to))
             });
-            let (next, to) = found.expect("what reached this far is found again");
+            let (next, to) = found.expect("a reached state has a predecessor");
             cuts.push(to);
             kinds.push(next);
             (state, kind, from) = (rest, next, to);

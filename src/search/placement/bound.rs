@@ -1,15 +1,15 @@
-//! Bounds that owe nothing to the programmes: order and links left out, layers handed to whoever is fastest.
+//! Lower bounds independent of the dynamic programs: order and links are relaxed, layers go to the fastest members.
 
 use super::chain::{Chain, HostOverhead, Segments};
 
-/// Most layers that a member can hold with no segment above `most` ticks.
+/// Maximum number of layers of a member with no segment above `most` ticks.
 pub fn room(chain: &Chain, member: usize, most: u64) -> usize {
     let segments = Segments::new(&chain.members[member], chain.layers);
     let holds = |from: usize, to: usize| {
         let ticks = segments.ticks(from, to, HostOverhead::Each);
         ticks.is_some_and(|ticks| ticks <= most)
     };
-    // Both ends move forward only: a segment that is too long stays so.
+    // Two pointers: a segment that is too long stays too long when extended.
     let (mut from, mut longest) = (0, 0);
     for to in 1..=chain.layers {
         while from < to && !holds(from, to) {
@@ -20,7 +20,7 @@ pub fn room(chain: &Chain, member: usize, most: u64) -> usize {
     longest
 }
 
-/// Ticks that the first so many layers take at least, with the embedding and the preparation of the step.
+/// Minimum ticks of the first layers, with the embedding and the host overhead, for each number of layers.
 pub fn before(chain: &Chain) -> Vec<u64> {
     let members = &chain.members;
     let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
@@ -32,10 +32,11 @@ pub fn before(chain: &Chain) -> Vec<u64> {
     let mut slots = fastest.into_iter().flat_map(|(ticks, room)| std::iter::repeat_n(ticks, room));
     let begun = least(&|k| members[k].first.ticks + members[k].host);
     let (mut handed, mut each) = (begun, begun);
-    // What begins with the first layer has its embedding in it already.
+    // A segment that begins with the first layer includes its embedding.
     let mut before = vec![0];
     for layer in 0..chain.layers {
-        // Whoever is fastest has no room for all; and layers are unlike, each on whoever is fastest at it.
+        // The fastest member has no capacity for all layers; and layers differ, each goes to the member fastest at
+        // it.
         handed += slots.next().unwrap_or_default();
         each += least(&|k| members[k].layers[layer].ticks);
         before.push(handed.max(each));
@@ -43,14 +44,14 @@ pub fn before(chain: &Chain) -> Vec<u64> {
     before
 }
 
-/// Ticks that no placement's sum is below.
+/// Lower bound of the sum of stage times, in ticks.
 pub fn sum(chain: &Chain) -> u64 {
     let least = chain.members.iter().map(|member| member.last.ticks).min();
     before(chain)[chain.layers] + least.unwrap_or_default()
 }
 
-/// Ticks that the slowest stage of no placement on `stages` members, or on any, is below: under less, they hold
-/// too few layers however they are chosen.
+/// Lower bound of the bottleneck on `stages` members, or on any number, in ticks: below it they hold too few layers
+/// in any selection.
 pub fn slowest(chain: &Chain, stages: Option<usize>) -> u64 {
     let holds = |most: u64| {
         let mut rooms: Vec<usize> =

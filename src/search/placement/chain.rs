@@ -1,8 +1,8 @@
-//! The placement problem in integers: layers in a row, members that hold segments of them, links between members.
+//! The placement problem in integers: a chain of layers, members that hold segments of it, links between members.
 //!
-//! Knows neither seconds nor bytes: times are ticks, memory is pages, both fixed by whoever prices them.
+//! Times are in ticks, memory is in pages; the pricing module fixes both units.
 
-/// Time and memory of something, in ticks and pages.
+/// Time and memory, in ticks and pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentCost {
     /// Ticks.
@@ -11,93 +11,93 @@ pub struct SegmentCost {
     pub pages: u64,
 }
 
-/// Memory beside a member's own: what does not fit is read from there at every step.
+/// Overflow memory of a member: data that does not fit in device memory is read from it at every step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spill {
-    /// Pages that it holds.
+    /// Capacity in pages.
     pub pages: u64,
-    /// Ticks to read one of them.
+    /// Ticks to read one page.
     pub ticks_per_page: u64,
-    /// Ticks to read one of experts, of which a step needs only some.
+    /// Ticks to read one page of experts, of which a step reads only some.
     pub ticks_per_expert_page: u64,
 }
 
-/// What may hold a segment: a device, or like devices that share each layer.
+/// A holder of a segment: a device, or identical devices that shard each layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Each layer.
+    /// Cost of each layer.
     pub layers: Vec<SegmentCost>,
     /// Pages of each layer that are routed experts.
     pub experts: Vec<u64>,
-    /// What the first segment holds besides: the embedding.
+    /// Additional cost of the first segment: the embedding.
     pub first: SegmentCost,
-    /// What the last segment holds besides: the head.
+    /// Additional cost of the last segment: the head.
     pub last: SegmentCost,
-    /// Pages more of the head where it is not beside the embedding whose weights it shares.
+    /// Additional pages of the head if it is not on the same member as the embedding with tied weights.
     pub copy: u64,
-    /// Ticks to prepare a step.
+    /// Host ticks to prepare a step.
     pub host: u64,
     /// Pages that any segment takes.
     pub base: u64,
-    /// Pages there are.
+    /// Usable pages.
     pub usable: u64,
-    /// Where what does not fit may lie.
+    /// Overflow memory.
     pub spill: Option<Spill>,
-    /// Where what does not fit there either may lie.
+    /// Overflow of the overflow memory.
     pub disk: Option<Spill>,
 }
 
-/// Memory of a host that several members may take of.
+/// Host memory shared by several members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedHost {
-    /// Those members, and how many devices each is: every one of them takes its own pages.
+    /// The members, and the number of devices of each; every device takes its own pages.
     pub members: Vec<(usize, u64)>,
-    /// Pages there are for all of them.
+    /// Total pages.
     pub pages: u64,
 }
 
-/// Whether a step is prepared once for all segments, or the segments' times are told one by one.
+/// Whether host overhead counts once per step, or for every segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOverhead {
-    /// The first segment's member prepares the step for all.
+    /// The member of the first segment prepares the step for all.
     Once,
-    /// Every segment's own.
+    /// Every segment has its own.
     Each,
 }
 
-/// Ticks of whatever takes longer than can be added without overflow.
+/// Ticks at which times saturate, so that sums do not overflow.
 const LONGEST: u128 = 1 << 54;
 
 /// Members, links and layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Layers there are.
+    /// Number of layers.
     pub layers: usize,
-    /// Who may hold them.
+    /// Members that may hold them.
     pub members: Vec<Member>,
-    /// Ticks from one member to another; `None` where no path leads.
+    /// Ticks from one member to another; `None` where there is no path.
     pub links: Vec<Vec<Option<u64>>>,
-    /// Hosts whose memory members share; without one, each has its own.
+    /// Hosts whose memory members share; empty if each member has its own.
     pub hosts: Vec<SharedHost>,
 }
 
-/// A segment in its place.
+/// A segment on its member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
     /// Index of the member.
     pub member: usize,
     /// First layer.
     pub from: usize,
-    /// First layer of the next.
+    /// First layer of the next stage.
     pub to: usize,
 }
 
-/// Why a segment cannot be held, or a placement cannot be.
+/// Why a segment, or a placement, does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryShortfall {
     /// Index of the member.
     pub member: usize,
-    /// Pages that it lacks.
+    /// Missing pages.
     pub pages: u64,
 }
 
@@ -109,7 +109,7 @@ impl Member {
         (self.base + all + self.ends(layers, from, to).pages, experts)
     }
 
-    /// Embedding and head, where the segment has them.
+    /// Embedding and head, where the segment includes them.
     fn ends(&self, layers: usize, from: usize, to: usize) -> SegmentCost {
         let mut ends = SegmentCost::default();
         if from == 0 {
@@ -123,7 +123,8 @@ impl Member {
         ends
     }
 
-    /// Ticks to read what of `all` pages does not fit; `None` where it fits nowhere.
+    /// Ticks to read the part of `all` pages that does not fit; `None` where it does not fit in overflow memory
+    /// either.
     fn spilled(&self, all: u64, experts: u64) -> Option<u64> {
         let over = all.saturating_sub(self.usable);
         if over == 0 {
@@ -133,7 +134,7 @@ impl Member {
         if over > room(self.spill) + room(self.disk) || over > all - self.base {
             return None;
         }
-        // Experts first, and those to the disk: of them a step reads only those that are chosen.
+        // Experts first, and those to disk: a step reads only the selected experts.
         let cheap = over.min(experts);
         let deep = over.saturating_sub(room(self.spill));
         let deep_cheap = deep.min(cheap);
@@ -149,7 +150,7 @@ impl Member {
         Some(host + read(self.disk, deep_cheap, deep - deep_cheap))
     }
 
-    /// Ticks of the segment without its way onward; `None` where it does not fit.
+    /// Ticks of the segment without the transfer to the next; `None` where it does not fit.
     pub fn ticks(&self, layers: usize, from: usize, to: usize, hosts: HostOverhead) -> Option<u64> {
         let inner = &self.layers[from..to];
         let held = Sums {
@@ -160,7 +161,7 @@ impl Member {
         self.timed(layers, (from, to), held, hosts)
     }
 
-    /// The same of a segment whose layers come to `held`.
+    /// The same for a segment with the layer costs `held`.
     fn timed(
         &self,
         layers: usize,
@@ -175,7 +176,7 @@ impl Member {
     }
 }
 
-/// What some layers come to.
+/// Sums over some layers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     ticks: u64,
@@ -183,16 +184,16 @@ struct Sums {
     experts: u64,
 }
 
-/// All segments of a member, each looked up in sums up to its ends: programmes price every one of them.
+/// All segments of a member by prefix sums: the dynamic programs evaluate every one of them.
 pub struct Segments<'a> {
     member: &'a Member,
     layers: usize,
-    /// Of the layers before each.
+    /// Sums over the layers before each layer.
     before: Vec<Sums>,
 }
 
 impl<'a> Segments<'a> {
-    /// Adds the layers up.
+    /// Builds the prefix sums.
     pub fn new(member: &'a Member, layers: usize) -> Segments<'a> {
         let mut sum = Sums::default();
         let each = member.layers.iter().zip(&member.experts).take(layers).map(|(layer, experts)| {
@@ -215,10 +216,10 @@ impl<'a> Segments<'a> {
 }
 
 impl Chain {
-    /// Ticks of each stage with its way to the next.
+    /// Ticks of each stage including the transfer to the next.
     ///
     /// # Errors
-    /// The first member that cannot hold its segment; no page lacks where no path leads onward.
+    /// The first member that cannot hold its segment; zero missing pages mean that there is no path to the next.
     pub fn stages(&self, stages: &[Stage], hosts: HostOverhead) -> Result<Vec<u64>, MemoryShortfall> {
         let one = |(at, stage): (usize, &Stage)| {
             let member = &self.members[stage.member];
@@ -248,14 +249,14 @@ impl Chain {
         stages.iter().enumerate().map(one).collect()
     }
 
-    /// Pages of a stage that its member has no room for.
+    /// Pages of a stage beyond the memory of its member.
     pub fn over(&self, stage: &Stage) -> u64 {
         let member = &self.members[stage.member];
         member.pages(self.layers, stage.from, stage.to).0.saturating_sub(member.usable)
     }
 
-    /// The first of the layers of a stage, counted back from its last, whose experts lie outside its member's memory,
-    /// wholly or in part, so that the rest has room; nothing where all have.
+    /// The first layer of a stage, counted back from its last, whose experts are moved at least in part out of member
+    /// memory so that the rest fits; `None` where everything fits.
     pub fn experts_out(&self, stage: &Stage) -> Option<usize> {
         let (over, experts) = (self.over(stage), &self.members[stage.member].experts);
         let mut out = 0;
@@ -267,7 +268,7 @@ impl Chain {
         (over > 0 && experts[begin..stage.to].iter().any(|pages| *pages > 0)).then_some(begin)
     }
 
-    /// The same members, each with at most so many pages of host memory for itself.
+    /// The same members, each with its own limit on host memory, in pages.
     pub fn apart(&self, parts: &[u64]) -> Chain {
         let mut apart = Chain { hosts: vec![], ..self.clone() };
         for (member, part) in apart.members.iter_mut().zip(parts) {
@@ -276,7 +277,7 @@ impl Chain {
         apart
     }
 
-    /// Ticks of one token's way through all stages.
+    /// Ticks of one token through all stages.
     ///
     /// # Errors
     /// As [`Chain::stages`].
@@ -292,7 +293,7 @@ impl Chain {
         Ok(self.stages(stages, HostOverhead::Each)?.into_iter().max().unwrap_or_default())
     }
 
-    /// Which members are interchangeable: for each, the first like it.
+    /// Interchangeable members: for each member, the first identical one.
     pub fn kinds(&self) -> Vec<usize> {
         let like = |a: usize, b: usize| {
             self.members[a] == self.members[b]

@@ -1,6 +1,6 @@
-//! The most tokens a second: the shortest cycle in which every request gets one, over every number of stages.
+//! Maximum throughput: the shortest cycle in which every request gets one token, over every number of stages.
 //!
-//! Knows how requests are dealt to stages; which members hold what is found by the programmes.
+//! This module divides requests into micro-batches; the dynamic programs place the layers.
 
 use super::baseline::{BaselineRule, placements};
 use super::bottleneck::{MinMaxResult, MinMaxStage};
@@ -12,12 +12,12 @@ use super::solve::{RULES, SolvedPlacement};
 use super::{PlacementInfeasible, device_classes, known, refusal, wide};
 use crate::search::run::Control;
 
-/// Members and links as a stage with so many requests is priced.
+/// Members and links priced for a number of requests per micro-batch.
 struct CycleLoad {
     each: u64,
     priced: PricedChain,
     groups: DeviceClasses,
-    /// The same where hosts are shared as they are.
+    /// The same without limits on shared host memory.
     stated: PricedChain,
 }
 
@@ -28,18 +28,18 @@ struct StageCount {
     flying: u64,
     /// Index of its load.
     load: usize,
-    /// Seconds that no cycle of so many stages is below.
+    /// Lower bound of the cycle for this number of stages, in seconds.
     floor: f64,
 }
 
 impl StageCount {
-    /// Fewer requests than stages: a request's own way may be longer than what the slowest stage asks for.
+    /// Fewer requests than stages: the latency of one request may exceed the cycle of the slowest stage.
     fn short(&self) -> bool {
         self.flying < self.stages as u64
     }
 }
 
-/// Micro-batches that so many stages keep in flight, and requests in each.
+/// Number of micro-batches in flight for a number of stages, and requests in each.
 pub(super) fn batches(concurrency: u64, stages: usize) -> (u64, u64) {
     let flying = concurrency.min(stages as u64).max(1);
     (flying, concurrency.div_ceil(flying))
@@ -52,7 +52,7 @@ pub(super) fn cycle_of(priced: &PricedChain, stages: &[Stage], flying: u64) -> O
     Some(priced.seconds(sum.max(flying.saturating_mul(each))))
 }
 
-/// The best so far.
+/// The best cycle so far.
 struct BestCycle<'a> {
     loads: &'a [CycleLoad],
     seconds: f64,
@@ -70,18 +70,18 @@ impl BestCycle<'_> {
         }
     }
 
-    /// Ticks that a sum must stay below to be better.
+    /// Ticks that a sum must stay below to improve the best.
     fn below(&self, priced: &PricedChain) -> u64 {
         (self.seconds / priced.tick).ceil() as u64
     }
 }
 
-/// The shortest cycle, over every number of stages; the best so far where `control` says stop.
+/// The shortest cycle, over every number of stages; the best so far where `control` stops the search.
 ///
-/// Where members share hosts, each takes at most its of `parts`.
+/// Where members share hosts, each takes at most its share in `parts`.
 ///
 /// # Errors
-/// Nothing fits, and why; or nothing was found so far.
+/// The reason for infeasibility, or stopped before a placement was found.
 pub fn cycle(
     prices: &MemberPrices<'_>,
     parts: Option<&[u64]>,
@@ -100,7 +100,7 @@ pub fn cycle(
             loads.push(CycleLoad { each, priced, groups, stated });
         }
     }
-    // One table of segments for each load, whatever number of stages asks it.
+    // One table of segments for each load, shared by all numbers of stages.
     let peaks = loads.iter().map(|load| MinMaxStage::new(&load.priced.chain, &load.groups));
     let mut peaks: Vec<MinMaxStage<'_>> = peaks.collect();
     let count = |stages: usize| {
@@ -121,7 +121,7 @@ pub fn cycle(
         priced.seconds(super::bound::slowest(&priced.chain, Some(count.stages))) * count.flying as f64
     };
     let cheap = counts.iter().map(cheap).fold(f64::INFINITY, f64::min);
-    // What promises most comes first: the best of it spares the rest.
+    // The lowest floor first: its best result prunes the rest.
     counts.sort_by(|a, b| a.floor.total_cmp(&b.floor).then(a.stages.cmp(&b.stages)));
     let (mut bound, mut looked) = (f64::INFINITY, 0);
     let mut sums: Vec<Option<MinLatencySearch<'_>>> = loads.iter().map(|_| None).collect();
@@ -160,7 +160,7 @@ pub fn cycle(
                         least = least.max(load.priced.seconds(ticks));
                     }
                 }
-                // The tables hold whatever is below the best of when they were made.
+                // The tables contain everything below the best at the time they were built.
                 None if sum.complete => least = least.max(best.seconds),
                 None => {}
             }
@@ -198,13 +198,13 @@ pub fn cycle(
     })
 }
 
-/// The least sum of so many members, with its state.
+/// The minimum sum of exactly `stages` members, with its state.
 fn shortest(sum: &MinLatencySearch<'_>, groups: &DeviceClasses, stages: usize) -> Option<(u64, usize)> {
     let sized = (1..groups.states).filter(|&state| groups.total(state) == stages);
     sized.filter_map(|state| Some((sum.whole(state)?.0, state))).min()
 }
 
-/// What each rule of others' takes, on the fewest members that hold it.
+/// The cycle of each baseline rule, on the fewest members that fit.
 fn others(counts: &[StageCount], loads: &[CycleLoad]) -> Vec<(BaselineRule, Option<(f64, Vec<Stage>)>)> {
     let of_count = |rule: BaselineRule, count: &StageCount| {
         let priced = &loads[count.load].stated;

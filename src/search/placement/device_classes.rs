@@ -1,6 +1,6 @@
-//! States of the programmes: how many members of each kind hold something already.
+//! States of the dynamic programs: the number of used members of each kind.
 //!
-//! A member unlike all others is a kind of one, so a bitmask is the special case. Knows nothing of layers.
+//! A member without an identical one is a kind of one, so a bitmask is the special case.
 
 use super::chain::Chain;
 
@@ -9,15 +9,15 @@ use super::chain::Chain;
 pub struct DeviceClasses {
     /// The members of each kind.
     pub members: Vec<Vec<usize>>,
-    /// What one more member of a kind adds to a state's number.
+    /// The increment of the state number for one more member of a kind.
     strides: Vec<usize>,
-    /// Number of states; 0 where they are too many to be listed.
+    /// Number of states; 0 where there are too many to list.
     pub states: usize,
-    /// Where each state's rows begin: it has one for each kind that it counts at least one of.
+    /// First row of each state: a state has one row for each kind with at least one member in it.
     rows: Vec<u32>,
-    /// The kind of each row: division for every state would take longer than the programmes.
+    /// The kind of each row: a division for every state would take longer than the programs.
     kind_of: Vec<u8>,
-    /// For each state, how many of each kind it counts: the same.
+    /// The count of each kind for each state, precomputed for the same reason.
     counts: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ impl DeviceClasses {
         DeviceClasses::of(by_kind(chain), most)
     }
 
-    /// The kinds of `chain`, with their states where these have no more than `most` rows.
+    /// The kinds of `chain`, with their states if these have at most `most` rows.
     pub fn counted(chain: &Chain, most: usize) -> DeviceClasses {
         let members = by_kind(chain);
         DeviceClasses::of(members.clone(), most).unwrap_or_else(|| DeviceClasses {
@@ -40,12 +40,12 @@ impl DeviceClasses {
         })
     }
 
-    /// Whether the states are listed: where there are too many, kinds alone are.
+    /// Whether the states are listed; with too many states only the kinds are.
     pub fn listed(&self) -> bool {
         self.states > 0
     }
 
-    /// Every member a kind of its own: a state is a bitmask.
+    /// Every member as its own kind: a state is a bitmask.
     pub fn apart(members: usize, most: usize) -> Option<DeviceClasses> {
         DeviceClasses::of((0..members).map(|member| vec![member]).collect(), most)
     }
@@ -81,18 +81,18 @@ impl DeviceClasses {
         0..self.members.len()
     }
 
-    /// Members of `kind` that `state` counts.
+    /// Members of `kind` in `state`.
     #[inline(always)]
     pub fn count(&self, state: usize, kind: usize) -> usize {
         usize::from(self.counts[state * self.members.len() + kind])
     }
 
-    /// Members of all kinds that `state` counts.
+    /// Members of all kinds in `state`.
     pub fn total(&self, state: usize) -> usize {
         self.kinds().map(|kind| self.count(state, kind)).sum()
     }
 
-    /// For every state, what the members that it does not count come to, `each` for one of a kind.
+    /// For every state, the sum of `each` over the members that it does not use.
     pub fn left(&self, each: &[usize]) -> Vec<usize> {
         let all: usize = self.kinds().map(|kind| each[kind] * self.members[kind].len()).sum();
         let mut left = vec![all; self.states];
@@ -103,36 +103,36 @@ impl DeviceClasses {
         left
     }
 
-    /// `state` without one of `kind`.
+    /// `state` without one member of `kind`.
     #[inline(always)]
     pub fn without(&self, state: usize, kind: usize) -> usize {
         state - self.strides[kind]
     }
 
-    /// Rows of all states.
+    /// Total number of rows.
     pub fn rows(&self) -> usize {
         self.rows[self.states] as usize
     }
 
-    /// The kinds that `state` counts, each with its row.
+    /// The kinds in `state`, each with its row.
     #[inline(always)]
     pub fn present(&self, state: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         let rows = self.rows[state] as usize..self.rows[state + 1] as usize;
         rows.map(|row| (usize::from(self.kind_of[row]), row))
     }
 
-    /// One member of each kind stands for it.
+    /// The representative member of a kind.
     pub fn face(&self, kind: usize) -> usize {
         self.members[kind][0]
     }
 
-    /// Ticks from a member of one kind to a member of another, or to another of its own.
+    /// Ticks from a member of one kind to a member of another, or to another member of the same kind.
     pub fn link(&self, chain: &Chain, from: usize, to: usize) -> Option<u64> {
         let (a, b) = (self.face(from), self.face(to));
         if from == to { chain.links[a][*self.members[from].get(1)?] } else { chain.links[a][b] }
     }
 
-    /// Kinds in order as members in order: each kind's members are taken one after another.
+    /// Maps a sequence of kinds to members: the members of each kind are used in order.
     pub fn name(&self, kinds: &[usize]) -> Vec<usize> {
         let mut used = vec![0; self.members.len()];
         kinds

@@ -1,7 +1,6 @@
-//! Prefill on some members and decode on others, the cache streamed between them layer by layer.
+//! Prefill on some members and decode on others, with the KV cache streamed between them layer by layer.
 //!
-//! Both halves are placed by the same exact programme, for every set of members; knows nothing of load: one
-//! request at a time.
+//! Both halves are placed by the same exact program, for every set of members, for one request at a time.
 
 use super::chain::Stage;
 use super::device_classes::DeviceClasses;
@@ -15,27 +14,27 @@ use crate::serving::metrics::e2e;
 use crate::serving::residency::cache_per_sequence;
 use crate::serving::streamed::{arrival, transfer};
 
-/// Members whose pairs of sets are looked at, at most: beyond, three to their number is too many.
+/// Maximum number of members for the search over pairs of sets, which takes 3ⁿ steps.
 pub const MOST_MEMBERS: usize = 10;
 
 /// Prefill and decode on different members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisaggregatedPlacement {
-    /// Where the prompt is computed.
+    /// Placement of prefill.
     pub front: Vec<Stage>,
-    /// Where the answer is.
+    /// Placement of decode.
     pub back: Vec<Stage>,
-    /// Seconds of the prompt.
+    /// Prefill time in seconds.
     pub prefill: f64,
-    /// Seconds until its cache has arrived.
+    /// Time until the KV cache has arrived, in seconds.
     pub arrival: f64,
-    /// Seconds of a decode step.
+    /// Time of a decode step, in seconds.
     pub token: f64,
-    /// Seconds of a whole request.
+    /// E2E latency of a request, in seconds.
     pub request: f64,
-    /// No split takes less.
+    /// Lower bound of the E2E latency over all disaggregated placements, in seconds.
     pub bound: f64,
-    /// Pairs of sets that were looked at.
+    /// Pairs of sets examined.
     pub pairs: u64,
 }
 
@@ -43,11 +42,11 @@ struct DisaggregatedSearch<'a> {
     prices: &'a MemberPrices<'a>,
     prompt: &'a PricedChain,
     token: &'a PricedChain,
-    /// Seconds of a layer's cache from one member to another, by block.
+    /// Seconds of the KV transfer of a layer from one member to another, by block.
     cache: Vec<Vec<Vec<Option<f64>>>>,
 }
 
-/// The best split; `None` where nothing can be split, or there are too many members to look at.
+/// The best disaggregated placement; `None` where there is none, or there are too many members.
 pub fn apart(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlacement> {
     let question = prices.question;
     let members = question.offers.len();
@@ -75,7 +74,7 @@ pub fn apart(prices: &MemberPrices<'_>) -> Option<DisaggregatedPlacement> {
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
     let mut best: Option<DisaggregatedPlacement> = None;
     for &(least, a, b) in &pairs {
-        // Whatever the cache's way takes comes on top.
+        // The KV transfer time is added on top.
         if best.as_ref().is_some_and(|best| best.request <= least) {
             break;
         }
@@ -105,7 +104,8 @@ impl DisaggregatedSearch<'_> {
         for (stage, ticks) in front.iter().zip(&seconds) {
             let member = &self.prompt.chain.members[stage.member];
             let work: u64 = member.layers[stage.from..stage.to].iter().map(|layer| layer.ticks).sum();
-            // What is no layer's own, the host, the ends and the way onward, comes with the stage's first.
+            // Time outside the layers (host overhead, ends and transfer to the next stage) is added to the first
+            // layer of the stage.
             let mut extra = self.prompt.seconds(ticks - work);
             for layer in stage.from..stage.to {
                 let to = owner(&back, layer)?;
@@ -132,7 +132,7 @@ impl DisaggregatedSearch<'_> {
         })
     }
 
-    /// The least that the last layer's cache takes between any two.
+    /// Minimum KV transfer time of the last layer between any two members.
     fn last(&self) -> f64 {
         let Some(&block) = self.prices.question.graph.layer_block.last() else { return 0.0 };
         let all = self.cache[block].iter().enumerate().flat_map(|(from, row)| {
@@ -142,7 +142,7 @@ impl DisaggregatedSearch<'_> {
     }
 }
 
-/// Seconds that a layer's cache of the prompt takes from member to member, by block.
+/// Seconds of the KV transfer of a layer of the prompt between members, by block.
 fn caches(prices: &MemberPrices<'_>) -> Vec<Vec<Vec<Option<f64>>>> {
     let question = prices.question;
     let members = question.offers.len();
@@ -164,7 +164,7 @@ fn caches(prices: &MemberPrices<'_>) -> Vec<Vec<Vec<Option<f64>>>> {
             let link = each.link.map(|datum| Qty(datum.value));
             transfer(bytes, &link, &stand.machine.chip).value()
         };
-        // Paths are chosen on whole picoseconds, as those of the residual stream are.
+        // Paths are chosen on whole picoseconds, as for the residual stream.
         let hops: Vec<_> = question
             .hops
             .iter()

@@ -1,7 +1,5 @@
-//! What any one placement is worth, whoever found it: the programmes' prices without the programmes, and its stages
-//! straight from the formulas.
-//!
-//! Knows nothing of what is best.
+//! Evaluates any given placement: the prices of the dynamic programs without the programs, and its stages directly by
+//! the formulas.
 
 use std::collections::BTreeMap;
 
@@ -13,43 +11,43 @@ use super::solve::{PlacementObjective, SolvedPlacement};
 use crate::plan::parallel::Phase;
 use crate::serving::instance::StageKind;
 
-/// A question's members and links, priced for every load that a placement may put on them.
+/// The members and links of a problem, priced for every load that a placement may have.
 pub struct PlacementEvaluator<'a> {
     prices: MemberPrices<'a>,
     aim: PlacementObjective,
-    /// By requests in a micro-batch; one where the aim knows none.
+    /// By requests per micro-batch; only one entry where the objective has no micro-batches.
     priced: BTreeMap<u64, PricedChain>,
 }
 
-/// Stages that several like members hold, requests dealt among them.
+/// Stages with several identical members, which share the requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicatedStages {
-    /// Of each stage the members beside the first.
+    /// The additional members of each stage.
     pub copies: Vec<Vec<usize>>,
     /// Micro-batches in flight, and requests in each.
     pub batches: (u64, u64),
 }
 
 impl ReplicatedStages {
-    /// Members that hold a stage.
+    /// Number of members that hold a stage.
     pub fn held_by(&self, stage: usize) -> u64 {
         1 + self.copies[stage].len() as u64
     }
 }
 
-/// A stage straight from the formulas, not summed up from its layers.
+/// Cost of a stage directly by the formulas, not summed over layers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageCost {
-    /// Seconds of its part of a decode step, its way onward and what is read from elsewhere apart.
+    /// Seconds of a decode step, without the transfer to the next stage and without reads from overflow memory.
     pub decode: f64,
     /// Bytes that each of its devices must hold.
     pub bytes: f64,
-    /// Bytes that the runtime may use of each.
+    /// Usable bytes of each device.
     pub usable: f64,
 }
 
 impl<'a> PlacementEvaluator<'a> {
-    /// Prices everything.
+    /// Prices all loads.
     pub fn new(question: &'a PlacementProblem, aim: PlacementObjective) -> PlacementEvaluator<'a> {
         let prices = MemberPrices::new(question);
         let most = question.offers.len().min(question.graph.layer_block.len()).max(1);
@@ -68,12 +66,12 @@ impl<'a> PlacementEvaluator<'a> {
         PlacementEvaluator { prices, aim, priced }
     }
 
-    /// The question.
+    /// The problem.
     pub fn question(&self) -> &'a PlacementProblem {
         self.prices.question
     }
 
-    /// Micro-batches in flight over so many stages, and requests in each.
+    /// Micro-batches in flight over a number of stages, and requests in each.
     pub fn batches(&self, stages: usize) -> (u64, u64) {
         let concurrency = self.question().concurrency;
         match self.aim {
@@ -83,19 +81,19 @@ impl<'a> PlacementEvaluator<'a> {
         }
     }
 
-    /// Members and links under the load of so many stages.
+    /// Members and links under the load of a number of stages.
     pub fn priced(&self, stages: usize) -> &PricedChain {
         let each = if self.aim == PlacementObjective::Throughput { self.batches(stages).1 } else { 1 };
         &self.priced[&each]
     }
 
-    /// Whether two members are alike, their links left out.
+    /// Whether two members are identical, without their links.
     pub fn alike(&self, one: usize, other: usize) -> bool {
         let members = &self.priced(1).chain.members;
         members[one] == members[other]
     }
 
-    /// Seconds of the aim; where `parts` are stated, no member takes more of its host than its part.
+    /// Objective value in seconds. With `parts`, each member takes at most its part of host memory.
     ///
     /// # Errors
     /// The first member that cannot hold its stage, or reach the next.
@@ -115,7 +113,7 @@ impl<'a> PlacementEvaluator<'a> {
         }
     }
 
-    /// A placement as a solver would tell it, without its proof.
+    /// A placement in the form of a solver result, without its proof.
     ///
     /// # Errors
     /// As [`PlacementEvaluator::seconds`].
@@ -147,8 +145,7 @@ impl<'a> PlacementEvaluator<'a> {
         Ok(SolvedPlacement { seconds: found.cycle(&priced).unwrap_or(f64::INFINITY), ..found })
     }
 
-    /// Seconds that no placement is below, order and links left out: of a sum, and of a cycle over any number of
-    /// stages.
+    /// Lower bound in seconds that ignores order and links: of a sum, or of a cycle over any number of stages.
     pub fn least(&self) -> f64 {
         let members = self.question().offers.len();
         let layers = self.question().graph.layer_block.len();
@@ -166,7 +163,7 @@ impl<'a> PlacementEvaluator<'a> {
         }
     }
 
-    /// A stage that works on `each` requests at a time and holds the caches of `held`, straight from the formulas.
+    /// A stage that processes `each` requests at a time and holds the KV caches of `held`, directly by the formulas.
     pub fn whole(&self, stage: &Stage, (each, held): (u64, u64)) -> StageCost {
         let question = self.question();
         let graph = &question.graph;
@@ -178,12 +175,12 @@ impl<'a> PlacementEvaluator<'a> {
         let none = StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 };
         let (bytes, usable) = stand.bytes(Phase::Decode, &kind, held);
         let alone = stand.seconds(Phase::Decode, kind, each);
-        // The step is prepared once, where it begins.
+        // The step is prepared once, on the first stage.
         let prepared = if first { 0.0 } else { stand.seconds(Phase::Decode, none, each) };
         StageCost { decode: alone - prepared, bytes, usable }
     }
 
-    /// Pages that `bytes` take.
+    /// Pages of `bytes` bytes.
     pub fn pages(bytes: f64) -> u64 {
         (bytes / PAGE).round().max(0.0) as u64
     }

@@ -1,27 +1,26 @@
-//! Whether anything fits at all: cheap arguments first, and where members share a host, the placement that takes least
-//! of it.
+//! Feasibility: fast tests first, and where members share a host, the placement with the least host memory.
 //!
-//! Knows pages alone: no time decides whether something fits.
+//! Uses pages only: times do not affect feasibility.
 
 use super::chain::{Chain, Member, SegmentCost, SharedHost, Spill, Stage};
 use super::{PlacementInfeasible, known, least_sum_apart};
 use crate::search::run::UNWATCHED;
 
-/// A placement, and pages of its host that each member takes in it.
+/// A placement, and the host memory that each member takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinHostMemory {
-    /// Where the layers are.
+    /// The stages.
     pub stages: Vec<Stage>,
     /// Pages of host memory, by member.
     pub parts: Vec<u64>,
 }
 
-/// A layer that fits on no member, even alone: with the member that has the most room, and what it lacks.
+/// A layer that fits on no member, even alone; the member with the most memory, and the missing pages.
 pub fn too_large(chain: &Chain) -> Option<(usize, usize, u64)> {
     let lacks = |member: usize, layer: usize| {
         let held = &chain.members[member];
         let (all, _) = held.pages(chain.layers, layer, layer + 1);
-        // With the embedding beside it, the head needs no copy of that.
+        // With the embedding on the same member, the head needs no copy of it.
         let apart = layer > 0 && layer + 1 == chain.layers;
         let all = all - if apart { held.copy } else { 0 };
         let deeper = [held.spill, held.disk].into_iter().flatten().map(|spill| spill.pages);
@@ -33,7 +32,7 @@ pub fn too_large(chain: &Chain) -> Option<(usize, usize, u64)> {
     })
 }
 
-/// Pages that layers and ends take at least, and that all members together have for them.
+/// Minimum pages of layers and ends, and the pages that all members have for them.
 pub fn needed(chain: &Chain) -> (u64, u64) {
     let members = &chain.members;
     let least = |of: &dyn Fn(usize) -> u64| (0..members.len()).map(of).min().unwrap_or_default();
@@ -49,8 +48,7 @@ pub fn needed(chain: &Chain) -> (u64, u64) {
     (needed, (0..members.len()).map(room).sum::<u64>() + hosts)
 }
 
-/// Whether anything fits, where that is soon told: by what all layers and all members come to, or by a placement
-/// that needs no search.
+/// Feasibility where a fast test decides it: the total memory of all layers and members, or a heuristic placement.
 pub fn soon_told(chain: &Chain) -> Option<bool> {
     let (needed, available) = needed(chain);
     if needed > available || too_large(chain).is_some() {
@@ -59,14 +57,14 @@ pub fn soon_told(chain: &Chain) -> Option<bool> {
     known(chain).iter().any(|stages| chain.sum(stages).is_ok()).then_some(true)
 }
 
-/// `chain` in pages of `host`: what is taken of it costs, and nothing else does.
+/// `chain` with use of the pages of `host` as the only cost.
 fn in_pages(chain: &Chain, host: &SharedHost) -> Chain {
     let bare = |part: &SegmentCost| SegmentCost { ticks: 0, ..*part };
     let free = |spill: Spill| Spill { ticks_per_page: 0, ticks_per_expert_page: 0, ..spill };
     let one = |(at, member): (usize, &Member)| {
         let devices = host.members.iter().find(|(member, _)| *member == at).map(|(_, devices)| *devices);
         let (spill, disk) = match devices {
-            // Storage first: of that each has its own.
+            // Disk first: each device has its own.
             Some(devices) => {
                 let paid = |spill: Spill| Spill {
                     pages: spill.pages.min(host.pages / devices.max(1)),
@@ -96,10 +94,10 @@ fn in_pages(chain: &Chain, host: &SharedHost) -> Chain {
     }
 }
 
-/// The placement that takes least of the one host that members share; nothing where they share none, or several.
+/// The placement with the least use of the one host that members share; `None` where they share none, or several.
 ///
 /// # Errors
-/// Even that takes more than there is, or nothing fits however much there is.
+/// Even that exceeds the host memory, or nothing fits with unlimited host memory.
 pub fn frugal(chain: &Chain) -> Option<Result<MinHostMemory, PlacementInfeasible>> {
     let [host] = chain.hosts.as_slice() else { return None };
     let found = match least_sum_apart(&in_pages(chain, host), &UNWATCHED) {
@@ -114,7 +112,7 @@ pub fn frugal(chain: &Chain) -> Option<Result<MinHostMemory, PlacementInfeasible
         let deeper = chain.members[stage.member].disk.map_or(0, |disk| disk.pages);
         parts[stage.member] = chain.over(stage).saturating_sub(deeper);
     }
-    // Whoever sits in no shared host may take all of its own.
+    // A member without a shared host may take all of its own.
     for (at, member) in chain.members.iter().enumerate() {
         if host.members.iter().all(|(shared, _)| *shared != at) {
             parts[at] = member.spill.map_or(0, |spill| spill.pages);

@@ -1,9 +1,9 @@
-//! The least sum of stage times where the states of all kinds are too many to be listed: only those are looked at that
-//! may lead to less than what is known, the most promising first.
+//! Minimum sum of stage times where there are too many states to list: best-first search over the states that may
+//! improve on the best known placement.
 //!
-//! What the rest of a way takes at least is known from a programme that lets a kind be used as often as it likes, at a
-//! price for each use (Lagrange multipliers, by subgradients): exact, however the prices are chosen. Kinds that could
-//! change places are looked at once. Knows nothing of what a tick is.
+//! The lower bound of a completion is a dynamic program in which a kind may be used any number of times, at a price
+//! per use (Lagrange multipliers, by subgradients); it is valid for any prices. Interchangeable kinds are expanded
+//! once.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -12,40 +12,40 @@ use super::chain::{Chain, HostOverhead, Segments, Stage};
 use super::device_classes::DeviceClasses;
 use crate::search::run::Control;
 
-/// Ticks of what cannot be; sums of it stay whole numbers.
+/// Ticks of an infeasible value; sums of it do not overflow.
 const NEVER: i64 = i64::MAX / 8;
-/// Labels that are kept, at most: beyond, the best so far is told with its bound.
+/// Maximum number of labels; beyond it, the best placement so far is returned with its bound.
 const MOST_LABELS: usize = 200_000;
-/// Times that prices are changed, at most.
+/// Maximum number of price updates.
 const PRICINGS: usize = 80;
-/// Times without a better bound after which prices are changed by less.
+/// Updates without a better bound after which the step size decreases.
 const PATIENCE: usize = 6;
-/// Labels between two looks at whether to stop.
+/// Labels between two checks of the stop flag.
 const STRETCH: usize = 256;
 
-/// What the search came to.
+/// Search result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelSearchResult {
-    /// The best that was found below what was known.
+    /// The best placement found below the known one.
     pub found: Option<(u64, Vec<Stage>)>,
-    /// None is below; `u64::MAX` where there is none at all.
+    /// Lower bound; `u64::MAX` if infeasible.
     pub bound: u64,
-    /// States that were looked at.
+    /// States expanded.
     pub looked: u64,
 }
 
-/// A way so far: a member of `kind` is to begin with the layer `from`.
+/// A partial path: a member of `kind` is to begin with the layer `from`.
 struct PartialPath {
     from: usize,
     kind: usize,
-    /// Segments that are left, this one counted; 0 where any number may be.
+    /// Remaining segments, this one included; 0 for any number.
     left: usize,
     ticks: i64,
     before: Option<usize>,
     used: Box<[u16]>,
 }
 
-/// Segments, links and numbers of members of every kind.
+/// Segments, links and member counts of every kind.
 struct LabelSearch<'a> {
     groups: &'a DeviceClasses,
     layers: usize,
@@ -53,13 +53,13 @@ struct LabelSearch<'a> {
     /// `[kind][from * side + to]`.
     times: Vec<Vec<i64>>,
     links: Vec<Vec<i64>>,
-    /// Exactly so many segments; 0 where any number.
+    /// Exact number of segments; 0 for any number.
     stages: usize,
-    /// For each kind the first that could change places with it.
+    /// For each kind, the first kind that is interchangeable with it.
     alike: Vec<usize>,
 }
 
-/// What is left of a way at least, `[segments left][kind][from]`, every use of a kind paid for.
+/// Lower bound of a completion, `[segments left][kind][from]`, with every use of a kind priced.
 #[derive(Clone)]
 struct Tails {
     prices: Vec<i64>,
@@ -67,7 +67,7 @@ struct Tails {
     bound: i64,
 }
 
-/// The least sum below `below` on `stages` members, or on any number; so far as `control` lets it be looked for.
+/// The minimum sum below `below` on `stages` members, or on any number, until `control` stops the search.
 pub fn least(
     chain: &Chain,
     groups: &DeviceClasses,
@@ -118,12 +118,12 @@ impl<'a> LabelSearch<'a> {
         self.times[kind][from * (self.layers + 1) + to]
     }
 
-    /// What is left of a way of `left` segments behind one of them.
+    /// Remaining segments after one of `left`.
     fn behind(left: usize) -> usize {
         left.saturating_sub(1)
     }
 
-    /// Tails under `prices`.
+    /// Completion bounds under `prices`.
     fn tails(&self, prices: Vec<i64>) -> Tails {
         let (layers, kinds) = (self.layers, self.counts.len());
         let mut tails = vec![vec![vec![NEVER; layers + 1]; kinds]; self.stages + 1];
@@ -140,7 +140,7 @@ impl<'a> LabelSearch<'a> {
                     let mut least = if any || left == 1 { self.time(kind, from, layers) } else { NEVER };
                     for (to, behind) in ahead[kind].iter().enumerate().take(layers).skip(from + 1) {
                         let time = self.time(kind, from, to);
-                        // What does not fit does not fit with a layer more.
+                        // If a segment does not fit, it does not fit with one more layer.
                         if time >= NEVER || time >= least {
                             break;
                         }
@@ -148,7 +148,7 @@ impl<'a> LabelSearch<'a> {
                     }
                     tails[left][kind][from] = least.saturating_add(prices[kind]).min(NEVER);
                 }
-                // Of any number, what is behind is in the same table: the later layers come first.
+                // For any number of segments the next part is in the same table: later layers come first.
                 if any {
                     (0..kinds).for_each(|kind| ahead[kind][from] = self.onward(&tails[0], kind, from).0);
                 }
@@ -160,13 +160,13 @@ impl<'a> LabelSearch<'a> {
         Tails { prices, tails, bound }
     }
 
-    /// The least that is left behind a segment of `kind` that ends at `to`, and the kind that holds what comes next.
+    /// The best completion after a segment of `kind` that ends at `to`, and the next kind.
     fn onward(&self, tails: &[Vec<i64>], kind: usize, to: usize) -> (i64, usize) {
         let next = self.links[kind].iter().enumerate().map(|(next, link)| (link + tails[next][to], next));
         next.min().unwrap_or((NEVER, 0))
     }
 
-    /// The way that `tails` come from, some kinds used too often perhaps.
+    /// The path behind `tails`; some kinds may be used too often.
     fn way(&self, tails: &Tails) -> Option<Vec<(usize, usize, usize)>> {
         let all = &tails.tails;
         let mut kind = self.groups.kinds().min_by_key(|kind| all[self.stages][*kind][0])?;
@@ -190,7 +190,7 @@ impl<'a> LabelSearch<'a> {
         }
     }
 
-    /// Prices of uses that make the bound high, and the best way that was met on the way there.
+    /// Prices with a high bound, and the best path found during the updates.
     fn priced(&self, below: i64, control: &Control) -> (Tails, Option<(i64, Vec<Stage>)>) {
         let mut best = self.tails(vec![0; self.counts.len()]);
         let (mut known, mut pace, mut idle) = (None, 1.0, 0);
@@ -213,7 +213,7 @@ impl<'a> LabelSearch<'a> {
                 break;
             }
             let length: f64 = over.iter().map(|over| (over * over) as f64).sum();
-            // Where nothing is known, a tenth above the bound is what is aimed at.
+            // Without a known placement, the target is a tenth above the bound.
             let gap = if end < NEVER { (end - last.bound) as f64 } else { 0.1 * last.bound as f64 + 1.0 };
             let step = pace * gap / length.max(1.0);
             let moved = |(price, over): (&i64, &i64)| {
@@ -250,7 +250,7 @@ impl<'a> LabelSearch<'a> {
         named.map(|((_, from, to), member)| Stage { member, from: *from, to: *to }).collect()
     }
 
-    /// A state with kinds that could change places in one order.
+    /// State key, with interchangeable kinds in one order.
     fn key(&self, label: &PartialPath) -> Vec<u16> {
         let mut used: Vec<(usize, Reverse<bool>, Reverse<u16>)> = label
             .used
@@ -264,7 +264,7 @@ impl<'a> LabelSearch<'a> {
         key
     }
 
-    /// Looks at states, the most promising first.
+    /// Expands states, best first.
     fn run(
         &self,
         tails: &Tails,
@@ -274,7 +274,7 @@ impl<'a> LabelSearch<'a> {
     ) -> LabelSearchResult {
         let mut best = known.filter(|(ticks, _)| *ticks < below_ticks);
         let paid: i64 = tails.prices.iter().zip(&self.counts).map(|(price, count)| price * count).sum();
-        // What a state leads to is worth no less.
+        // The bound of a successor is never lower.
         let bound = |label: &PartialPath| {
             let used: i64 =
                 label.used.iter().zip(&tails.prices).map(|(used, price)| i64::from(*used) * price).sum();
@@ -334,7 +334,7 @@ impl<'a> LabelSearch<'a> {
                     if link >= NEVER || i64::from(used[next]) >= self.counts[next] {
                         continue;
                     }
-                    // Of kinds that could change places, used as often, the first will do.
+                    // Of interchangeable kinds with equal use, only the first is expanded.
                     let twin = |other: usize| {
                         other != kind && self.alike[other] == self.alike[next] && used[other] == used[next]
                     };
@@ -355,7 +355,7 @@ impl<'a> LabelSearch<'a> {
         LabelSearchResult { found, bound, looked }
     }
 
-    /// The stages that lead to the label numbered `at`, the last with all that is left.
+    /// The stages on the path to the label with index `at`; the last stage takes all remaining layers.
     fn traced(&self, labels: &[PartialPath], at: usize) -> Vec<Stage> {
         let (mut way, mut to, mut next) = (Vec::new(), self.layers, Some(at));
         while let Some(at) = next {

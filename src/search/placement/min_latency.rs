@@ -1,7 +1,7 @@
-//! The placement with the least sum of stage times, by an exact dynamic programme over members and layers.
+//! The placement with the minimum sum of stage times, by an exact dynamic program over members and layers.
 //!
-//! From the last layer to the first: `best[state][kind][from]` is the least time of the layers from `from` on, held
-//! by `state` with `kind` in front. Knows nothing of what a tick is.
+//! From the last layer to the first: `best[state][kind][from]` is the minimum time of the layers from `from` on, held
+//! by `state` with `kind` in front.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use super::chain::{Chain, HostOverhead, Segments, Stage};
 use super::device_classes::DeviceClasses;
 use crate::search::run::{Control, UNWATCHED};
 
-/// Ticks as the programme adds them: whole numbers in `f64`, exact up to 2^53, because that is what adds fast.
+/// Ticks of the program: integers in `f64`, exact up to 2^53, because `f64` additions are fast.
 const NEVER: f64 = f64::INFINITY;
 
 /// Segment times of one kind, `[to][from]`.
 struct SegmentTimes {
     ticks: Vec<f64>,
-    /// The first layer, but for the very first, that a segment can begin with; those after it can too.
+    /// The first layer, except layer 0, at which a segment can begin; it can begin at every layer after it too.
     begin: Vec<usize>,
     side: usize,
 }
@@ -28,7 +28,7 @@ impl SegmentTimes {
         let mut begin: Vec<usize> = (0..side).collect();
         let segments = Segments::new(&chain.members[member], chain.layers);
         for to in 1..side {
-            // A segment that does not fit does not fit with a layer more in front of it.
+            // If a segment does not fit, it does not fit with one more layer in front.
             for from in (1..to).rev() {
                 match segments.ticks(from, to, HostOverhead::Once) {
                     Some(time) => {
@@ -50,7 +50,7 @@ impl SegmentTimes {
     }
 }
 
-/// The programme's tables.
+/// Tables of the dynamic program.
 pub struct MinLatencySearch<'a> {
     chain: &'a Chain,
     groups: &'a DeviceClasses,
@@ -58,22 +58,22 @@ pub struct MinLatencySearch<'a> {
     links: Vec<Vec<f64>>,
     best: Vec<f64>,
     alive: Vec<bool>,
-    /// States that were looked at: segments of one kind in front of a state.
+    /// States expanded: segments of one kind in front of a state.
     pub looked: u64,
-    /// Nobody said stop: what is not in the tables is nowhere.
+    /// The search was not stopped: a placement that is not in the tables does not exist.
     pub complete: bool,
 }
 
-/// States between two looks at whether to stop.
+/// States between two checks of the stop flag.
 const STRETCH: usize = 1024;
 
 impl<'a> MinLatencySearch<'a> {
-    /// Fills the tables with everything that may lead to `bound` or less.
+    /// Fills the tables with everything that may have a sum of at most `bound`.
     pub fn new(chain: &'a Chain, groups: &'a DeviceClasses, bound: u64) -> MinLatencySearch<'a> {
         MinLatencySearch::watched(chain, groups, bound, &UNWATCHED)
     }
 
-    /// The same, as far as `control` lets it.
+    /// The same, until `control` stops it.
     pub fn watched(
         chain: &'a Chain,
         groups: &'a DeviceClasses,
@@ -100,7 +100,8 @@ impl<'a> MinLatencySearch<'a> {
         let room = |kind| bound::room(self.chain, self.groups.face(kind), u64::MAX);
         let room: Vec<usize> = self.groups.kinds().map(room).collect();
         let left = self.groups.left(&room);
-        // What a state holds begins no sooner than it has room for, and what comes before fits on whoever is left.
+        // The segments of a state begin no earlier than its capacity allows, and the layers before must fit on the
+        // remaining members.
         let layers = self.chain.layers;
         let window = |state: usize| {
             let holds = left[0] - left[state];
@@ -152,7 +153,7 @@ impl<'a> MinLatencySearch<'a> {
         }
     }
 
-    /// `ahead[to]`: the least time from a member of `kind` whose segment ends at `to`, on through `rest`.
+    /// `ahead[to]`: the minimum time from a member of `kind` whose segment ends at `to`, on through `rest`.
     fn onward(&self, rest: usize, kind: usize, window: Range<usize>, ahead: &mut [f64]) -> bool {
         let side = self.chain.layers + 1;
         ahead.fill(NEVER);
@@ -173,7 +174,7 @@ impl<'a> MinLatencySearch<'a> {
         any
     }
 
-    /// The least time that `state` takes for all layers, with its front kind, where it can.
+    /// The minimum time of all layers on `state`, with its front kind, if feasible.
     pub fn whole(&self, state: usize) -> Option<(u64, usize)> {
         let side = self.chain.layers + 1;
         let rows = self.groups.present(state).filter(|(_, row)| self.alive[*row]);
@@ -182,13 +183,13 @@ impl<'a> MinLatencySearch<'a> {
         (least.0 < NEVER).then_some((least.0 as u64, least.1))
     }
 
-    /// The best state of all, and its time. Of equals the one with fewest members.
+    /// The best state, and its time. Ties go to the fewest members.
     pub fn least(&self) -> Option<(u64, usize)> {
         let all = (1..self.groups.states).filter_map(|state| Some((self.whole(state)?.0, state)));
         all.min_by_key(|&(time, state)| (time, self.groups.total(state), state))
     }
 
-    /// The stages behind the time of `state`.
+    /// The stages of the best placement on `state`.
     pub fn stages(&self, state: usize) -> Vec<Stage> {
         let side = self.chain.layers + 1;
         let Some((_, front)) = self.whole(state) else { return vec![] };
@@ -202,7 +203,7 @@ impl<'a> MinLatencySearch<'a> {
                 break;
             }
             let row = self.groups.present(state).find(|(k, _)| *k == kind).map(|(_, row)| row);
-            let target = self.best[row.expect("the front stands in its state") * side + from];
+            let target = self.best[row.expect("the front kind is in its state") * side + from];
             let found =
                 self.groups.present(rest).filter(|(_, row)| self.alive[*row]).find_map(|(next, row)| {
                     let fits = |&to: &usize| {
@@ -211,7 +212,7 @@ impl<'a> MinLatencySearch<'a> {
                     };
                     (from + 1..self.chain.layers).find(fits).map(|to| (next, to))
                 });
-            let (next, to) = found.expect("what was added up is found again: whole numbers are exact");
+            let (next, to) = found.expect("a sum has a predecessor: integers are exact");
             cuts.push(to);
             (state, kind, from) = (rest, next, to);
         }

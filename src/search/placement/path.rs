@@ -1,8 +1,7 @@
-//! From links between neighbours to the least time between any two: a path of several hops pays each.
-//!
-//! Knows no bandwidth: hops come priced.
+//! Shortest paths: from links between neighbours to the minimum time between any two nodes; the cost of a path is the
+//! sum over its hops.
 
-/// The least ticks from each node to each, over `hops` of `(from, to, ticks)`; `None` where no path leads.
+/// The minimum ticks between all nodes, over `hops` of `(from, to, ticks)`; `None` where there is no path.
 pub fn paths(nodes: usize, hops: &[(usize, usize, u64)]) -> Vec<Vec<Option<u64>>> {
     let mut least = vec![vec![None; nodes]; nodes];
     (0..nodes).for_each(|node| least[node][node] = Some(0));
@@ -35,7 +34,7 @@ mod tests {
         let chain: Vec<_> = [both(0, 1, 5), both(1, 2, 7)].concat();
         assert_eq!(paths(3, &chain)[0], [Some(0), Some(5), Some(12)]);
         let ring: Vec<_> = [chain, both(2, 0, 20).to_vec()].concat();
-        assert_eq!(paths(3, &ring)[2][0], Some(12), "the long way round is cheaper than the slow link");
+        assert_eq!(paths(3, &ring)[2][0], Some(12), "two hops are cheaper than the slow link");
         assert_eq!(paths(3, &both(0, 1, 5))[0][2], None);
     }
 }

@@ -1,6 +1,6 @@
-//! What each member takes for each layer, read from the formulas of `serving` and `cost`, in whole ticks and pages.
+//! Costs of each member for each layer, from the formulas of `serving` and `cost`, in whole ticks and pages.
 //!
-//! Knows no order and no cut: those are for the programmes.
+//! Independent of order and cuts, which the dynamic programs decide.
 
 use std::collections::BTreeMap;
 
@@ -25,91 +25,91 @@ use crate::serving::step::{StepTime, batch, step};
 use crate::serving::terms::{Lengths, WorkloadInputs, WorkloadTerms};
 use crate::spec::cluster::Topology;
 
-/// Bytes of a page: what does not fit is told in whole ones.
+/// Bytes per page: memory shortfalls are reported in whole pages.
 pub const PAGE: f64 = 65536.0;
 
-/// Ticks that are added exactly.
+/// Maximum ticks that are added exactly.
 const MOST_TICKS: f64 = (1_u64 << 52) as f64;
 
-/// Pages of whatever is larger than any memory: as many as can be added without overflow.
+/// Pages at which memory saturates, so that sums do not overflow.
 const MOST_PAGES: f64 = (1_u64 << 44) as f64;
 
-/// A device, or like devices that share each layer, as one member of a placement.
+/// A device, or identical devices that shard each layer, as one member of a placement.
 #[derive(Clone, Debug)]
 pub struct DeviceGroup {
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// Devices of it.
+    /// Number of devices.
     pub devices: u64,
-    /// The device as its runtime drives it.
+    /// The device with its runtime.
     pub machine: Machine<Datum>,
-    /// How its devices share a layer.
+    /// Parallel plan of its devices.
     pub plan: ParallelPlan,
-    /// Rate of each device's link to host memory.
+    /// Bandwidth of the link of each device to host memory.
     pub host_link: Option<Datum>,
-    /// The host that it sits in, where that host's memory may be used: those of one number share it.
+    /// Its host, where host memory may be used; members with the same number share it.
     pub host: Option<HostCapacity>,
-    /// Storage below that memory, where it may be used.
+    /// Storage below host memory, where it may be used.
     pub disk: Option<Disk>,
 }
 
-/// A host's memory.
+/// Memory of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostCapacity {
-    /// Which host it is.
+    /// Number of the host.
     pub number: usize,
-    /// Bytes for all that sit in it.
+    /// Total bytes for all members in it.
     pub bytes: f64,
 }
 
-/// A device's part of a host's storage.
+/// The share of a device of the storage of a host.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// At which it is read.
+    /// Read bandwidth.
     pub rate: Datum,
     /// Bytes.
     pub bytes: f64,
 }
 
-/// One direction of a link between neighbours; a hub is a neighbour that holds nothing.
+/// One direction of a link between neighbours; a hub is a neighbour that holds no layers.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    /// Index of the member, or beyond the members of a hub.
+    /// Index of the member; hubs follow the members.
     pub from: usize,
-    /// The same.
+    /// Index of the member; hubs follow the members.
     pub to: usize,
     /// The link.
     pub link: PricedLink<Datum>,
 }
 
-/// Everything that is asked of a placement.
+/// A complete placement problem.
 #[derive(Clone, Debug)]
 pub struct PlacementProblem {
     /// The model.
     pub graph: ModelGraph,
-    /// Who may hold its layers.
+    /// Members that may hold its layers.
     pub offers: Vec<DeviceGroup>,
     /// Links between them.
     pub hops: Vec<Hop>,
-    /// Lengths of a request.
+    /// Request lengths.
     pub lengths: Lengths,
-    /// Requests in flight.
+    /// Concurrency.
     pub concurrency: u64,
 }
 
-/// What a placement's time is made of.
+/// The work that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementWork {
-    /// A decode step of so many sequences.
+    /// A decode step of a number of sequences.
     Token(u64),
-    /// A prompt; its members hold no more than its cache.
+    /// Prefill of one prompt; its members hold only its KV cache.
     Prompt,
-    /// A prompt and the answer to it.
+    /// A complete request: prefill and decode.
     Request,
 }
 
 impl PlacementWork {
-    /// How often a prompt and a decode step come in it, and of how many sequences.
+    /// Number of prefills and of decode steps in it, and sequences per decode step.
     fn times(self, lengths: Lengths) -> (f64, f64, u64) {
         match self {
             PlacementWork::Token(sequences) => (0.0, 1.0, sequences),
@@ -119,30 +119,30 @@ impl PlacementWork {
     }
 }
 
-/// A member laid out, ready to be priced.
+/// A prepared member.
 pub(super) struct PreparedMember {
     pub(super) instance: Instance,
     pub(super) machine: Machine<Qty<f64>>,
     pub(super) terms: WorkloadTerms<Qty<f64>>,
 }
 
-/// All members laid out.
+/// All prepared members.
 pub struct MemberPrices<'a> {
     pub(super) question: &'a PlacementProblem,
     pub(super) stands: Vec<PreparedMember>,
 }
 
-/// A chain and how long its tick is.
+/// A chain and the length of its tick.
 #[derive(Clone, Debug)]
 pub struct PricedChain {
     /// The chain.
     pub chain: Chain,
-    /// Seconds of a tick.
+    /// Seconds per tick.
     pub tick: f64,
 }
 
 impl PricedChain {
-    /// Seconds of so many ticks.
+    /// Seconds of a number of ticks.
     pub fn seconds(&self, ticks: u64) -> f64 {
         ticks as f64 * self.tick
     }
@@ -152,7 +152,7 @@ fn pages(bytes: f64) -> u64 {
     (bytes / PAGE).ceil().clamp(0.0, MOST_PAGES) as u64
 }
 
-/// A stage that holds nothing.
+/// A stage without layers.
 fn empty(graph: &ModelGraph) -> StageKind {
     StageKind { layers: vec![0; graph.blocks.len()], first: false, last: false, times: 1 }
 }
@@ -174,7 +174,7 @@ impl PreparedMember {
         Instance { kinds: vec![kind], ..self.instance.clone() }
     }
 
-    /// The load of a step in `phase`.
+    /// The batch of a step in `phase`.
     pub(super) fn load(&self, phase: Phase, sequences: u64) -> Batch<Qty<f64>> {
         match phase {
             Phase::Decode => decode_batch(&Plain, &self.instance, &self.terms, Qty::from(sequences as f64)),
@@ -196,7 +196,7 @@ impl PreparedMember {
         }
     }
 
-    /// Seconds of a stage in `phase`, the preparation of the step included.
+    /// Seconds of a stage in `phase`, host overhead included.
     pub fn seconds(&self, phase: Phase, kind: StageKind, sequences: u64) -> f64 {
         self.step(phase, kind, sequences).total.value()
     }
@@ -231,7 +231,7 @@ impl PreparedMember {
 }
 
 impl<'a> MemberPrices<'a> {
-    /// Lays every member out.
+    /// Prepares every member.
     pub fn new(question: &'a PlacementProblem) -> MemberPrices<'a> {
         let stands = question.offers.iter().map(|offer| PreparedMember::new(question, offer)).collect();
         MemberPrices { question, stands }
@@ -242,13 +242,13 @@ impl<'a> MemberPrices<'a> {
         self.chain_holding(work, self.question.concurrency)
     }
 
-    /// The same of members that each hold the caches of `held` requests.
+    /// The same for members that each hold the KV caches of `held` requests.
     pub fn chain_holding(&self, work: PlacementWork, held: u64) -> PricedChain {
         let (prompts, steps, sequences) = work.times(self.question.lengths);
         let links = self.links(prompts, steps, sequences);
         let longest: f64 = self.stands.iter().map(|stand| stand.all(prompts, steps, sequences)).sum();
         let farthest = links.iter().map(|(_, _, seconds)| seconds).sum::<f64>();
-        // A picosecond is far below what any formula knows; whole days need longer ticks, and ages longer still.
+        // A picosecond is finer than any formula is accurate; times of days need longer ticks.
         let all = longest + farthest;
         let tick = [1e-12, 1e-6].into_iter().find(|tick| all < MOST_TICKS * tick).unwrap_or(all / MOST_TICKS);
         let ticks = |seconds: f64| (seconds / tick).round().min(MOST_TICKS) as u64;
@@ -304,7 +304,7 @@ impl<'a> MemberPrices<'a> {
         }
     }
 
-    /// Host memory of a member, where there is any and a link to it, and storage below it.
+    /// Host memory of a member, where it has host memory and a link to it, and storage below it.
     fn spills(
         &self,
         at: usize,
@@ -324,7 +324,7 @@ impl<'a> MemberPrices<'a> {
         };
         let Some(link) = stand.terms.host_link else { return (None, None) };
         let host = offer.host.map(|host| spill(link, host.bytes / offer.devices as f64));
-        // What is read from storage crosses the device's link as well: the slower of both.
+        // Reads from storage cross the host link too: the slower of both counts.
         let disk = offer.disk.as_ref().map(|disk| {
             let rate = if disk.rate.value < link.value() { Qty(disk.rate.value) } else { link };
             spill(rate, disk.bytes)
@@ -332,7 +332,7 @@ impl<'a> MemberPrices<'a> {
         (host, disk)
     }
 
-    /// Hosts in which several members sit.
+    /// Hosts with several members.
     fn hosts(&self) -> Vec<SharedHost> {
         let mut hosts: BTreeMap<usize, SharedHost> = BTreeMap::new();
         for (at, offer) in self.question.offers.iter().enumerate() {
@@ -343,7 +343,7 @@ impl<'a> MemberPrices<'a> {
         hosts.into_values().filter(|host| host.members.len() > 1).collect()
     }
 
-    /// Seconds of each hop for what goes from one stage to the next.
+    /// Seconds of each hop for the activations between stages.
     fn links(&self, prompts: f64, steps: f64, sequences: u64) -> Vec<(usize, usize, f64)> {
         let phases = [(prompts, Phase::Prefill), (steps, Phase::Decode)];
         let one = |hop: &Hop| {
@@ -358,7 +358,7 @@ impl<'a> MemberPrices<'a> {
         self.question.hops.iter().map(one).collect()
     }
 
-    /// The member whose runtime drives a hop: the one that sends, or receives from a hub.
+    /// The member whose runtime drives a hop: the sender, or the receiver from a hub.
     pub(super) fn sender(&self, hop: &Hop) -> usize {
         if hop.from < self.stands.len() { hop.from } else { hop.to }
     }
@@ -377,7 +377,7 @@ impl<'a> MemberPrices<'a> {
 }
 
 impl PreparedMember {
-    /// Seconds of a stage over so many prompts and decode steps.
+    /// Seconds of a stage over a number of prefills and decode steps.
     fn time(&self, prompts: f64, steps: f64, sequences: u64, kind: StageKind) -> f64 {
         let mut sum = 0.0;
         if prompts > 0.0 {
@@ -389,7 +389,7 @@ impl PreparedMember {
         sum
     }
 
-    /// Seconds of everything on this member.
+    /// Seconds of the whole model on this member.
     fn all(&self, prompts: f64, steps: f64, sequences: u64) -> f64 {
         self.time(prompts, steps, sequences, self.instance.kinds[0].clone())
     }

@@ -1,6 +1,5 @@
-//! Why nothing fits: limits none of which can be left out, what comes nearest, and how much more memory would do.
-//!
-//! Knows pages and links; what they stand for is told by whoever asks.
+//! Analysis of an infeasible placement: conflicting constraints, the nearest placement, and the additional memory
+//! that suffices.
 
 use super::bottleneck::{BoundSearch, MOST_LAYERS, MinMaxStage};
 use super::chain::{Chain, Member, SegmentCost, Stage};
@@ -9,47 +8,47 @@ use super::{PlacementInfeasible, device_classes, least_sum};
 use crate::search::conflict::irreducible;
 use crate::search::shape::largest;
 
-/// A limit that a user knows.
+/// A constraint known to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementLimit {
-    /// Members are joined by these links only.
+    /// Links: members are connected by these links only.
     Links,
-    /// What lies in host memory has an end.
+    /// Host memory is limited.
     Hosts,
-    /// Requests keep a cache.
+    /// Requests keep a KV cache.
     Cache,
-    /// The weights take what they take.
+    /// The size of the weights.
     Weights,
-    /// A member's memory, and that of all that are like it: the first of them.
+    /// The memory of a member and of all identical ones; index of the first of them.
     Memory(usize),
 }
 
-/// Limits that conflict.
+/// Conflicting constraints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitConflict {
-    /// Leaving out any one of them, the others can be kept.
+    /// Dropping any one of them makes the others feasible.
     pub limits: Vec<PlacementLimit>,
-    /// Limits that are not needed for the conflict: without them all there is none, or another.
+    /// Constraints that are not part of the conflict.
     pub innocent: Vec<PlacementLimit>,
-    /// Lifting one of `limits` is not enough, as others conflict as well.
+    /// Dropping one of `limits` does not suffice, as other conflicts exist.
     pub several: bool,
 }
 
-/// A placement that lacks memory, the same of every member at most.
+/// A placement with memory shortfalls of similar size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearestPlacement {
-    /// Where the layers would be.
+    /// Its stages.
     pub stages: Vec<Stage>,
-    /// Pages that each stage lacks.
+    /// Missing pages of each stage.
     pub lacks: Vec<u64>,
 }
 
-/// Whether anything is known to fit.
+/// Whether a placement is known to fit.
 pub fn holds(chain: &Chain) -> bool {
     decided(chain) == Some(true)
 }
 
-/// Whether anything fits at all; nothing where the search for it ended before that was known.
+/// Whether any placement fits; `None` where the search stopped before it was decided.
 pub fn decided(chain: &Chain) -> Option<bool> {
     if let Some(told) = soon_told(chain) {
         return Some(told);
@@ -60,7 +59,7 @@ pub fn decided(chain: &Chain) -> Option<bool> {
     if let Some(least) = frugal(chain) {
         return least.map_or_else(told, |_| Some(true));
     }
-    // Who takes how much of several hosts that are shared, only the programme for sums is asked.
+    // For shared hosts, only the program for sums decides how members divide the memory.
     if chain.layers > MOST_LAYERS || !chain.hosts.is_empty() {
         return least_sum(chain).map_or_else(told, |_| Some(true));
     }
@@ -71,7 +70,7 @@ pub fn decided(chain: &Chain) -> Option<bool> {
     }
 }
 
-/// Pages that no segment exceeds.
+/// Upper bound of the pages of any segment.
 fn all(chain: &Chain) -> u64 {
     let most = |member: &Member| {
         let (pages, _) = member.pages(chain.layers, 0, chain.layers);
@@ -80,7 +79,7 @@ fn all(chain: &Chain) -> u64 {
     chain.members.iter().map(most).max().unwrap_or_default()
 }
 
-/// `member` with `pages` of each part worked out anew from it and its like without a cache.
+/// `member` with each part of its pages recomputed from it and from the same member without a KV cache.
 fn parts(member: &Member, lean: &Member, pages: impl Fn(u64, u64) -> u64) -> Member {
     let part =
         |full: SegmentCost, lean: SegmentCost| SegmentCost { pages: pages(full.pages, lean.pages), ..full };
@@ -102,7 +101,7 @@ fn parts(member: &Member, lean: &Member, pages: impl Fn(u64, u64) -> u64) -> Mem
     }
 }
 
-/// `chain` with only the limits of `keep`; `lean` is the same with next to no cache.
+/// `chain` with only the constraints in `keep`; `lean` is the same chain with almost no KV cache.
 pub fn only(chain: &Chain, lean: &Chain, keep: &[PlacementLimit]) -> Chain {
     let (room, kinds) = (all(chain), chain.kinds());
     let kept = |limit: PlacementLimit| keep.contains(&limit);
@@ -130,7 +129,7 @@ pub fn only(chain: &Chain, lean: &Chain, keep: &[PlacementLimit]) -> Chain {
     }
 }
 
-/// Limits of `chain`, which holds nothing, that conflict; `lean` is the same with next to no cache.
+/// The conflicting constraints of an infeasible `chain`; `lean` is the same chain with almost no KV cache.
 pub fn conflict(chain: &Chain, lean: &Chain) -> LimitConflict {
     let kinds = chain.kinds();
     let memories = (0..kinds.len()).filter(|at| kinds[*at] == *at).map(PlacementLimit::Memory);
@@ -138,7 +137,7 @@ pub fn conflict(chain: &Chain, lean: &Chain) -> LimitConflict {
     let hosts = spills.then_some(PlacementLimit::Hosts);
     let parted = chain.links.iter().flatten().any(Option::is_none);
     let links = parted.then_some(PlacementLimit::Links);
-    // What a user would sooner change is left out first, so that what stays is what binds.
+    // Constraints that are easier to change are dropped first, so that the rest is what binds.
     let limits: Vec<PlacementLimit> = links
         .into_iter()
         .chain([PlacementLimit::Cache])
@@ -158,7 +157,7 @@ pub fn conflict(chain: &Chain, lean: &Chain) -> LimitConflict {
     LimitConflict { limits: kept, innocent, several }
 }
 
-/// What fits if every member has the least that does more of memory; nothing where no memory helps.
+/// The placement with the smallest additional memory, equal for every member; `None` where no amount of memory helps.
 pub fn nearest(chain: &Chain) -> Option<NearestPlacement> {
     let more = |pages: u64| {
         let mut larger = chain.clone();
@@ -181,7 +180,7 @@ pub fn nearest(chain: &Chain) -> Option<NearestPlacement> {
     Some(NearestPlacement { lacks: lacks.collect(), stages })
 }
 
-/// The least pages more for each member that is like `member`, itself included, with which anything fits.
+/// The smallest number of additional pages for `member` and each identical member that makes the placement feasible.
 pub fn more_memory(chain: &Chain, member: usize) -> Option<u64> {
     let kinds = chain.kinds();
     least(all(chain), |pages| {
@@ -192,7 +191,7 @@ pub fn more_memory(chain: &Chain, member: usize) -> Option<u64> {
     })
 }
 
-/// The least number up to `most` for which `enough`, which holds for none below and all beyond one it holds for.
+/// The smallest number up to `most` for which the monotone `enough` holds.
 fn least(most: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
     enough(most).then(|| largest(most, |pages| !enough(pages)) + 1)
 }

@@ -1,6 +1,6 @@
-//! What single change would let a model fit that does not: each found by asking again.
+//! Single changes that make an infeasible placement feasible, each found by solving again.
 //!
-//! Knows members, lengths and requests; formats and other hardware are for whoever knows a catalogue.
+//! Changes of members, lengths and concurrency; formats and other hardware require the catalogue.
 
 use super::price::{Hop, MemberPrices, PAGE, PlacementProblem, PlacementWork};
 use super::reasons::more_memory;
@@ -8,36 +8,37 @@ use super::solve::fits;
 use crate::search::shape::largest;
 use crate::serving::terms::Lengths;
 
-/// What might be changed.
+/// A parameter to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lever {
-    /// Devices more like this member, joined as it is.
+    /// Additional devices identical to this member, with the same links.
     Devices(usize),
-    /// Bytes more for this member and each that is like it.
+    /// Additional bytes for this member and each identical one.
     Memory(usize),
-    /// Prompt tokens at most.
+    /// Maximum prompt tokens.
     Isl,
-    /// Requests in flight at most.
+    /// Maximum concurrency.
     Concurrency,
 }
 
-/// A change, and how much of it is needed at least; nothing where no amount of it helps by itself.
+/// The smallest sufficient change of one parameter; `None` where it does not help alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeverRelaxation {
-    /// What is changed.
+    /// The parameter.
     pub lever: Lever,
-    /// How many devices or bytes more, or how many tokens or requests at most.
+    /// Additional devices or bytes, or maximum tokens or requests.
     pub needed: Option<u64>,
 }
 
-/// Devices more that are tried, at most: beyond, other hardware is meant.
+/// Maximum number of additional devices that are tried.
 const MOST_DEVICES: u64 = 16;
 
-/// `question` with `count` members more that are like `member`, each joined as it is, and to it by its first link.
+/// `question` with `count` additional members identical to `member`, each with the same links, and linked to it by
+/// its first link.
 pub fn with_more(question: &PlacementProblem, member: usize, count: u64) -> PlacementProblem {
     let mut wider = question.clone();
     let old = question.offers.len();
-    // Hubs are numbered after the members: they move up.
+    // Hubs are numbered after the members: their indices shift.
     let moved = |node: usize| if node < old { node } else { node + count as usize };
     wider.hops = question.hops.iter().map(|hop| with_ends(hop, moved(hop.from), moved(hop.to))).collect();
     for at in old..old + count as usize {
@@ -60,7 +61,7 @@ fn with_ends(hop: &Hop, from: usize, to: usize) -> Hop {
     Hop { from, to, link: hop.link.clone() }
 }
 
-/// Every single change, for `questions` none of which has a placement.
+/// Every single change, for infeasible `questions`.
 pub fn relaxations(questions: &[PlacementProblem]) -> Vec<LeverRelaxation> {
     let Some(first) = questions.first() else { return vec![] };
     let chain = MemberPrices::new(first).chain(PlacementWork::Token(first.concurrency)).chain;
@@ -97,7 +98,7 @@ pub fn relaxations(questions: &[PlacementProblem]) -> Vec<LeverRelaxation> {
     all
 }
 
-/// The question with next to no cache: what is left of it is the weights'.
+/// The problem with almost no KV cache: the weights remain.
 pub fn lean(question: &PlacementProblem) -> PlacementProblem {
     PlacementProblem { lengths: Lengths { isl: 1, osl: 1, prefix: 0 }, concurrency: 1, ..question.clone() }
 }

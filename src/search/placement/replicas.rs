@@ -1,55 +1,55 @@
-//! Stages that several members hold together, each serving part of the requests: the most that such a row of
-//! stages passes on, from what every kind of member passes on by how many layers it holds.
+//! Replicated stages as flows: the maximum rate of a sequence of stages that each have several members, from the rate
+//! of every kind of member by its number of layers.
 //!
-//! The optimum among rows of stages is exact; the bound holds for any flow of requests through members, whatever
-//! layers they hold. (Helix poses the latter as a programme in mixed integers: Mei et al., ASPLOS 2025,
-//! <https://github.com/Thesys-lab/Helix-ASPLOS25>.) Knows nothing of what a rate counts.
+//! The optimum among sequences of stages is exact; the bound is valid for any flow of requests through members, with
+//! any layers per member. (Helix formulates the latter as a MIP: Mei et al., ASPLOS 2025,
+//! <https://github.com/Thesys-lab/Helix-ASPLOS25>.)
 
-/// Members that are alike.
+/// Identical members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberKind {
-    /// How many there are.
+    /// Number of members.
     pub count: usize,
-    /// What one passes on while it holds so many layers, one more by each entry. More layers may pass on more.
+    /// Rate of one member by its number of layers, starting at one. The rate may increase with the number of layers.
     pub rates: Vec<u64>,
 }
 
-/// Layers that some members hold together.
+/// Layers held by a group of members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberStage {
-    /// Its first layer.
+    /// First layer.
     pub from: usize,
-    /// The first layer of the next.
+    /// First layer of the next stage.
     pub to: usize,
     /// Members of each kind.
     pub members: Vec<usize>,
 }
 
-/// Who answers for a bound.
+/// Source of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowProver {
-    /// Layers times rate: what members pass on over the layers that they hold.
+    /// Layers times rate, summed over the members.
     Area,
-    /// Each layer is held by a member that passes on everything, or by two.
+    /// Each layer is held by one member with the full rate, or by at least two.
     Pairs,
 }
 
-/// The most that is passed on.
+/// The maximum flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// First to last.
     pub stages: Vec<MemberStage>,
-    /// What they pass on.
+    /// Its rate.
     pub rate: u64,
-    /// No members pass on more, whichever layers they hold and whomever they send to.
+    /// Upper bound of the rate over any assignment of layers and any routes.
     pub bound: u64,
-    /// Who says so.
+    /// Source of the bound.
     pub prover: FlowProver,
-    /// States that were looked at.
+    /// States expanded.
     pub states: u64,
 }
 
-/// Layers that can be counted, one bit each.
+/// Number of layers that fit a bit mask.
 pub const MOST_LAYERS: usize = 127;
 
 impl MemberKind {
@@ -57,22 +57,22 @@ impl MemberKind {
         layers.checked_sub(1).and_then(|at| self.rates.get(at)).copied().unwrap_or(0)
     }
 
-    /// The most that `worth` of layers and rate comes to.
+    /// Maximum of `worth` over layers and rate.
     fn most(&self, worth: impl Fn(u128, u128) -> u128) -> u128 {
         let each = (1..).zip(&self.rates).map(|(layers, rate)| worth(layers, u128::from(*rate)));
         self.count as u128 * each.max().unwrap_or_default()
     }
 }
 
-/// All that the members of a stage pass on over so many layers.
+/// Total rate of the members of a stage with the given number of layers.
 fn together(kinds: &[MemberKind], members: &[usize], layers: usize) -> u64 {
     members.iter().zip(kinds).map(|(count, kind)| *count as u64 * kind.rate(layers)).sum()
 }
 
-/// The most that any flow passes on, and why: with more, some layer is held by too few.
+/// Upper bound of any flow, and its source: above it, some layer has too few members.
 ///
-/// Over a layer passes the whole flow. Either one member passes all of it on, or two or more share it: so a member
-/// that cannot counts half a layer for each that it holds; or for the part of the flow that it can pass on.
+/// The whole flow passes every layer. Either one member carries all of it, or at least two share it: a member that
+/// cannot carry it alone counts half a layer for each of its layers, or the fraction of the flow that it can carry.
 pub fn bound(layers: usize, kinds: &[MemberKind]) -> (u64, FlowProver) {
     let layers = layers as u128;
     let area = |flow: u64| {
@@ -95,7 +95,7 @@ pub fn bound(layers: usize, kinds: &[MemberKind]) -> (u64, FlowProver) {
     if by_pairs < by_area { (by_pairs, FlowProver::Pairs) } else { (by_area, FlowProver::Area) }
 }
 
-/// The highest number up to `most` for which `holds`, which holds for all below one it holds for.
+/// The highest number up to `most` for which the monotone `holds` is true.
 fn highest(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, most);
     while low < high {
@@ -128,13 +128,13 @@ impl<'a> States<'a> {
         States { kinds, layers, counts }
     }
 
-    /// Layers, a bit each, that a stage of `members` may hold and pass on `flow`.
+    /// Numbers of layers, one bit each, at which a stage of `members` sustains `flow`.
     fn held(&self, members: &[usize], flow: u64) -> u128 {
         let enough = |layers: &usize| together(self.kinds, members, *layers) >= flow;
         (1..=self.layers).filter(enough).fold(0, |held, layers| held | 1 << layers)
     }
 
-    /// For each state the numbers of layers that it can hold in rows of stages that each pass on `flow`.
+    /// For each state, the numbers of layers that it can hold in sequences of stages that each sustain `flow`.
     fn reach(&self, flow: u64, looked: &mut u64) -> Vec<u128> {
         let held: Vec<u128> = self.counts.iter().map(|members| self.held(members, flow)).collect();
         let all = (1 << (self.layers + 1)) - 1;
@@ -154,18 +154,18 @@ impl<'a> States<'a> {
         reach
     }
 
-    /// The state that is left of `state` without the members of `part`.
+    /// `state` without the members of `part`, if it contains them.
     fn without(&self, state: usize, part: usize) -> Option<usize> {
         let inside = self.counts[part].iter().zip(&self.counts[state]).all(|(part, all)| part <= all);
-        // States are numbered as digits: what is inside is taken away digit by digit.
+        // States are mixed-radix numbers: subtraction is digit by digit.
         inside.then(|| state - part)
     }
 
-    /// A row of stages that passes on `flow` over all layers.
+    /// A sequence of stages that sustains `flow` over all layers.
     fn row(&self, flow: u64, looked: &mut u64) -> Option<Vec<MemberStage>> {
         let reach = self.reach(flow, looked);
         let whole = |state: &usize| reach[*state] >> self.layers & 1 == 1;
-        // Of those that do, the one with fewest members.
+        // Of these, the one with the fewest members.
         let least =
             (0..self.counts.len()).filter(whole).min_by_key(|at| self.counts[*at].iter().sum::<usize>());
         let (mut state, mut to, mut stages) = (least?, self.layers, Vec::new());
@@ -176,7 +176,7 @@ impl<'a> States<'a> {
                 let fits = |size: &usize| sizes >> size & 1 == 1 && reach[rest] >> (to - size) & 1 == 1;
                 (1..=to).find(fits).map(|size| (part, rest, size))
             });
-            let (part, rest, size) = found.expect("what was reached is found again");
+            let (part, rest, size) = found.expect("a reached state has a predecessor");
             stages.push(MemberStage { from: to - size, to, members: self.counts[part].clone() });
             (state, to) = (rest, to - size);
         }
@@ -185,8 +185,8 @@ impl<'a> States<'a> {
     }
 }
 
-/// The most that a row of stages over `layers` layers passes on; nothing where no row holds them, or there are more
-/// than [`MOST_LAYERS`].
+/// The maximum rate of a sequence of stages over `layers` layers; `None` where no sequence holds them, or there are
+/// more than [`MOST_LAYERS`].
 pub fn most(layers: usize, kinds: &[MemberKind]) -> Option<Flow> {
     if layers == 0 || layers > MOST_LAYERS - 1 {
         return None;
@@ -201,7 +201,7 @@ pub fn most(layers: usize, kinds: &[MemberKind]) -> Option<Flow> {
     rates.retain(|rate| (1..=bound).contains(rate));
     rates.sort_unstable();
     rates.dedup();
-    // The flow is what some stage passes on: of those, the highest that a row does.
+    // The flow equals the rate of some stage: take the highest one that is feasible.
     let (mut low, mut high, mut best) = (0, rates.len(), None);
     while low < high {
         let middle = low + (high - low) / 2;

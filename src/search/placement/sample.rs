@@ -1,10 +1,10 @@
-//! Placements beside a stated one, and others drawn at random: none of them may be better than the best.
+//! Neighbours of a given placement, and random placements: none may be better than the optimum.
 //!
-//! Draws by a seed of its own, so that the same sample can be drawn again. Knows no bound and no price.
+//! A fixed seed makes the sample reproducible. Independent of bounds and prices.
 
 use super::chain::Stage;
 
-/// Segments in a row: members with numbers of layers; those without any are left out.
+/// Consecutive segments: members with numbers of layers; members without layers are dropped.
 fn row(parts: &[(usize, usize)]) -> Vec<Stage> {
     let mut from = 0;
     let held = parts.iter().filter(|(_, layers)| *layers > 0);
@@ -15,16 +15,16 @@ fn row(parts: &[(usize, usize)]) -> Vec<Stage> {
     .collect()
 }
 
-/// Every placement on some of `members` members that differs from `stages` in one respect: a cut moved by a layer,
-/// two stages in each other's place with or without their layers, a stage on a member that holds nothing, a stage
-/// given up to a neighbour, and a part of a stage taken by a member that holds nothing.
+/// Every placement on some of `members` members that differs from `stages` by one move: a cut moved by one layer, two
+/// stages swapped with or without their layers, a stage moved to an unused member, a stage merged into a neighbour,
+/// or a part of a stage moved to an unused member.
 pub fn neighbours(stages: &[Stage], members: usize) -> Vec<Vec<Stage>> {
     let unused: Vec<usize> =
         (0..members).filter(|member| stages.iter().all(|stage| stage.member != *member)).collect();
     beside(stages, &unused)
 }
 
-/// The same, where `unused` are the members that hold nothing and may.
+/// The same, where `unused` are the available unused members.
 pub fn beside(stages: &[Stage], unused: &[usize]) -> Vec<Vec<Stage>> {
     let parts: Vec<(usize, usize)> =
         stages.iter().map(|stage| (stage.member, stage.to - stage.from)).collect();
@@ -67,7 +67,7 @@ pub fn beside(stages: &[Stage], unused: &[usize]) -> Vec<Vec<Stage>> {
     rows
 }
 
-/// `count` placements of `layers` layers on some of `members` members in some order, drawn by `seed`.
+/// `count` random placements of `layers` layers on some of `members` members in any order, drawn by `seed`.
 pub fn drawn(layers: usize, members: usize, count: u64, seed: u64) -> Vec<Vec<Stage>> {
     let mut random = fastrand::Rng::with_seed(seed);
     let most = layers.min(members);

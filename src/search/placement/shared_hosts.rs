@@ -1,41 +1,41 @@
-//! Host memory that several members share: exact, by branching on what each of them may take of it.
+//! Host memory shared by several members: exact, by branch and bound over the share of each member.
 //!
-//! The programmes know only what a member has by itself. Each is asked with limits on every member's part; where
-//! its answer takes more of a host than there is, one member's part is divided in two, and both are asked. Knows
-//! nothing of what the programmes minimise.
+//! The dynamic programs only support memory of a single member. Each is solved with limits on the share of every
+//! member; where the result exceeds the memory of a host, the range of one share is divided in two, and both halves
+//! are solved.
 
 use super::PlacementInfeasible;
 use super::chain::{Chain, Stage};
 use super::feasibility::frugal;
 
-/// Looks at the programmes, at most: beyond, the best so far is told with its bound.
+/// Maximum number of program solves; beyond it, the best result so far is returned with its bound.
 const MOST_LOOKS: u64 = 4_000;
 
-/// What a programme said under limits.
+/// The result of a program under limits.
 #[derive(Clone, Debug)]
 pub struct BoundedSolution<S> {
-    /// What is minimised.
+    /// Objective value, minimised.
     pub worth: f64,
-    /// No placement under these limits is worth less.
+    /// Lower bound under these limits.
     pub bound: f64,
-    /// Where the layers are.
+    /// The stages.
     pub stages: Vec<Stage>,
-    /// Everything else of the answer.
+    /// The rest of the result.
     pub answer: S,
 }
 
-/// The best of all.
+/// The best result.
 #[derive(Clone, Debug)]
 pub struct HostSplit<S> {
-    /// The answer.
+    /// The result.
     pub best: BoundedSolution<S>,
-    /// Pages of host memory that each member may take in it.
+    /// Limit on host memory of each member in it, in pages.
     pub parts: Vec<u64>,
-    /// No placement is worth less.
+    /// Lower bound over all placements.
     pub bound: f64,
 }
 
-/// What members take at least and at most, and what no answer within is worth less than.
+/// Range of the share of each member, and a lower bound within it.
 #[derive(Clone)]
 struct BranchNode {
     least: Vec<u64>,
@@ -43,7 +43,7 @@ struct BranchNode {
     bound: f64,
 }
 
-/// What each member of `chain` may take by itself, where others take at least their least.
+/// The largest share of each member of `chain` if the others take at least their minimum.
 fn parts(chain: &Chain, node: &BranchNode) -> Vec<u64> {
     let mut parts = node.most.clone();
     for host in &chain.hosts {
@@ -56,7 +56,7 @@ fn parts(chain: &Chain, node: &BranchNode) -> Vec<u64> {
     parts
 }
 
-/// Pages that each member takes in `stages`, no more than its part: the rest lies deeper.
+/// Pages that each member takes in `stages`, up to its share; the rest goes to disk.
 fn taken(chain: &Chain, stages: &[Stage], parts: &[u64]) -> Vec<u64> {
     let mut taken = vec![0; chain.members.len()];
     for stage in stages {
@@ -65,7 +65,7 @@ fn taken(chain: &Chain, stages: &[Stage], parts: &[u64]) -> Vec<u64> {
     taken
 }
 
-/// The member whose part is to be divided, and after which page; nothing where every host suffices.
+/// The member whose range is divided, and after which page; `None` where every host suffices.
 fn divide(chain: &Chain, node: &BranchNode, taken: &[u64]) -> Option<(usize, u64)> {
     chain.hosts.iter().find_map(|host| {
         let all: u64 = host.members.iter().map(|(member, devices)| devices * taken[*member]).sum();
@@ -75,24 +75,24 @@ fn divide(chain: &Chain, node: &BranchNode, taken: &[u64]) -> Option<(usize, u64
         let free = host.members.iter().filter(|(member, _)| taken[*member] > node.least[*member]);
         let &(member, devices) =
             free.max_by_key(|(member, devices)| devices * (taken[*member] - node.least[*member]))?;
-        // As much as the others leave of it.
+        // The amount that the others leave.
         let left = host.pages.saturating_sub(all - devices * taken[member]) / devices;
         Some((member, left.max(node.least[member]).min(taken[member] - 1)))
     })
 }
 
-/// Whether the least of all members is there.
+/// Whether the minimum shares of all members fit.
 fn possible(chain: &Chain, least: &[u64]) -> bool {
     chain.hosts.iter().all(|host| {
         host.members.iter().map(|(member, devices)| devices * least[*member]).sum::<u64>() <= host.pages
     })
 }
 
-/// The best placement on members of `chain` that share hosts, as far as `stop` lets it be sought. `look` asks a
-/// programme with so many pages of host memory for each member.
+/// The best placement on members of `chain` that share hosts, until `stop` ends the search. `look` solves a program
+/// with a limit on host memory for each member, in pages.
 ///
 /// # Errors
-/// There is none, and why the programme says so.
+/// The reason for infeasibility reported by the program.
 pub fn share<S>(
     chain: &Chain,
     stop: &dyn Fn() -> bool,
@@ -105,7 +105,7 @@ pub fn share<S>(
         most: (0..members).map(all).collect(),
         bound: f64::NEG_INFINITY,
     };
-    // A host in equal parts is a beginning.
+    // Equal shares are the starting point.
     let mut equal = root.most.clone();
     for host in &chain.hosts {
         let devices: u64 = host.members.iter().map(|(_, devices)| devices).sum();
@@ -114,7 +114,7 @@ pub fn share<S>(
             .for_each(|(member, _)| equal[*member] = equal[*member].min(host.pages / devices.max(1)));
     }
     let mut best: Option<(BoundedSolution<S>, Vec<u64>)> = look(&equal).ok().map(|found| (found, equal));
-    // Where nothing fits in equal parts, whatever takes least of a host tells whether anything does.
+    // Where equal shares are infeasible, the placement with the least host memory decides feasibility.
     if best.is_none()
         && let Some(least) = frugal(chain)
     {
@@ -150,7 +150,7 @@ pub fn share<S>(
         }
         let taken = taken(chain, &found.stages, &parts);
         let Some((member, after)) = divide(chain, &node, &taken) else {
-            // What is not proved within these limits may be worth as little as its bound.
+            // An unproved result within these limits may be as low as its bound.
             if found.bound < found.worth {
                 bound = bound.min(found.bound);
             }
@@ -168,7 +168,7 @@ pub fn share<S>(
             open.push(more);
         }
     }
-    // What was not looked at to its end may hold anything.
+    // An incomplete search leaves feasibility undecided.
     let why = if unseen { Some(PlacementInfeasible::Stopped { bound: 0 }) } else { why };
     let (best, parts) = best.ok_or_else(|| why.unwrap_or(PlacementInfeasible::WholeLayers { held: None }))?;
     let bound = bound.min(best.worth);

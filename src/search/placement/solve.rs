@@ -1,6 +1,4 @@
-//! From questions to the best placement with its certificate: one programme for each aim.
-//!
-//! Knows which programme answers what, not how they work.
+//! Solves placement problems with a certificate: one program per objective.
 
 use super::baseline::{self, BaselineRule};
 use super::bottleneck::replicated::{CycleSearchResult, DecodeCycle, ReplicatedStage, copies};
@@ -12,60 +10,61 @@ use super::shared_hosts::{BoundedSolution, HostSplit, share};
 use super::{Placement, PlacementInfeasible, least_sum_watched};
 use crate::search::run::Control;
 
-/// What is sought.
+/// Objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementObjective {
-    /// The least time of a decode step, all requests in it together.
+    /// Minimum time of a decode step with all requests in it.
     Latency,
-    /// The least time of one request: its prompt and its answer.
+    /// Minimum E2E latency of one request: prefill and decode.
     Request,
-    /// The most tokens a second, requests in as many micro-batches as there are stages.
+    /// Maximum tokens per second, with requests divided into as many micro-batches as stages.
     Throughput,
 }
 
-/// A placement that nothing beats, or by how much something might.
+/// An optimal placement, or the best one found with its gap.
 #[derive(Clone, Debug)]
 pub struct SolvedPlacement {
-    /// Which of the questions it answers.
+    /// Index of the problem that it solves.
     pub way: usize,
-    /// Where the layers are.
+    /// The stages.
     pub stages: Vec<Stage>,
-    /// Of each stage the other members that hold all of its layers too, requests dealt among them; empty where every
-    /// stage is one member's.
+    /// For each stage, the additional members that hold all of its layers and share its requests; empty where no
+    /// stage is replicated.
     pub copies: Vec<Vec<usize>>,
-    /// Seconds: of a step, a request, or the cycle in which every request gets a token.
+    /// Seconds of a step, of a request, or of the cycle in which every request gets a token.
     pub seconds: f64,
-    /// No placement takes less, by the programme.
+    /// Lower bound by the dynamic program.
     pub bound: f64,
-    /// Nor less than this, by an argument of its own; none is known for cycles shorter than their requests.
+    /// Independent lower bound; unknown for cycles shorter than their requests.
     pub cheap_bound: f64,
     /// Micro-batches in flight, and requests in each.
     pub batches: (u64, u64),
-    /// States that the programmes looked at.
+    /// States expanded by the programs.
     pub states: u64,
-    /// Unlike kinds of members.
+    /// Number of distinct kinds of members.
     pub kinds: usize,
-    /// Pages of host memory that each member may take, where members share a host.
+    /// Limit on host memory of each member in pages, where members share a host.
     pub parts: Option<Vec<u64>>,
-    /// What splits by memory alone would take.
+    /// Results of the baseline rules, which partition by memory alone.
     pub others: Vec<(BaselineRule, Option<(f64, Vec<Stage>)>)>,
 }
 
 impl SolvedPlacement {
-    /// Whether the bound is met.
+    /// Whether the gap is zero.
     pub fn is_optimal(&self) -> bool {
         self.seconds <= self.bound * (1.0 + 1e-12)
     }
 }
 
-/// Rules that an optimum is compared with.
+/// Baseline rules for comparison.
 pub(super) const RULES: [BaselineRule; 3] =
     [BaselineRule::Fewest, BaselineRule::All, BaselineRule::BackToFront];
 
-/// The best placement over all `questions`, which differ in how members are put together, as far as `control` lets
-/// it be sought.
+/// The best placement over all `questions`, which differ in how devices are grouped into members, until `control`
+/// stops the search.
 ///
 /// # Errors
+/// All are infeasible; returns the reason for the first.
 /// None has any; why the first has none.
 pub fn solve(
     questions: &[PlacementProblem],
@@ -85,7 +84,7 @@ pub fn solve(
                     best = Some(SolvedPlacement { way, ..found });
                 }
             }
-            // What was not looked at to its end may hold anything.
+            // An incomplete search leaves feasibility undecided.
             Err(why @ PlacementInfeasible::Stopped { .. }) => {
                 bound = 0.0;
                 first = Some(why);
@@ -100,12 +99,12 @@ pub fn solve(
 }
 
 impl SolvedPlacement {
-    /// Members that hold a stage.
+    /// Number of members that hold a stage.
     pub fn held_by(&self, stage: usize) -> u64 {
         1 + self.copies.get(stage).map_or(0, Vec::len) as u64
     }
 
-    /// Members and links priced for `work`, each member holding the caches of the requests that come to it.
+    /// Members and links priced for `work`, with the KV caches of its requests on each member.
     pub fn priced(&self, prices: &MemberPrices<'_>, work: PlacementWork) -> PricedChain {
         let mut priced = self.apart(prices.chain(work));
         for (at, stage) in self.stages.iter().enumerate().filter(|(at, _)| self.held_by(*at) > 1) {
@@ -116,8 +115,8 @@ impl SolvedPlacement {
         priced
     }
 
-    /// Seconds in which every request gets a token, on members as [`SolvedPlacement::priced`] has them: each does its part of the
-    /// micro-batches one after another. None where a member cannot hold its stage.
+    /// Seconds in which every request gets a token, on members priced by [`SolvedPlacement::priced`]: each processes
+    /// its micro-batches one after another. `None` where a member cannot hold its stage.
     pub fn cycle(&self, priced: &PricedChain) -> Option<f64> {
         let (flying, _) = self.batches;
         let way = priced.seconds(priced.chain.sum(&self.stages).ok()?);
@@ -127,7 +126,7 @@ impl SolvedPlacement {
         Some(worked.fold(way, f64::max))
     }
 
-    /// `priced` with no more host memory for each member than it takes here.
+    /// `priced` with the host memory of each member limited to its use here.
     pub fn apart(&self, priced: PricedChain) -> PricedChain {
         let chain = match &self.parts {
             Some(parts) => priced.chain.apart(parts),
@@ -152,7 +151,7 @@ fn one(
     }
 }
 
-/// The shortest cycle where stages may be several members', `single` being the shortest where they are not.
+/// The shortest cycle with replicated stages; `single` is the shortest without.
 fn copied(prices: &MemberPrices<'_>, single: SolvedPlacement, control: &Control) -> SolvedPlacement {
     let CycleSearchResult { best, bound, cheap_bound, states } = copies(prices, single.seconds, control);
     let (bound, states) = (single.bound.min(bound), single.states + states);
@@ -194,7 +193,7 @@ fn shared_cycle(
     Ok(SolvedPlacement { bound: bound.max(0.0), states, parts: Some(parts), ..best.answer })
 }
 
-/// The least sum.
+/// The minimum sum.
 fn whole(
     prices: &MemberPrices<'_>,
     work: PlacementWork,
@@ -224,12 +223,12 @@ fn whole(
     })
 }
 
-/// Whether anything fits at all.
+/// Whether any placement fits.
 pub fn fits(question: &PlacementProblem) -> bool {
     holds(&MemberPrices::new(question).chain(PlacementWork::Token(question.concurrency)).chain)
 }
 
-/// Seconds of each stage of a placement with its way onward.
+/// Seconds of each stage of a placement, including the transfer to the next.
 pub fn stage_seconds(priced: &PricedChain, stages: &[Stage], hosts: HostOverhead) -> Option<Vec<f64>> {
     let ticks = priced.chain.stages(stages, hosts).ok()?;
     Some(ticks.into_iter().map(|ticks| priced.seconds(ticks)).collect())

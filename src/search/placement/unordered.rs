@@ -1,21 +1,21 @@
-//! How many layers each kind of members holds in how many segments, order left out: every link as fast as the kind's
-//! fastest, every segment as cheap as the cheapest of its length.
+//! Relaxation without order: number of layers and segments of each kind of members, with every link as fast as the
+//! fastest of the kind, and every segment as cheap as the cheapest of its length.
 //!
-//! Exact where layers are alike and links are as fast everywhere; elsewhere a bound, and a placement to begin with.
-//! Members of a kind are counted, so that it takes time by kinds, not by sets of members.
+//! Exact for identical layers and uniform links; otherwise a bound and an initial placement. Members of a kind are
+//! counted, so the cost grows with the number of kinds, not with the number of sets of members.
 
 use super::chain::{Chain, HostOverhead, Segments};
 use super::device_classes::DeviceClasses;
 
-/// Ticks of what cannot be.
+/// Ticks of an infeasible value.
 pub const NEVER: u64 = u64::MAX;
 
-/// What is made small.
+/// Objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainObjective {
-    /// The sum of all segments.
+    /// Minimum sum of all segments.
     Sum,
-    /// The slowest segment.
+    /// Minimum of the slowest segment.
     Slowest,
 }
 
@@ -28,25 +28,25 @@ impl ChainObjective {
     }
 }
 
-/// A way to hold a segment: so many members of a kind, and ticks by the number of its layers.
+/// An option for a segment: a number of members of a kind, and ticks by number of layers.
 #[derive(Clone, Debug)]
 pub struct SegmentOption {
     /// The kind.
     pub kind: usize,
-    /// How many of it hold the segment, each with all of its layers.
+    /// Number of members that hold the segment, each with all of its layers.
     pub members: usize,
-    /// Of a segment that begins with the first layer, its way onward with it.
+    /// A segment that begins with the first layer, including the transfer to the next.
     first: Vec<u64>,
-    /// Of one between others.
+    /// A segment between others.
     middle: Vec<u64>,
-    /// Of one that ends with the last layer.
+    /// A segment that ends with the last layer.
     last: Vec<u64>,
-    /// Of all layers.
+    /// A segment of all layers.
     whole: u64,
 }
 
 impl SegmentOption {
-    /// The segments of `kind` in `chain`, each worked through `turns` times.
+    /// The segments of `kind` in `chain`, each processed `turns` times.
     pub fn new(
         chain: &Chain,
         groups: &DeviceClasses,
@@ -83,7 +83,7 @@ impl SegmentOption {
     }
 }
 
-/// Where a segment stands.
+/// Position of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SegmentPosition {
     First,
@@ -91,34 +91,34 @@ enum SegmentPosition {
     Last,
 }
 
-/// A segment of a kind, its layers counted.
+/// A segment of a kind with a number of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The kind.
     pub kind: usize,
-    /// Members that hold it.
+    /// Number of members that hold it.
     pub members: usize,
-    /// Its layers.
+    /// Number of layers.
     pub layers: usize,
 }
 
-/// Entries of a table, at most.
+/// Maximum number of table entries.
 const MOST_ENTRIES: usize = 1 << 26;
 
-/// Steps of filling one, at most.
+/// Maximum number of steps to fill a table.
 const MOST_WORK: usize = 1 << 31;
 
 /// No choice.
 const NONE: u32 = u32::MAX;
 
-/// What is counted besides layers.
+/// What the states count in addition to layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Nothing.
     Nothing,
-    /// Segments, up to so many: exactly a number of them is asked for.
+    /// Segments, up to a maximum, for an exact number of segments.
     Segments(usize),
-    /// Members: there are no more than so many in all.
+    /// Members, up to a maximum.
     Members(usize),
 }
 
@@ -130,7 +130,7 @@ impl Counted {
         }
     }
 
-    /// What one more segment counts for.
+    /// The count of one more segment.
     fn step(self, way: &SegmentOption) -> usize {
         match self {
             Counted::Nothing => 0,
@@ -140,23 +140,23 @@ impl Counted {
     }
 }
 
-/// The least of every number of segments, or of any.
+/// The minimum for every number of segments, or for any number.
 pub struct Unordered<'a> {
     layers: usize,
     counts: &'a [usize],
     ways: &'a [SegmentOption],
     worth: ChainObjective,
     counted: Counted,
-    /// For each kind, and each number of its members, how each state came about.
+    /// For each kind, and each number of its members, the choice that led to each state.
     chosen: Vec<Vec<Vec<u32>>>,
-    /// For each kind, and each state, how many of its members are taken.
+    /// For each kind, and each state, the number of its members in use.
     taken: Vec<Vec<u16>>,
     least: Vec<u64>,
 }
 
 impl<'a> Unordered<'a> {
     /// Fills the tables for `counts` members of each kind; `None` where there would be too many entries, or too much
-    /// work for them.
+    /// work.
     pub fn new(
         layers: usize,
         counts: &'a [usize],
@@ -186,12 +186,12 @@ impl<'a> Unordered<'a> {
         Some(all)
     }
 
-    /// The number of a state: which ends are held, layers, and what is counted.
+    /// The index of a state: ends held, layers, and count.
     fn state(&self, ends: usize, layers: usize, counted: usize) -> usize {
         (ends * (self.layers + 1) + layers) * (self.counted.most() + 1) + counted
     }
 
-    /// Takes up to `count` members of `kind`.
+    /// Adds up to `count` members of `kind`.
     fn kind(&mut self, kind: usize, count: usize) {
         let states = self.least.len();
         let ways: Vec<usize> = (0..self.ways.len()).filter(|at| self.ways[*at].kind == kind).collect();
@@ -220,7 +220,7 @@ impl<'a> Unordered<'a> {
         self.taken.push(taken);
     }
 
-    /// Puts one segment held in the way numbered `at` on top of `before`.
+    /// Adds one segment of the option with index `at` to `before`.
     fn add(&self, at: usize, before: &[u64], table: &mut [u64], how: &mut [u32]) {
         let way = &self.ways[at];
         let places = [
@@ -257,7 +257,7 @@ impl<'a> Unordered<'a> {
         }
     }
 
-    /// The least, of exactly `segments` segments where they are counted, and its pieces, first to last.
+    /// The minimum, with exactly `segments` segments if counted, and its pieces, first to last.
     pub fn least(&self, segments: Option<usize>) -> Option<(u64, Vec<Piece>)> {
         let (alone, counted) = match self.counted {
             Counted::Nothing => (Some(usize::MAX), 0..1),

@@ -1,5 +1,5 @@
-//! Members of more unlike kinds than the programmes can list the states of: a placement to begin with, improved step by
-//! step, a bound that leaves order out, and where the two differ, a search of what may lie between.
+//! Placement with too many distinct kinds to list the states: a heuristic placement with local search, a bound
+//! without order, and where the two differ, a search between them.
 
 use super::bound;
 use super::chain::{Chain, HostOverhead, Stage};
@@ -10,10 +10,10 @@ use super::unordered::{ChainObjective, Counted, Piece, SegmentOption, Unordered}
 use super::{Placement, PlacementInfeasible, known, refusal};
 use crate::search::run::Control;
 
-/// Steps by which a placement is improved, at most.
+/// Maximum number of local search steps.
 const STEPS: usize = 64;
 
-/// Pieces in their order as stages, each with its members.
+/// Pieces in order as stages, each with its members.
 pub fn realised(groups: &DeviceClasses, pieces: &[Piece]) -> Vec<(Vec<usize>, usize, usize)> {
     let kinds: Vec<usize> =
         pieces.iter().flat_map(|piece| std::iter::repeat_n(piece.kind, piece.members)).collect();
@@ -32,7 +32,7 @@ pub fn stages(groups: &DeviceClasses, pieces: &[Piece]) -> Vec<Stage> {
     realised(groups, pieces).into_iter().map(one).collect()
 }
 
-/// `stages` changed step by step, as long as each step costs less; nothing where it does not hold.
+/// `stages` improved by local search; `None` where it is infeasible.
 pub fn improved(
     groups: &DeviceClasses,
     stages: Vec<Stage>,
@@ -44,7 +44,7 @@ pub fn improved(
         let free = |members: &Vec<usize>| {
             members.iter().copied().find(|member| best.1.iter().all(|stage| stage.member != *member))
         };
-        // Of like members that hold nothing, one stands for all.
+        // One of each set of identical unused members suffices.
         let unused: Vec<usize> = groups.members.iter().filter_map(free).collect();
         let others = beside(&best.1, &unused).into_iter();
         let next = others.filter_map(|stages| Some((cost(&stages)?, stages))).min_by_key(|(cost, _)| *cost);
@@ -56,17 +56,17 @@ pub fn improved(
     Some(best)
 }
 
-/// The ways of one member alone of every kind.
+/// The single-member segment options of every kind.
 pub fn alone(chain: &Chain, groups: &DeviceClasses, hosts: HostOverhead) -> Vec<SegmentOption> {
     groups.kinds().map(|kind| SegmentOption::new(chain, groups, kind, (1, 1), hosts)).collect()
 }
 
-/// Members of every kind, no more than there are layers: no placement has more stages.
+/// Members of every kind, at most the number of layers: no placement has more stages.
 pub fn counts(chain: &Chain, groups: &DeviceClasses) -> Vec<usize> {
     groups.members.iter().map(|members| members.len().min(chain.layers)).collect()
 }
 
-/// The least sum on `size` members, or on any number, with a bound on it.
+/// The minimum sum on `size` members, or on any number, with its bound.
 pub fn sum(
     chain: &Chain,
     groups: &DeviceClasses,
@@ -80,7 +80,7 @@ pub fn sum(
     let table = Unordered::new(chain.layers, &counts, &ways, ChainObjective::Sum, counted);
     let loose = table.as_ref().map(|table| table.least(size));
     let bound = match &loose {
-        // Not even with order left out.
+        // Infeasible even with order relaxed.
         Some(None) => return LabelSearchResult { found: None, bound: u64::MAX, looked: 0 },
         Some(Some((ticks, _))) => *ticks,
         None => 0,
@@ -107,13 +107,13 @@ pub fn sum(
     LabelSearchResult { bound: searched.bound.max(bound).min(least), found, looked: searched.looked }
 }
 
-/// Placements that are improved, at most.
+/// Maximum number of placements to improve.
 const BEGINNINGS: usize = 4;
 
-/// The least sum, as far as `control` lets it be looked for.
+/// The minimum sum found until `control` stops the search.
 ///
 /// # Errors
-/// Nothing fits, and why; or nothing was found so far.
+/// The reason for infeasibility, or stopped before a placement was found.
 pub fn least_sum(
     chain: &Chain,
     groups: &DeviceClasses,

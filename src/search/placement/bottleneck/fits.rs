@@ -1,16 +1,16 @@
-//! Segments of one kind of members under one bound on their time, as sets of layers.
+//! Feasible segments of one kind of members under a bound on their time, as sets of layers.
 
-/// Layers at which a placement so far can begin, a bit each.
+/// Set of layers at which a partial placement can begin, one bit each.
 pub(super) type Begins = u128;
 
-/// Segments of a kind under one bound on its time, by where they end.
+/// Segments of a kind within one time bound, by end.
 #[derive(Clone)]
 pub(super) struct Fits {
     /// Ends of segments that begin with the first layer.
     pub(super) front: Begins,
-    /// Ends of those that begin later.
+    /// Ends of segments that begin later.
     pub(super) inner: Begins,
-    /// The first layer that those can begin with; with any after it they can too.
+    /// The first layer at which those can begin; they can begin at every layer after it too.
     pub(super) begin: Vec<u8>,
 }
 
@@ -19,7 +19,7 @@ impl Fits {
         Fits { front: 0, inner: 0, begin: vec![0; layers + 1] }
     }
 
-    /// Of segments that take `times[to][from]` those of at most `most`.
+    /// The segments with `times[to][from]` of at most `most`.
     pub(super) fn new(times: &[Vec<u64>], most: u64) -> Fits {
         let mut fits = Fits::nothing(times.len() - 1);
         for (to, column) in times.iter().enumerate().skip(1) {
@@ -34,12 +34,12 @@ impl Fits {
         fits
     }
 
-    /// Where segments that end at any of `ends` can begin, the first layer apart.
+    /// Layers at which segments that end at any of `ends` can begin, except the first layer.
     #[inline(always)]
     pub(super) fn before(&self, ends: Begins) -> Begins {
         let mut ends = ends & self.inner;
         let mut begins = 0;
-        // Neighbouring ends leave no gap between where they begin.
+        // Adjacent ends have adjacent ranges of begins.
         while ends != 0 {
             let low = ends.trailing_zeros();
             let run = (ends >> low).trailing_ones();

@@ -1,10 +1,10 @@
-//! Below what no slowest stage lies, order and most of the links left out. Knows nothing of what comes before what.
+//! Lower bound of the bottleneck, with order and most links relaxed.
 
 use super::MinMaxStage;
 
 impl MinMaxStage<'_> {
-    /// Ticks that no slowest stage of `stages` stages is below: under less, they hold too few layers however they
-    /// are chosen, even if each sends over its fastest link.
+    /// Lower bound of the bottleneck of `stages` stages, in ticks: below it any members hold too few layers, even if
+    /// each sends over its fastest link.
     pub fn floor(&self, stages: usize) -> u64 {
         let (mut low, mut high) = (0, self.longest().saturating_add(1));
         while low < high {
@@ -14,7 +14,7 @@ impl MinMaxStage<'_> {
         low
     }
 
-    /// Whether `stages` members, order and the rest of the links left out, hold everything under `bound`.
+    /// Whether `stages` members hold all layers under `bound`, with order and the other links relaxed.
     fn covers(&self, bound: u64, stages: usize) -> bool {
         let (front, last) = (self.fronts(bound), self.rooms(|_| Some(bound)));
         let mut sorted: Vec<usize> = self.groups.kinds().collect();
@@ -29,7 +29,7 @@ impl MinMaxStage<'_> {
         })
     }
 
-    /// Most layers that each kind holds under `bound` where it sends on what it has done.
+    /// Maximum layers of each kind under `bound`, including a transfer to the next stage.
     pub(super) fn fronts(&self, bound: u64) -> Vec<usize> {
         self.rooms(|kind| {
             let onward = self.links[kind]
@@ -40,7 +40,7 @@ impl MinMaxStage<'_> {
         })
     }
 
-    /// Most layers that each kind holds under a bound of its own.
+    /// Maximum layers of each kind under its own bound.
     fn rooms(&self, bound: impl Fn(usize) -> Option<u64>) -> Vec<usize> {
         let room = |kind: usize| {
             let Some(most) = bound(kind) else { return 0 };

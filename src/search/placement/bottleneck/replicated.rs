@@ -1,9 +1,9 @@
-//! Stages that several like members hold, each all of the stage's layers: requests are dealt evenly among them.
+//! Replicated stages: several identical members each hold all layers of a stage and share its requests evenly.
 //!
-//! The space: micro-batches at least as many as the members that hold something, at most twice as many as there are
-//! members, and in every stage a number of like members that divides them, so that each gets as many. Then nobody waits
-//! but for the slowest: a stage of `r` takes `ticks` for each of its `n / r` micro-batches, the cycle is the largest of
-//! these, and one request's way, the sum of all `ticks`, is no longer, as no more than `n` members are on it.
+//! Search space: the number `n` of micro-batches is at least the number of used members and at most twice the number
+//! of members, and the number of members of every stage divides it. Then only the slowest member causes waiting: a
+//! stage with `r` members takes `ticks` for each of its `n / r` micro-batches, the cycle is the maximum of these, and
+//! the latency of one request, the sum of all `ticks`, is no longer, as at most `n` members are on its path.
 
 use super::{Begins, FeasibleStarts, MinMaxStage};
 use crate::search::placement::chain::{Chain, HostOverhead};
@@ -14,14 +14,14 @@ use crate::search::placement::unordered::{ChainObjective, Counted, SegmentOption
 use crate::search::placement::wide::realised;
 use crate::search::run::Control;
 
-/// A stage and who holds it.
+/// A stage and its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicatedStage {
-    /// Like members, each with all of its layers.
+    /// Identical members, each with all layers of the stage.
     pub members: Vec<usize>,
-    /// Its first layer.
+    /// First layer.
     pub from: usize,
-    /// The first layer of the next.
+    /// First layer of the next stage.
     pub to: usize,
 }
 
@@ -36,35 +36,35 @@ pub struct DecodeCycle {
     pub batches: (u64, u64),
 }
 
-/// What looking came to.
+/// Search result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CycleSearchResult {
-    /// The best that is shorter than what was known.
+    /// The best cycle below the known one.
     pub best: Option<DecodeCycle>,
-    /// No cycle of stages held by several is shorter.
+    /// Lower bound over all replicated cycles.
     pub bound: f64,
-    /// Nor shorter than this, order and links left out.
+    /// Lower bound with order and links relaxed.
     pub cheap_bound: f64,
-    /// States that were looked at.
+    /// States expanded.
     pub states: u64,
 }
 
-/// Stages of so many members each, priced and tabled: each member gets so many micro-batches in a cycle.
+/// Priced stages of a number of members each, with the micro-batches per member and cycle.
 struct GroupedStages<'a> {
     members: usize,
     turns: u64,
     peak: MinMaxStage<'a>,
 }
 
-/// A stage as it is found: the kind and number of its members, and its layers.
+/// A stage in the search: kind and number of its members, and its layers.
 type FoundStage = (usize, usize, usize, usize);
 
-/// One number of micro-batches.
+/// The search for one number of micro-batches.
 struct MicroBatchSearch<'a> {
     chain: &'a Chain,
     groups: &'a DeviceClasses,
     ways: Vec<GroupedStages<'a>>,
-    /// Members that may hold something.
+    /// Maximum number of members in use.
     most: usize,
     looked: u64,
 }
@@ -74,7 +74,7 @@ impl MicroBatchSearch<'_> {
         (0..members).fold(state, |state, _| self.groups.without(state, kind))
     }
 
-    /// A row of stages in which nobody works longer than `cycle`.
+    /// A sequence of stages with no member above `cycle`.
     fn within(&mut self, cycle: u64) -> Option<Vec<FoundStage>> {
         let reaches: Vec<(usize, FeasibleStarts)> =
             self.ways.iter().map(|way| (way.members, way.peak.reach(cycle / way.turns))).collect();
@@ -142,7 +142,7 @@ impl MicroBatchSearch<'_> {
                         Some((*members, to, rest, next))
                     })
                 });
-            let (members, to, rest, next) = onward.expect("what reached this far is found again");
+            let (members, to, rest, next) = onward.expect("a reached state has a predecessor");
             stages.push((kind, members, from, to));
             if rest == 0 {
                 return stages;
@@ -151,17 +151,22 @@ impl MicroBatchSearch<'_> {
         }
     }
 
-    /// Ticks that the member with most to do works in a cycle, ways onward counted.
+    /// Ticks per cycle of the member with the most work, transfers included.
     fn slowest(&self, stages: &[FoundStage]) -> u64 {
         let each = stages.iter().enumerate().map(|(at, (kind, members, from, to))| {
-            let way = self.ways.iter().find(|way| way.members == *members).expect("it was found with it");
+            let way = self
+                .ways
+                .iter()
+                .find(|way| way.members == *members)
+                .expect("the stage uses a known number of members");
             let next = stages.get(at + 1).and_then(|next| way.peak.links[*kind][next.0]);
             way.turns.saturating_mul(way.peak.times[*kind][*to][*from].saturating_add(next.unwrap_or(0)))
         });
         each.max().unwrap_or(0)
     }
 
-    /// What no cycle up to `end` is below with order left out, and the row that takes it where that holds with order.
+    /// Lower bound of the cycle up to `end` with order relaxed, and the sequence that attains it if it is feasible
+    /// with order.
     fn unordered(&self, end: u64) -> (u64, Option<Vec<FoundStage>>) {
         let of = |kind: usize| {
             let way = |way: &GroupedStages| {
@@ -180,7 +185,7 @@ impl MicroBatchSearch<'_> {
             self.groups.members.iter().map(|members| members.len().min(self.most)).collect();
         let table =
             |counted| Unordered::new(self.chain.layers, &counts, &ways, ChainObjective::Slowest, counted);
-        // With all members in sight, more may be found than may be used.
+        // Without a count of members, the result may use too many.
         let table = table(Counted::Members(self.most)).or_else(|| table(Counted::Nothing));
         let Some(table) = table else { return (0, None) };
         let Some((bound, pieces)) = table.least(None) else { return (end, None) };
@@ -195,7 +200,7 @@ impl MicroBatchSearch<'_> {
         (bound.min(end), holds.then_some(found))
     }
 
-    /// The least cycle that members have room for, up to `end`: below it no programme is needed.
+    /// Lower bound of the cycle by member capacity, up to `end`.
     fn floor(&self, end: u64) -> u64 {
         let (mut low, mut roof) = (0, end);
         while low < roof {
@@ -205,7 +210,7 @@ impl MicroBatchSearch<'_> {
         low
     }
 
-    /// Whether members could hold all layers with none working longer than `cycle`: order and links left out.
+    /// Whether the members could hold all layers with no member above `cycle`: order and links relaxed.
     fn roomy(&self, cycle: u64) -> bool {
         // In parts of a layer that every number of members divides.
         const PARTS: usize = 720_720;
@@ -222,23 +227,23 @@ impl MicroBatchSearch<'_> {
     }
 }
 
-/// The shortest cycle of so many micro-batches, in ticks.
+/// The shortest cycle of a number of micro-batches, in ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortestCycle {
-    /// The best that was found, with its ticks.
+    /// The best sequence found, with its ticks.
     pub found: Option<(u64, Vec<ReplicatedStage>)>,
-    /// None is below.
+    /// Lower bound.
     pub bound: u64,
-    /// Nor below this, order and links left out.
+    /// Lower bound with order and links relaxed.
     pub cheap_bound: u64,
-    /// States that were looked at.
+    /// States expanded.
     pub states: u64,
 }
 
-/// The shortest cycle below `end` of `flying` micro-batches; `chains` are the same members as priced where so many of
-/// them hold a stage, one alone first. Every number of members divides that of micro-batches.
+/// The shortest cycle below `end` of `flying` micro-batches. `chains` are the same members priced for each number of
+/// members per stage, one member first. Every number of members divides the number of micro-batches.
 ///
-/// Where the members' states cannot be listed, order is left out, and what is found is what holds with it.
+/// Where the states cannot be listed, order is relaxed, and only a result that is feasible with order is returned.
 pub fn dealt(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) -> ShortestCycle {
     let Some((_, chain)) = chains.first() else {
         return ShortestCycle { found: None, bound: end, cheap_bound: end, states: 0 };
@@ -246,7 +251,7 @@ pub fn dealt(chains: &[(u64, Chain)], flying: u64, end: u64, control: &Control) 
     dealt_among(chains, &device_classes(chain), (flying, end), control)
 }
 
-/// The same, where the kinds of the members are known.
+/// The same for known kinds of members.
 pub fn dealt_among(
     chains: &[(u64, Chain)],
     groups: &DeviceClasses,
@@ -274,7 +279,7 @@ pub fn dealt_among(
     ShortestCycle { found, bound: bound.max(cheap_bound), cheap_bound, states: dealt.looked }
 }
 
-/// The shortest cycle with stages that several like members hold, if it is below `below` seconds.
+/// The shortest cycle with replicated stages, if it is below `below` seconds.
 pub fn copies(prices: &MemberPrices<'_>, below: f64, control: &Control) -> CycleSearchResult {
     let question = prices.question;
     let most = question.concurrency.min(2 * question.offers.len() as u64);
@@ -282,7 +287,7 @@ pub fn copies(prices: &MemberPrices<'_>, below: f64, control: &Control) -> Cycle
     let alike = device_classes(&stated).members.iter().map(Vec::len).max().unwrap_or(0) as u64;
     let mut looked =
         CycleSearchResult { best: None, bound: f64::INFINITY, cheap_bound: f64::INFINITY, states: 0 };
-    // Members that share a host's memory would have to share it between copies too: those are left to single stages.
+    // Copies of members that share host memory would have to divide it too: these are left to single-member stages.
     if alike < 2 || !stated.hosts.is_empty() {
         return looked;
     }
@@ -317,7 +322,7 @@ pub fn copies(prices: &MemberPrices<'_>, below: f64, control: &Control) -> Cycle
     looked
 }
 
-/// The least cycle from `low` on and below `end`, and the row that has it; `end` where there is none.
+/// The shortest cycle in `low..end`, and its sequence; `end` where there is none.
 fn shortest(
     dealt: &mut MicroBatchSearch<'_>,
     (mut low, end): (u64, u64),
@@ -341,7 +346,7 @@ fn shortest(
     (low.min(most), found)
 }
 
-/// Kinds as members: each kind's members are taken one after another.
+/// Maps kinds to members: the members of each kind are used in order.
 fn named(groups: &DeviceClasses, stages: &[FoundStage]) -> Vec<ReplicatedStage> {
     let kinds: Vec<usize> =
         stages.iter().flat_map(|(kind, members, ..)| std::iter::repeat_n(*kind, *members)).collect();

@@ -1,5 +1,5 @@
-//! The slowest stage where states are too many to be listed, or layers too many for a word of bits: members as they
-//! have room, then the search of a way under one bound, whose ends that lead nowhere are remembered.
+//! Minimum bottleneck where there are too many states to list, or too many layers for a bit mask: a capacity
+//! relaxation, then a path search under one bound that remembers dead ends.
 
 use std::collections::HashSet;
 
@@ -8,36 +8,36 @@ use crate::search::placement::chain::Stage;
 use crate::search::placement::unordered::Piece;
 use crate::search::placement::wide::{improved, stages};
 
-/// States under one bound that are looked at, at most: beyond, nothing is said of the bound.
+/// Maximum number of states expanded under one bound; beyond it the bound stays undecided.
 const MOST_STATES: u64 = 100_000;
 
-/// Most layers of each kind under one bound: in front, between others, at the end, and by itself.
+/// Maximum layers of each kind under one bound: first, between others, last, and alone.
 struct MaxLayers {
     first: Vec<usize>,
     middle: Vec<usize>,
     last: Vec<usize>,
     whole: Vec<bool>,
-    /// Kinds by what they hold between others, most first.
+    /// Kinds by their middle capacity, largest first.
     sorted: Vec<usize>,
 }
 
-/// A way under one bound as it is looked for.
+/// A path search under one bound.
 struct PathSearch<'a> {
     bound: u64,
-    /// Exactly so many stages, or any number.
+    /// Exact number of stages, or any number.
     stages: Option<usize>,
     rooms: MaxLayers,
     used: Vec<usize>,
     /// Kinds with the first layer of each.
     way: Vec<(usize, usize)>,
-    /// What leads nowhere.
+    /// Dead ends.
     dead: HashSet<Vec<u16>>,
     looked: u64,
     stop: &'a dyn Fn() -> bool,
 }
 
 impl MinMaxStage<'_> {
-    /// As [`MinMaxStage::least`], on members whose states are not listed.
+    /// As [`MinMaxStage::least`], for members whose states are not listed.
     pub(super) fn least_wide(&mut self, count: usize, below: u64, stop: &dyn Fn() -> bool) -> MinMaxResult {
         let longest = self.longest();
         let (mut low, last) = (self.floor(count), below.saturating_sub(1).min(longest));
@@ -45,7 +45,7 @@ impl MinMaxStage<'_> {
         if low > last || self.covered(last, count).is_none() {
             return MinMaxResult { found: None, bound: low.max(nothing) };
         }
-        // With ends of their own, members may have less room than the floor knows.
+        // With ends included, members may hold less than the floor assumes.
         let mut high = last;
         while low < high {
             let middle = low + (high - low) / 2;
@@ -69,12 +69,12 @@ impl MinMaxStage<'_> {
         let values = self.values(low, most);
         let (mut first, mut end) = (0, values.partition_point(|value| *value < most));
         while first < end {
-            // From the floor upward: it is seldom far away.
+            // Bisect from the floor upward: the optimum is usually close to it.
             let middle = if first == 0 { 0 } else { first + (end - first) / 2 };
             match self.within_wide(values[middle], Some(count), stop) {
                 BoundSearch::Found(stages) => {
                     let improved = improved(self.groups, stages, &cost_of(self, count), stop);
-                    (most, found) = improved.expect("what was found holds");
+                    (most, found) = improved.expect("the placement found is feasible");
                     end = values.partition_point(|value| *value < most).min(middle);
                 }
                 BoundSearch::Nothing => first = middle + 1,
@@ -118,7 +118,7 @@ impl MinMaxStage<'_> {
         }
     }
 
-    /// Pieces that hold everything on exactly `count` members under `bound`, order left out.
+    /// Pieces that cover all layers on exactly `count` members under `bound`, with order relaxed.
     fn covered(&self, bound: u64, count: usize) -> Option<Vec<Piece>> {
         let (rooms, layers) = (self.rooms_under(bound), self.chain.layers);
         let piece = |kind: usize, layers: usize| Piece { kind, members: 1, layers };
@@ -141,7 +141,7 @@ impl MinMaxStage<'_> {
         let ends = self.groups.kinds().flat_map(|first| self.groups.kinds().map(move |last| (first, last)));
         let (mut held, mut pieces) =
             ends.filter_map(|(first, last)| all(first, last)).max_by_key(|(held, _)| *held)?;
-        // Whoever has most gives first.
+        // Reduce the largest pieces first.
         while held > layers {
             let most = pieces.iter_mut().max_by_key(|piece| piece.layers)?;
             most.layers -= 1;
@@ -150,7 +150,7 @@ impl MinMaxStage<'_> {
         Some(pieces)
     }
 
-    /// As [`MinMaxStage::within`], on members whose states are not listed.
+    /// As [`MinMaxStage::within`], for members whose states are not listed.
     pub(super) fn within_wide(
         &mut self,
         bound: u64,
@@ -182,7 +182,7 @@ impl MinMaxStage<'_> {
         look
     }
 
-    /// A way on with a member of `kind` from the layer `from`.
+    /// Extends the path by a member of `kind` from the layer `from`.
     fn on(&self, way: &mut PathSearch, kind: usize, from: usize) -> BoundSearch {
         let layers = self.chain.layers;
         if way.used[kind] == self.groups.members[kind].len() {
@@ -229,7 +229,7 @@ impl MinMaxStage<'_> {
         }
         let behind = left.map_or(usize::MAX, |left| left - 1);
         let room = self.room_left(way, behind);
-        // Every stage behind holds a layer at least.
+        // Every later stage holds at least one layer.
         let furthest = if left.is_some() { layers.saturating_sub(behind) } else { layers - 1 };
         let nearest = layers.saturating_sub(room).max(from + 1);
         for to in (nearest..=furthest.min(layers - 1)).rev() {
@@ -252,7 +252,7 @@ impl MinMaxStage<'_> {
         BoundSearch::Nothing
     }
 
-    /// Layers that `count` of the members that hold nothing have room for at most, one of them at the end.
+    /// Maximum layers of `count` of the unused members, one of them last.
     fn room_left(&self, way: &PathSearch, mut count: usize) -> usize {
         let free = |kind: usize| self.groups.members[kind].len() - way.used[kind];
         let of = |kind: usize| way.rooms.last[kind];
@@ -268,7 +268,7 @@ impl MinMaxStage<'_> {
     }
 }
 
-/// Ticks of the slowest of exactly `count` stages.
+/// Bottleneck of exactly `count` stages, in ticks.
 fn cost_of<'a>(peak: &'a MinMaxStage<'_>, count: usize) -> impl Fn(&[Stage]) -> Option<u64> + 'a {
     move |stages| (stages.len() == count).then(|| peak.chain.slowest(stages).ok()).flatten()
 }
