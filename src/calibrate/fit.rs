@@ -202,8 +202,8 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for FitProblem<'_> {
             let pull = NOISE / unknown.spread;
             normal.add(pull * x[at], &[(at, pull)]);
         }
-        let lower = Cholesky::new(normal.matrix).expect("every unknown is pulled").l();
-        let folded = lower.solve_lower_triangular(&normal.gradient).expect("every unknown is pulled");
+        let lower = Cholesky::new(normal.matrix).expect("every unknown has a prior").l();
+        let folded = lower.solve_lower_triangular(&normal.gradient).expect("every unknown has a prior");
         let rest = (normal.square - folded.norm_squared()).max(0.0).sqrt();
         self.residuals = folded.push(rest);
         self.jacobian = lower.transpose().insert_row(size, 0.0);

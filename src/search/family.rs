@@ -51,7 +51,7 @@ impl StrategyFamily {
     pub fn name(self) -> &'static str {
         match self {
             StrategyFamily::Any => "any",
-            StrategyFamily::Single => "single GPU",
+            StrategyFamily::Single => "single device",
             StrategyFamily::Tensor => "TP",
             StrategyFamily::Pipeline => "PP",
             StrategyFamily::Context => "CP",

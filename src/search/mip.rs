@@ -76,7 +76,7 @@ pub type MipValues = Vec<i64>;
 
 /// The program is too ill-conditioned for a floating-point solver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{row}` has coefficients from {least} to {most}, more than {MOST_SPREAD} times apart")]
+#[error("the coefficients of `{row}` range from {least} to {most}, a ratio above {MOST_SPREAD}")]
 pub struct IllConditioned {
     /// The row, or the objective.
     pub row: String,

@@ -24,7 +24,7 @@ use crate::serving::terms::Lengths;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
 use candidates::{MaxServed, NearestCandidate, SizingCandidates, layouts, shapes};
 
-/// A sized system: every user keeps one request in flight.
+/// A sized system: every user has a concurrency of one.
 #[derive(Clone, Debug)]
 pub struct Sized {
     /// Number of copies of the system; the users are divided among them.
@@ -188,7 +188,7 @@ pub fn size(question: &Problem, users: u64) -> Result<Sized, Box<Unfit>> {
     };
     let copies = users.div_ceil(full_users);
     let share = users.div_ceil(copies);
-    let quickest = bench.quickest(share, &mut census).expect("some shape carries most users");
+    let quickest = bench.quickest(share, &mut census).expect("some configuration carries most users");
     let at_share = bench.found(&asked(question, Traffic::InFlight(share)), quickest);
     Ok(Sized { copies, share, at_share, full: bench.found(free, full), full_users, census })
 }

@@ -166,7 +166,7 @@ impl Record<'_> {
             |number: f64| number == 0.0 || limit.holds(if limit.whole { number.trunc() } else { number });
         let found = text.parse::<f64>().ok().filter(|number| number.is_sign_positive() && within(*number));
         found.map(Some).ok_or_else(|| {
-            let expected = format!("0, or {}, or nothing", limit.range());
+            let expected = format!("0, {}, or an empty cell", limit.range());
             Error::new(key, text, expected, "correct the cell, or leave it empty")
         })
     }
@@ -198,7 +198,7 @@ impl Record<'_> {
         let long = self.0.contains_key("metric");
         for key in ["model", "hardware", "runtime"] {
             if !self.0.contains_key(key) {
-                let fix = "name the columns as serving.csv or singlestream.csv do";
+                let fix = "use the column names of serving.csv or singlestream.csv";
                 return Err(Error::new(key, "no such column", "a column of that name", fix));
             }
         }
