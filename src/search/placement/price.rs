@@ -56,7 +56,7 @@ pub struct DeviceGroup {
 /// Memory of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostCapacity {
-    /// Number of the host.
+    /// Index of the host.
     pub number: usize,
     /// Total bytes for all members in it.
     pub bytes: f64,
