@@ -34,7 +34,7 @@ pub struct LimitConflict {
     pub several: bool,
 }
 
-/// A placement with memory shortfalls of similar size.
+/// An infeasible placement under the smallest common limit on missing memory per member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearestPlacement {
     /// Its stages.
