@@ -4,9 +4,9 @@
 use super::change::Change;
 use super::conflict::minimal;
 use super::outcome::{EvaluatedCandidate, Status};
-use super::point::place;
 use super::question::{Problem, Traffic};
 use super::run::{Control, run};
+use crate::quantity::read::Plain;
 use crate::spec::objective::{Direction, Metric, ObjectiveTerm};
 
 /// A condition of the problem.
@@ -127,8 +127,19 @@ pub fn least(question: &Problem, metric: Metric, control: &Control) -> Result<Op
     let outcome = run(&free, control);
     match outcome.status {
         Status::Feasible | Status::Unknown => Err(Stopped),
-        Status::Optimal | Status::Infeasible => Ok(outcome.best.map(|found| found.point[place(metric)])),
+        Status::Optimal | Status::Infeasible => Ok(outcome.best.map(|found| slowest(&free, &found, metric))),
     }
+}
+
+/// A latency of the slowest pool of a deployment, in seconds: limits hold in every pool, metrics are means over requests.
+fn slowest(question: &Problem, found: &EvaluatedCandidate, metric: Metric) -> f64 {
+    let pools = found.candidate.evaluate(&Plain, question, &mut ()).slowest;
+    let latency = match metric {
+        Metric::Ttft => pools.ttft,
+        Metric::Tpot => pools.tpot,
+        _ => pools.e2e,
+    };
+    latency.value()
 }
 
 /// The smallest common factor on `limits`, at least 1 and to within 2 %, that makes the problem feasible; `None`
@@ -145,7 +156,7 @@ pub fn factor(
     let lifted: Vec<Condition> =
         limits.iter().map(|(metric, limit)| Condition::Limit(*metric, *limit)).collect();
     let Some(free) = best(&without(question, &lifted), control)? else { return Ok(None) };
-    let needed = limits.iter().map(|(metric, limit)| free.point[place(*metric)] / limit);
+    let needed = limits.iter().map(|(metric, limit)| slowest(question, &free, *metric) / limit);
     let (mut low, mut high) = (1.0, needed.fold(1.0, f64::max) * CLOSE);
     while high / low > CLOSE {
         let middle = f64::sqrt(low * high);
