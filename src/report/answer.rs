@@ -219,7 +219,7 @@ fn shortages(question: &Problem, candidate: &Candidate) -> Vec<String> {
         };
         let (needed, usable) = (held.total.value(), held.usable.value());
         let beyond =
-            if candidate.offload == OffloadTarget::Nothing { "" } else { ", more than the host can take" };
+            if candidate.offload == OffloadTarget::Nothing { "" } else { ", beyond the host memory" };
         (!fits(&held) && !spills(question, candidate, pool)).then(|| {
             format!(
                 "{whose}{} needed on the fullest device, {} usable: {} short (mostly {}){beyond}",
@@ -238,7 +238,7 @@ fn missed(question: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> 
     let misses = question.missed_in_pools(evaluation).filter_map(|reason| match reason {
         Infeasible::LimitMissed { metric, value, limit } => {
             let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
-            Some(format!("{} is {value}, the limit is {limit}", word(metric)))
+            Some(format!("{} is {value}, the SLO is {limit}", word(metric)))
         }
         _ => None,
     });
@@ -320,7 +320,7 @@ pub fn plan(candidate: &Candidate) -> Plan {
             ("aggregated", all.join(" + "))
         }
         (Some(_), both) => {
-            let beside = both.map_or_else(String::new, |_| format!(", both {}", all(PoolRole::Both)));
+            let beside = both.map_or_else(String::new, |_| format!(", aggregated {}", all(PoolRole::Both)));
             (
                 "disaggregated",
                 format!("prefill {}, decode {}{beside}", all(PoolRole::Prefill), all(PoolRole::Decode)),

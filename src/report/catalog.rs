@@ -65,7 +65,7 @@ impl Listed for Device {
         let rate = self.memory.bandwidth.as_ref().map(|rate| format!("at {rate}"));
         let memory: Vec<String> = capacity.into_iter().chain(rate).collect();
         let missing = self.missing();
-        let missing = (!missing.is_empty()).then(|| format!("not stated: {}", missing.join(" ")));
+        let missing = (!missing.is_empty()).then(|| format!("not given: {}", missing.join(" ")));
         let parts = (!memory.is_empty()).then(|| memory.join(" ")).into_iter().chain(peaks).chain(missing);
         let summary = parts.collect::<Vec<_>>().join(", ");
         line(&self.name, &self.aliases, summary)
@@ -179,9 +179,9 @@ pub fn list(lines: &[CatalogLine]) -> String {
         let id = if line.user { format!("{} *", line.id) } else { line.id.clone() };
         vec![id, line.name.clone(), line.summary.clone()]
     };
-    let mut text = table(&["id", "name", "what it is"], &lines.iter().map(row).collect::<Vec<_>>());
+    let mut text = table(&["id", "name", "description"], &lines.iter().map(row).collect::<Vec<_>>());
     if lines.iter().any(|line| line.user) {
-        text.push_str("* from your own folder\n");
+        text.push_str("* from your own catalogue folder\n");
     }
     text
 }

@@ -120,7 +120,7 @@ pub fn constraints(question: &Problem, candidate: &Candidate, phases: &[PhaseTim
 }
 
 fn at(question: &Problem, probe: &Probe) -> String {
-    format!("at {} requests", requests(probe.candidate.in_flight(question)))
+    format!("at concurrency {}", requests(probe.candidate.in_flight(question)))
 }
 
 fn latency(question: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>) -> Option<Constraint> {
@@ -187,12 +187,12 @@ fn pool(question: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
     let gain = then.as_ref().map_or(0.0, |then| then.output() / now.output() - 1.0);
     let why = match &then {
         Some(then) if gain >= GAIN => format!(
-            "one more {name} instance would give {} instead of {}, {}",
+            "one more {name} worker gives {} instead of {}, {}",
             told(Metric::OutputTokS, then.output()),
             digits(now.output()),
             at(question, then)
         ),
-        _ => format!("one more {name} instance alone would give no more"),
+        _ => format!("one more {name} worker alone gives no gain"),
     };
     let better = then.is_some_and(|then| before(&then.point, &now.point, &question.aims));
     Constraint { resource, binds: better && gain >= GAIN, used: None, why }
@@ -217,16 +217,16 @@ fn devices(question: &Problem, now: &Probe) -> Constraint {
                 let more = Probe::of(question, changed(question, &now.candidate, one));
                 pools[index].plan.devices() <= idle && before(&more.point, &now.point, &question.aims)
             });
-            let verdict = if better { "would be better" } else { "would be no better" };
-            format!("{used} of {all} devices in use; for the objective, another instance {verdict}")
+            let verdict = if better { "improves the objective" } else { "does not improve the objective" };
+            format!("{used} of {all} devices in use; another replica {verdict}")
         }
         _ if idle < least => {
-            format!("{used} of {all} devices in use; an instance takes {least}, {idle} left")
+            format!("{used} of {all} devices in use; a replica needs {least}, {idle} idle")
         }
         _ => {
             let domain = question.cluster.domain();
             format!(
-                "{used} of {all} devices in use; what is left in each domain of {domain} is less than an instance"
+                "{used} of {all} devices in use; no domain of {domain} devices has room for another replica"
             )
         }
     };
@@ -242,10 +242,10 @@ fn traffic(question: &Problem, now: &Probe) -> Option<Constraint> {
     let (more, why) = match question.traffic {
         Traffic::Free => return None,
         Traffic::InFlight(requests) => {
-            let why = format!("{} in flight, as stated", count(requests, "request"));
+            let why = format!("{}, as given", count(requests, "concurrent request"));
             (Traffic::InFlight(requests + 1), why)
         }
-        Traffic::Rate(rate) => (Traffic::Rate(rate * 1.01), format!("{} requests/s, as stated", plain(rate))),
+        Traffic::Rate(rate) => (Traffic::Rate(rate * 1.01), format!("{} requests/s, as given", plain(rate))),
     };
     let mut busier = question.clone();
     busier.traffic = more;
@@ -264,7 +264,7 @@ fn context(question: &Problem, now: &Probe) -> Option<Constraint> {
     let most = question.graph.max_context?;
     let value = now.point[place(Metric::MaxContext)];
     let aimed = question.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
-    let why = format!("{} of the {} that the model states", told(Metric::MaxContext, value), grouped(most));
+    let why = format!("{}, the model supports {}", told(Metric::MaxContext, value), grouped(most));
     aimed.then(|| Constraint {
         resource: Resource::Context,
         binds: at_models_limit(question, now),
@@ -281,7 +281,7 @@ fn step(question: &Problem, phases: &[PhaseTime], alone: bool) -> Option<Constra
     let times = phases.iter().find(|times| times.phase == phase)?;
     let most = CLASSES.into_iter().max_by(|a, b| times.of(*a).total_cmp(&times.of(*b)))?;
     let share = times.of(most) / times.operators_ms;
-    let what = if phase == Phase::Prefill { "a prompt's prefill" } else { "a decode step" };
+    let what = if phase == Phase::Prefill { "a prefill" } else { "a decode step" };
     Some(Constraint {
         resource: Resource::Step,
         binds: waits || alone,

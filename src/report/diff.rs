@@ -87,7 +87,7 @@ fn flatten(path: String, value: &Value, rows: &mut Vec<(String, String)>) {
 pub fn text(names: [&str; 2], differences: &[Difference]) -> String {
     if differences.is_empty() {
         let [a, b] = names.map(visible);
-        return format!("{a} and {b} state the same figures.\n");
+        return format!("{a} and {b} have the same values.\n");
     }
     table_of("figure", names, differences)
 }

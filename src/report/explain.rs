@@ -41,16 +41,14 @@ pub fn explained(
     violations: &[String],
 ) -> String {
     let formats = &question.formats[candidate.formats];
-    let requests = format!("{} requests", requests(candidate.in_flight(question)));
+    let requests = format!("{} concurrent requests", requests(candidate.in_flight(question)));
     let (plan, Explanation { symbol, text, grade, .. }) = (plan(candidate).label, explanation);
     let head = styled(BOLD, &format!("{symbol} = {text}"));
-    let of = format!("of {plan}, {} weights, {} KV, {requests} in flight", formats.weights, formats.kv);
-    let rests = format!(
-        "rests on figures that are {grade} at worst; told again only where a part rests on better ones"
-    );
+    let of = format!("of {plan}, {} weights, {} KV, {requests}", formats.weights, formats.kv);
+    let rests = format!("weakest source: {grade}; noted again only where a sub-term is better sourced");
     let broken: String = violations
         .iter()
-        .map(|reason| styled(BAD, wrap(&format!("BROKEN: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
+        .map(|reason| styled(BAD, wrap(&format!("INFEASIBLE: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
         .collect();
     let mut told = ExplanationWriter {
         numbers: BTreeSet::new(),
@@ -62,8 +60,8 @@ pub fn explained(
     told.number(explanation, 0, *grade);
     if told.cut > 0 {
         let more = format!(
-            "{} go deeper: --depth {}, or --path with what stands in brackets",
-            count(told.cut, "number"),
+            "{} can be expanded: use --depth {}, or --path with a path in brackets",
+            count(told.cut, "term"),
             depth + 1
         );
         told.text.push('\n');
@@ -89,8 +87,7 @@ impl ExplanationWriter {
         if !self.numbers.insert(key) {
             return self.line(&format!("{symbol}{place} = {text}, as above"), level);
         }
-        let better =
-            if *grade < above { format!("  (rests on what is {grade} at worst)") } else { String::new() };
+        let better = if *grade < above { format!("  (weakest source: {grade})") } else { String::new() };
         let inserted = substituted.as_ref().filter(|inserted| *inserted != text);
         match inserted {
             // `x = y = 3 ms` says all there is.
@@ -121,7 +118,7 @@ impl ExplanationWriter {
         let brief = source.strip_suffix(symbol.as_str()).and_then(|start| start.strip_suffix(": "));
         let source = brief.unwrap_or(source);
         let from = match self.sources.get(source) {
-            Some(first) if source.chars().count() >= SHORT => format!("source as of {first}"),
+            Some(first) if source.chars().count() >= SHORT => format!("same source as {first}"),
             _ => source.to_string(),
         };
         self.sources.entry(source.to_string()).or_insert_with(|| symbol.clone());

@@ -36,7 +36,7 @@ pub fn text(inspected: &Inspected) -> String {
     let mut lines = vec![
         format!("{}: {}, {} layers", visible(name), inspection.model_type, inspection.layers),
         format!("  source      {}", visible(source)),
-        format!("  checkpoint  {}", weight_format.as_deref().unwrap_or("states no number format")),
+        format!("  checkpoint  {}", weight_format.as_deref().unwrap_or("number format not given")),
         format!("  parameters  {} unique", grouped(parameters.unique)),
         format!("              {} active per token", grouped(parameters.active)),
         format!("              {} in buffers", grouped(parameters.buffers)),
@@ -67,7 +67,7 @@ pub fn text(inspected: &Inspected) -> String {
     for tower in &inspection.towers {
         let per_image = tower.flops_per_image.zip(tower.tokens_per_image);
         let per_image = per_image.map_or("images of any size".to_owned(), |(flops, tokens)| {
-            format!("{} FLOP an image of {} tokens", grouped(flops), grouped(tokens))
+            format!("{} FLOP per image of {} tokens", grouped(flops), grouped(tokens))
         });
         lines.push(format!("  {:<11} {} parameters, {per_image}", tower.name, grouped(tower.parameters)));
     }
@@ -78,14 +78,14 @@ pub fn text(inspected: &Inspected) -> String {
     }
     if inspection.state_bytes_per_sequence > 0 {
         let state = grouped(inspection.state_bytes_per_sequence);
-        lines.push(format!("  state       {state} B per sequence, whatever its length"));
+        lines.push(format!("  state       {state} B per sequence, independent of its length"));
     }
     let context =
-        inspection.max_context.map_or("not stated".into(), |tokens| format!("{} tokens", grouped(tokens)));
+        inspection.max_context.map_or("not given".into(), |tokens| format!("{} tokens", grouped(tokens)));
     lines.push(format!("  context     {context}"));
     lines.push(format!(
         "  head        {}",
-        if inspection.tied { "the embedding's weights" } else { "weights of its own" }
+        if inspection.tied { "tied to the embedding" } else { "separate weights" }
     ));
     let mut text = lines.join("\n");
     text.push_str("\n\nValues\n");
@@ -110,7 +110,7 @@ fn values(values: &[InspectedValue]) -> String {
         let how = value.how.clone().unwrap_or_default();
         vec![value.key.clone(), value.value.to_string(), value.tag.to_string(), how]
     };
-    table(&["key", "value", "stated by", "worked out as"], &values.iter().map(row).collect::<Vec<_>>())
+    table(&["key", "value", "source", "formula"], &values.iter().map(row).collect::<Vec<_>>())
 }
 
 fn blocks(blocks: &[InspectedBlock]) -> String {
@@ -124,7 +124,7 @@ fn blocks(blocks: &[InspectedBlock]) -> String {
         ]
     };
     let rows: Vec<_> = blocks.iter().map(row).collect();
-    table(&["block", "layers", "parameters of one", "KV B/token of one", "window"], &rows)
+    table(&["block", "layers", "parameters per layer", "KV B/token per layer", "window"], &rows)
 }
 
 fn operators(block: &InspectedBlock) -> String {

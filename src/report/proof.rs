@@ -49,12 +49,12 @@ pub fn proof(question: &Problem, outcome: &Outcome) -> Proof {
     // Of nothing no part can be told: what is free has no gap in per cent.
     let gap = gap.filter(|gap| gap.is_finite());
     let proved_by = match (outcome.status, outcome.bound) {
-        (Status::Optimal, _) => {
-            "every plan of the space was evaluated, or a bound shows that it is no better"
+        (Status::Optimal, _) => "exhaustive search: every plan was evaluated or pruned by a bound",
+        (Status::Infeasible, _) => "exhaustive search: every plan was evaluated, or its bound misses an SLO",
+        (_, Some(_)) => {
+            "bounds of the remaining plans: latency of one request, throughput at the concurrency that fits"
         }
-        (Status::Infeasible, _) => "every plan of the space was evaluated, or misses a limit at best",
-        (_, Some(_)) => "nothing yet; of every plan left: one request alone, and as many of them as fit",
-        (_, None) => "nothing: what was left has no bound, or nothing of it keeps the limits",
+        (_, None) => "no bound: the remaining plans have none, or none of them meets the SLOs",
     };
     Proof {
         metric: metric.map(|metric| metric.entry().column.to_string()),

@@ -307,10 +307,10 @@ fn over(build: &Build, sought: &Requirements) -> Option<String> {
         let most = most?;
         match value {
             Some(value) if value > most => {
-                Some(format!("{} {unit}, {} more than stated", digits(value), digits(value - most)))
+                Some(format!("{} {unit}, {} over the budget", digits(value), digits(value - most)))
             }
             Some(_) => None,
-            None => Some(format!("{unit} not known, so that the stated {} may be broken", digits(most))),
+            None => Some(format!("{unit} unknown, may exceed the budget of {}", digits(most))),
         }
     })
 }

@@ -41,36 +41,35 @@ pub static OUTSIDE: [(&str, &str); 8] = [
     ("different formats per pool", "all pools have one weight format and one KV format"),
     (
         "caps on batch and chunk",
-        "a step takes all requests in flight, and prompts as the runtime's fit has them",
+        "a step batches all running requests; prefill chunks follow the calibrated runtime",
     ),
     (
         "other cuts of a pipeline",
-        "cuts are even in what stages hold, read or compute; `estimate --stages` takes any",
+        "stages are balanced by memory, reads or compute; `estimate --stages` takes any split",
     ),
     ("plans over different devices", "`place` puts layers on heterogeneous devices, `fleet` mixes systems"),
-    ("other draft lengths", "tokens guessed ahead are as the question has them"),
-    ("routing by prompt", "any instance may get any request; shared prefixes are cached on all of them"),
+    ("other draft lengths", "the draft length is the given one"),
+    ("routing by prompt", "any replica may serve any request; shared prefixes are cached on all replicas"),
     ("single requests and bursts", "latencies are means or percentiles in steady state"),
 ];
 
 /// The space of `outcome`.
 pub fn space(question: &Problem, outcome: &Outcome) -> Space {
     let offload = match question.offload {
-        OffloadPolicy::Auto => "where nothing fits without",
-        OffloadPolicy::Never => "not at all",
-        OffloadPolicy::Always => "beside the rest",
+        OffloadPolicy::Auto => "only if nothing fits without it",
+        OffloadPolicy::Never => "not used",
+        OffloadPolicy::Always => "always used",
     };
     let loads = match question.traffic {
-        Traffic::Free => "every number of requests in flight that fits",
-        Traffic::InFlight(_) => "all requests in flight, spread evenly over instances that are alike",
-        Traffic::Rate(_) => "the fewest requests in flight that carry the rate",
+        Traffic::Free => "every concurrency that fits",
+        Traffic::InFlight(_) => "the given concurrency, spread evenly over equal replicas",
+        Traffic::Rate(_) => "the lowest concurrency that sustains the rate",
     };
     let several = question.cluster.devices() > 1;
     let pair = |one: &crate::search::question::Formats| format!("{} weights, {} KV", one.weights, one.kv);
     Space {
         plans: outcome.census.candidates,
-        under: "the model of serving: rooflines and means of continuous batching, fitted to measurements"
-            .into(),
+        under: "rooflines and mean continuous batching, calibrated on measurements".into(),
         degrees: question.runtime.1.iter().filter(|degree| *degree != "disagg").cloned().collect(),
         formats: question.formats.iter().map(pair).collect(),
         split: question.split,

@@ -72,11 +72,11 @@ fn differences(path: &str, saved: &Value, again: &Value, found: &mut Vec<String>
                 match (a.get(name), b.get(name)) {
                     (Some(a), Some(b)) => differences(&key(name), a, b, found),
                     (Some(a), None) => {
-                        found.push(format!("{}: {} is saved, there is no such field", key(name), brief(a)))
+                        found.push(format!("{}: saved {}, no such field exists", key(name), brief(a)))
                     }
                     (_, b) => {
                         let b = b.map_or_else(String::new, brief);
-                        found.push(format!("{}: nothing is saved, {b} comes out", key(name)));
+                        found.push(format!("{}: not saved, recomputed {b}", key(name)));
                     }
                 }
             }
@@ -89,11 +89,11 @@ fn differences(path: &str, saved: &Value, again: &Value, found: &mut Vec<String>
         (Value::Number(a), Value::Number(b)) => {
             let (x, y) = (a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN));
             if (x - y).abs() > CLOSE * x.abs().max(y.abs()) || x.is_nan() != y.is_nan() {
-                found.push(format!("{path}: {a} is saved, {b} comes out"));
+                found.push(format!("{path}: saved {a}, recomputed {b}"));
             }
         }
         (a, b) if a == b => {}
-        (a, b) => found.push(format!("{path}: {} is saved, {} comes out", brief(a), brief(b))),
+        (a, b) => found.push(format!("{path}: saved {}, recomputed {}", brief(a), brief(b))),
     }
 }
 
@@ -123,7 +123,7 @@ fn unlike(keys: &[&str], saved: &Value, again: &Value) -> Vec<String> {
 /// A number that is told beside what it comes to, where they differ by more than `close` of it.
 fn off(what: &str, saved: f64, again: f64, close: f64) -> Option<String> {
     let same = (saved - again).abs() <= close * saved.abs().max(again.abs());
-    (!same).then(|| format!("{what}: {saved} is saved, {again} comes out"))
+    (!same).then(|| format!("{what}: saved {saved}, recomputed {again}"))
 }
 
 /// The number at `key`, not a number where there is none.

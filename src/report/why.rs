@@ -163,16 +163,16 @@ fn spoken(question: &Problem, change: Change) -> String {
     match change {
         Change::Memory(bytes) => format!("{} GB more memory per device", plain(bytes / 1e9)),
         Change::Bandwidth(factor) => format!("{} memory bandwidth", tenth(factor)),
-        Change::Compute(factor) => format!("{} arithmetic", tenth(factor)),
-        Change::Links(factor) => format!("{} bandwidth between devices", tenth(factor)),
+        Change::Compute(factor) => format!("{} compute", tenth(factor)),
+        Change::Links(factor) => format!("{} interconnect bandwidth", tenth(factor)),
         Change::Device if question.cluster.nodes > 1 => "one more node".into(),
         Change::Device => "one more device".into(),
         Change::Limit(metric, more) => {
             let limit = question.limit(metric).unwrap_or(0.0);
             format!("{} ≤ {} (+{})", word(metric), spell((limit + more) * 1e3), spell(more * 1e3))
         }
-        Change::InFlight(requests) => format!("{} in flight", count(requests, "request")),
-        Change::Prompt(tokens) => format!("prompts of {}", count(tokens, "token")),
+        Change::InFlight(requests) => count(requests, "concurrent request"),
+        Change::Prompt(tokens) => format!("ISL of {}", count(tokens, "token")),
         Change::Purchase(factor) => format!("{} times the purchase price", plain(factor)),
     }
 }
@@ -215,10 +215,10 @@ fn sentence(
         _ => told(metric, figure(metric, value)),
     };
     let gives = format!("{} gives {}", name(best), unit(scale(best)));
-    let Some(runner) = runner else { return format!("{gives}; no other family of strategies serves this.") };
+    let Some(runner) = runner else { return format!("{gives}; no other strategy is feasible.") };
     let (a, b) = (scale(best), scale(runner));
     let lead = match ahead(metric, a, b).as_str() {
-        "as much" => format!("as much as the runner-up {}; later aims decide", name(runner)),
+        "as much" => format!("equal to the runner-up {}; later objectives decide", name(runner)),
         share => format!("{share} than the runner-up {} ({})", name(runner), unit(b)),
     };
     let step = |found: &EvaluatedCandidate| {
@@ -233,19 +233,19 @@ fn sentence(
     let most = CLASSES.into_iter().max_by(|x, y| apart(*x).total_cmp(&apart(*y)));
     let class = most.map_or_else(String::new, |class| {
         format!(
-            "; the steps differ most in {} ({} against {})",
+            "; decode steps differ most in {} ({} against {})",
             class.name(),
             time(mine.of(class) * 1e3),
             time(theirs.of(class) * 1e3)
         )
     });
     format!(
-        "{gives}, {lead}. With {} in flight a token takes {}, {} of it waiting for others; the runner-up's, with {}, \
-         {} and {}{class}.",
-        format_args!("{} requests", requests(best.candidate.in_flight(question))),
+        "{gives}, {lead}. With {}, TPOT is {}, {} of it prefill interference; the runner-up, with {}, \
+         has {} and {}{class}.",
+        format_args!("{} concurrent requests", requests(best.candidate.in_flight(question))),
         time(tpot * 1e3),
         time((tpot - own) * 1e3),
-        format_args!("{} requests", requests(runner.candidate.in_flight(question))),
+        format_args!("{} concurrent requests", requests(runner.candidate.in_flight(question))),
         time(slower * 1e3),
         time((slower - other) * 1e3),
     )
@@ -253,5 +253,5 @@ fn sentence(
 
 /// How the objective's metric changes, as signed percent.
 pub fn moved(from: Option<f64>, to: Option<f64>) -> String {
-    from.zip(to).map_or_else(|| "nothing serves".to_string(), |(from, to)| signed(from, to))
+    from.zip(to).map_or_else(|| "infeasible".to_string(), |(from, to)| signed(from, to))
 }

@@ -38,7 +38,7 @@ pub fn text(comparison: &Comparison) -> String {
     let names = [comparison.a.as_str(), comparison.b.as_str()];
     if comparison.differences.is_empty() {
         let [a, b] = names.map(visible);
-        return format!("{a} and {b} are alike in all that is compared.\n");
+        return format!("{a} and {b} have no differences.\n");
     }
     table_of("what", names, &comparison.differences)
 }

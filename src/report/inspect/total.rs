@@ -89,7 +89,7 @@ pub fn text(reconciliation: &Reconciliation) -> Vec<String> {
     if !explained {
         let sign = if *unexplained < 0 { "-" } else { "+" };
         let size = u64::try_from(unexplained.unsigned_abs()).unwrap_or(u64::MAX);
-        lines.push(format!("              {sign} {} that no count explains", grouped(size)));
+        lines.push(format!("              {sign} {} unexplained", grouped(size)));
     }
     lines
 }
@@ -121,8 +121,8 @@ mod tests {
         assert_eq!(exact[2].trim(), "+ 66 copy of the tied head");
         assert_eq!(exact.len(), 3);
         let more = told(&tied, unique + 11 * 6 + 1);
-        assert_eq!(more[3].trim(), "+ 1 that no count explains");
-        assert_eq!(told(&tied, unique - 2)[2].trim(), "- 2 that no count explains");
+        assert_eq!(more[3].trim(), "+ 1 unexplained");
+        assert_eq!(told(&tied, unique - 2)[2].trim(), "- 2 unexplained");
     }
 
     #[test]

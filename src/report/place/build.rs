@@ -14,8 +14,8 @@ use crate::search::placement::solve::{PlacementObjective, SolvedPlacement, stage
 
 fn who(rule: BaselineRule) -> &'static str {
     match rule {
-        BaselineRule::Fewest => "in proportion to memory, on the fewest members (exo)",
-        BaselineRule::All => "in proportion to memory, on all (llama.cpp --tensor-split)",
+        BaselineRule::Fewest => "in proportion to memory, on the fewest devices (exo)",
+        BaselineRule::All => "in proportion to memory, on all devices (llama.cpp --tensor-split)",
         BaselineRule::BackToFront => "filled back to front (llama.cpp --fit)",
     }
 }
@@ -87,19 +87,19 @@ pub fn placed(question: &PlacementProblem, solved: &SolvedPlacement) -> Placemen
 pub fn certificate(solved: &SolvedPlacement, aim: PlacementObjective) -> PlacementCertificate {
     let programme = match (aim, solved.is_optimal()) {
         (PlacementObjective::Latency | PlacementObjective::Request, true) => {
-            "exact dynamic programme over members and layers (least sum)"
+            "exact dynamic program over devices and layers (minimum sum)"
         }
         (PlacementObjective::Throughput, true) if !solved.copies.is_empty() => {
-            "exact dynamic programmes over members, bisected over stage times: alone in a stage, and like ones sharing it"
+            "exact dynamic programs over devices, bisection over stage times: one device per stage, or equal devices sharing it"
         }
         (PlacementObjective::Throughput, true) => {
-            "exact dynamic programme over members, bisected over stage times, for every number of stages"
+            "exact dynamic program over devices, bisection over stage times, for every number of stages"
         }
         (PlacementObjective::Latency | PlacementObjective::Request, false) => {
-            "bounds with order left out, and with members used again at a price (Lagrange multipliers)"
+            "relaxations: device order dropped, and devices reused at a Lagrangian price"
         }
         (PlacementObjective::Throughput, false) => {
-            "exact dynamic programmes as far as they went, and for the rest what members have room for"
+            "exact dynamic programs for the part searched, device capacity bounds for the rest"
         }
     };
     PlacementCertificate {

@@ -36,7 +36,8 @@ pub(super) fn laws(question: &Problem, row: &Value) -> Vec<String> {
 /// p10, p50 and p90 in their order.
 fn ordered(what: &str, quantiles: &Value) -> Option<String> {
     let [low, middle, high] = ["p10", "p50", "p90"].map(|key| figure(quantiles, key));
-    (!(low <= middle && middle <= high)).then(|| format!("{what}: {low}, {middle}, {high} do not rise"))
+    (!(low <= middle && middle <= high))
+        .then(|| format!("{what}: {low}, {middle}, {high} are not in ascending order"))
 }
 
 /// Times add up, rates agree with times, and as many requests are in flight as come and stay.
@@ -45,9 +46,9 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
     let osl = question.stated.lengths.osl as f64;
     let (ttft, tpot, e2e, output) = (of("ttft_ms"), of("tpot_ms"), of("e2e_ms"), of("output_tok_s"));
     let mut faults = vec![
-        off("metrics.e2e_ms: of the first token and the others", e2e, ttft + (osl - 1.0) * tpot, SUMMED),
+        off("metrics.e2e_ms: from TTFT and TPOT", e2e, ttft + (osl - 1.0) * tpot, SUMMED),
         off(
-            "metrics.output_tok_s: of that per device",
+            "metrics.output_tok_s: from output per device",
             output,
             of("output_tok_s_per_device") * figure(row, "devices"),
             SUMMED,
@@ -55,7 +56,7 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
     ];
     if osl > 1.0 {
         faults.push(off(
-            "metrics.output_tok_s_per_user: of a token's time",
+            "metrics.output_tok_s_per_user: from TPOT",
             of("output_tok_s_per_user"),
             1e3 / tpot,
             SUMMED,
@@ -64,7 +65,7 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
     if !metrics["watts"].is_null() {
         let watts = of("watts");
         faults.push(off(
-            "metrics.tok_per_joule: of output and power",
+            "metrics.tok_per_joule: from throughput and power",
             of("tok_per_joule"),
             output / watts,
             SUMMED,
@@ -73,7 +74,7 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
     let in_flight = output * e2e * 1e-3 / osl;
     faults.push(off("concurrency: output x E2E / OSL", figure(row, "concurrency"), in_flight, IN_FLIGHT));
     if let Traffic::Rate(rate) = question.traffic {
-        faults.push(off("metrics.output_tok_s: of the rate", output, rate * osl, SUMMED));
+        faults.push(off("metrics.output_tok_s: from the request rate", output, rate * osl, SUMMED));
     }
     faults
 }

@@ -50,14 +50,14 @@ fn proved(question: &Problem, saved: &Value, best: Option<&EvaluatedCandidate>) 
     };
     let mut faults = Vec::new();
     if ahead(question, found, bound) {
-        faults.push(format!("proof.bound: {bound} is saved, the best comes to {found}"));
+        faults.push(format!("proof.bound: saved {bound}, the best has {found}"));
     }
     let gap = if found == bound { 0.0 } else { (found - bound).abs() / found.abs() };
     if (figure(proof, "gap") - gap).abs() > CLOSE || proof["gap"].is_null() {
-        faults.push(format!("proof.gap: {} is saved, {gap} comes out", proof["gap"]));
+        faults.push(format!("proof.gap: saved {}, recomputed {gap}", proof["gap"]));
     }
     if saved["status"] == "optimal" && gap > CLOSE {
-        faults.push(format!("status: optimal is saved, the gap is {gap}"));
+        faults.push(format!("status: saved optimal, the gap is {gap}"));
     }
     faults
 }
@@ -74,13 +74,13 @@ fn beyond(
     if let Some((bound, reached)) =
         bound.zip(reached).filter(|(bound, reached)| ahead(question, *reached, *bound))
     {
-        faults.push(format!("proof.bound: {bound} is saved, {reached} is reached"));
+        faults.push(format!("proof.bound: saved {bound}, a new search reaches {reached}"));
     }
     let found = best.and_then(|best| aimed(question, best));
     if let Some((found, reached)) =
         found.zip(reached).filter(|(found, reached)| ahead(question, *found, *reached))
     {
-        faults.push(format!("best: {found} is saved, nothing is better than {reached}"));
+        faults.push(format!("best: saved {found}, the proved bound is {reached}"));
     }
     faults
 }
@@ -126,7 +126,7 @@ pub fn verify(
 ) -> Verified {
     let mut checks = Vec::new();
     let again = value(fresh);
-    let what = "question: resolves to the same, every default filled in";
+    let what = "question: resolves to the same inputs, with defaults";
     checks.push(CheckResult::new(what, 1, unlike(&["question", "scenario"], saved, &again)));
     let best_row: Vec<&Value> = saved.get("best").into_iter().filter(|row| !row.is_null()).collect();
     let (best, check) = evaluated(question, "best", &best_row);
@@ -138,7 +138,7 @@ pub fn verify(
     let (front, check) = evaluated(question, "front", &rows(saved, "front"));
     checks.push(check);
     let opened = best.as_ref().map_or_else(Vec::new, |best| laid_open(question, saved, best));
-    checks.push(CheckResult::new("detail: times, memory and what binds, from the formulas", 1, opened));
+    checks.push(CheckResult::new("detail: times, memory and constraints, from the formulas", 1, opened));
     let status = saved["status"].as_str().unwrap_or_default();
     let solved = matches!(status, "optimal" | "feasible");
     let mut faults = Vec::new();
@@ -152,7 +152,7 @@ pub fn verify(
     faults
         .extend(others.iter().chain(&front).filter(better).map(|found| format!("{} is better", told(found))));
     checks.push(CheckResult::new(
-        "objective: no row of the answer is better than its best",
+        "objective: no row of the result is better than its best",
         others.len() + front.len(),
         faults,
     ));
@@ -163,23 +163,23 @@ pub fn verify(
     let drawn = sample(question, best.as_ref(), count, seed);
     let better = drawn.better.iter().map(|found| {
         let requests = requests(found.candidate.in_flight(question));
-        format!("{} with {requests} requests is better: {}", told(found), plan(&found.candidate).label)
+        format!("{} at concurrency {requests} is better: {}", told(found), plan(&found.candidate).label)
     });
     // What was stopped says only that nothing is beyond its bound.
     let stopped = matches!(status, "feasible" | "unknown");
     let faults: Vec<String> = if unread || stopped { vec![] } else { better.collect() };
     let what = format!(
-        "sample: of {} deployments drawn, {} keep the limits and none is better",
+        "sample: of {} random deployments, {} meet the SLOs and none is better",
         drawn.drawn, drawn.kept
     );
     checks.push(CheckResult::new(what, drawn.drawn as usize, faults));
     let what = "proof: the bound and the gap agree with the best";
     checks.push(CheckResult::new(what, 1, proved(question, saved, best.as_ref())));
     let (what, faults) = if stopped {
-        let what = "search: done again to its end, nothing is beyond the bound and the best is no better than the best";
+        let what = "search: a complete search contradicts neither the bound nor the best";
         (what, beyond(question, saved, fresh, best.as_ref()))
     } else {
-        ("search: done again, comes to the same answer in every field", whole(saved, &again, &[]))
+        ("search: a new search gives the same result in every field", whole(saved, &again, &[]))
     };
     checks.push(CheckResult::new(what, 1, faults));
     Verified::of(checks, seed)

@@ -21,10 +21,7 @@ fn certificate(saved: &Value, (seconds, least): (f64, f64)) -> Vec<String> {
     let mut faults: Vec<String> =
         off("certificate.objective_ms", objective, 1e3 * seconds, CLOSE).into_iter().collect();
     if seconds < least * (1.0 - CLOSE) {
-        faults.push(format!(
-            "{objective} ms are saved, without order and links none is below {} ms",
-            1e3 * least
-        ));
+        faults.push(format!("saved {objective} ms, the bound without order and links is {} ms", 1e3 * least));
     }
     let above = |bound: f64| bound.is_nan() || bound > objective * (1.0 + CLOSE);
     for key in ["lower_bound_ms", "independent_bound_ms"] {
@@ -34,11 +31,11 @@ fn certificate(saved: &Value, (seconds, least): (f64, f64)) -> Vec<String> {
     }
     let gap = (1.0 - bound / objective).max(0.0);
     if (figure(proof, "gap") - gap).abs() > CLOSE || figure(proof, "gap").is_nan() {
-        faults.push(format!("certificate.gap: {} is saved, {gap} comes out", proof["gap"]));
+        faults.push(format!("certificate.gap: saved {}, recomputed {gap}", proof["gap"]));
     }
     let proved = gap <= CLOSE;
     if proved != (saved["status"] == "optimal") {
-        faults.push(format!("status: {} is saved, the gap is {gap}", saved["status"]));
+        faults.push(format!("status: saved {}, the gap is {gap}", saved["status"]));
     }
     faults
 }
@@ -60,11 +57,7 @@ fn beaten(
                 format!("{name} {} to {}", stage.from, stage.to - 1)
             };
             let told = stages.iter().map(names).collect::<Vec<_>>().join(", ");
-            faults.push(format!(
-                "{told}: {} ms, nothing is said to be below {} ms",
-                1e3 * seconds,
-                1e3 * most
-            ));
+            faults.push(format!("{told}: {} ms, below the saved bound of {} ms", 1e3 * seconds, 1e3 * most));
         }
     };
     if let Some(read) = beside {
@@ -92,12 +85,12 @@ fn searched(saved: &Value, fresh: &PlacementResult) -> Vec<String> {
     let mut faults = Vec::new();
     if bound > proof.objective_ms * hair {
         faults.push(format!(
-            "{} ms are reached, no placement is said to be below {bound} ms",
+            "a new search reaches {} ms, below the saved bound of {bound} ms",
             proof.objective_ms
         ));
     }
     if objective * hair < proof.lower_bound_ms {
-        faults.push(format!("{objective} ms are saved, no placement is below {} ms", proof.lower_bound_ms));
+        faults.push(format!("saved {objective} ms, below the proved bound of {} ms", proof.lower_bound_ms));
     }
     faults
 }
@@ -118,7 +111,7 @@ pub fn verify(
 ) -> Verified {
     let again = value(fresh);
     let mut checks = vec![CheckResult::new(
-        "question: resolves to the same, every default filled in",
+        "question: resolves to the same inputs, with defaults",
         1,
         unlike(&["question", "scenario"], saved, &again),
     )];
@@ -154,23 +147,23 @@ pub fn verify(
     }
     let faults = if found.is_some() { vec![] } else { unread.unwrap_or_default() };
     checks.push(CheckResult::new(
-        "stages: known members, each once, every layer once in order",
+        "stages: known devices, each once, every layer once in order",
         told,
         faults,
     ));
     let mut most = f64::INFINITY;
     if let Some((_, read, faults)) = &found {
         checks.push(CheckResult::new(
-            "memory: of every stage and host, straight from the formulas",
+            "memory: of every stage and host, from the formulas",
             told,
             read.memory(placement),
         ));
         checks.push(CheckResult::new(
-            "times: of every stage, straight from the formulas",
+            "times: of every stage, from the formulas",
             told,
             read.times(placement),
         ));
-        checks.push(CheckResult::new("objective: the placement priced again", told, faults.clone()));
+        checks.push(CheckResult::new("objective: the placement re-evaluated", told, faults.clone()));
         let told = read.scales.told(&read.stages, read.parts.clone(), read.dealt.as_ref());
         let (seconds, least) = told.map_or((f64::NAN, 0.0), |told| (told.seconds, told.cheap_bound));
         checks.push(CheckResult::new(
@@ -197,16 +190,16 @@ pub fn verify(
             faults.extend(better);
         }
         let what = if there {
-            "sample: no placement beside it, and none drawn, is below its bound"
+            "sample: no neighbouring and no random placement is below its bound"
         } else {
-            "sample: no placement drawn is held"
+            "sample: no random placement fits"
         };
         checks.push(CheckResult::new(what, looked as usize, faults));
     }
     let what = if stopped(saved) {
-        "search: done again to its end, contradicts neither the objective nor the bound"
+        "search: a complete search contradicts neither the objective nor the bound"
     } else {
-        "search: done again, comes to the same answer in every field"
+        "search: a new search gives the same result in every field"
     };
     checks.push(CheckResult::new(what, 1, searched(saved, fresh)));
     Verified::of(checks, seed)

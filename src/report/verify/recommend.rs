@@ -37,10 +37,10 @@ pub fn estimated(saved: &Value, serving: &SizedSystem, sought: &Requirements) ->
     }
     let pace = build.tok_s_per_user;
     if pace < sought.target_tok_s * (1.0 - CLOSE) {
-        faults.push(format!("tok_s_per_user: {pace} comes out, {} is sought", sought.target_tok_s));
+        faults.push(format!("tok_s_per_user: recomputed {pace}, target {}", sought.target_tok_s));
     }
     if build.most_users < sought.users {
-        faults.push(format!("most_users: {} comes out, {} are sought", build.most_users, sought.users));
+        faults.push(format!("most_users: recomputed {}, target {}", build.most_users, sought.users));
     }
     faults
 }
@@ -113,19 +113,19 @@ fn standing(builds: &[&Value], sought: &Requirements) -> Vec<String> {
             "dominated"
         };
         if build["standing"] != expected {
-            faults.push(format!("{}: {} is saved, {expected} comes out", called(build), build["standing"]));
+            faults.push(format!("{}: saved {}, recomputed {expected}", called(build), build["standing"]));
         } else if expected == "dominated" {
             let because = build["because"].as_str().unwrap_or_default();
             if !by.iter().any(|other| called(builds[*other]) == because) {
                 faults.push(format!(
-                    "{}: dominated by {because} is saved, {} comes out",
+                    "{}: saved dominated by {because}, recomputed {}",
                     called(build),
                     called(builds[by[0]])
                 ));
             }
         }
         if at > 0 && numbers[at - 1].cost > numbers[at].cost {
-            faults.push(format!("{}: is cheaper than what comes before it", called(build)));
+            faults.push(format!("{}: cheaper than the build before it", called(build)));
         }
     }
     faults
@@ -141,7 +141,7 @@ fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String>
     for (key, build) in all.chain(tiers) {
         let listed = builds.iter().find(|other| called(other) == called(build));
         match listed {
-            None => faults.push(format!("{key}: {} is none of the builds", called(build))),
+            None => faults.push(format!("{key}: {} is not among the builds", called(build))),
             Some(listed) => differences(&key, build, listed, &mut faults),
         }
     }
@@ -161,7 +161,7 @@ fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String>
     if cost("minimum") != minimum {
         let told = cost("minimum");
         faults.push(format!(
-            "minimum: {told} USD/h is saved, {minimum} is the least that keeps quality and serves"
+            "minimum: saved {told} USD/h, the cheapest that keeps quality and meets the SLO costs {minimum}"
         ));
     }
     if one("minimum").is_some_and(|build| build["keeps_quality"] != true) {
@@ -169,7 +169,9 @@ fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String>
     }
     let least_told = cost("minimum").min(cost("cheapest"));
     if least_told != cheapest {
-        faults.push(format!("cheapest: {least_told} USD/h is saved, {cheapest} is the least that serves"));
+        faults.push(format!(
+            "cheapest: saved {least_told} USD/h, the cheapest that meets the SLO costs {cheapest}"
+        ));
     }
     faults
 }
@@ -185,11 +187,10 @@ pub fn missed(questions: &[(String, Problem)], (count, seed): (u64, u64)) -> Che
         drawn += found.drawn;
         if let Some(better) = found.better.first() {
             let plan = crate::report::answer::plan(&better.candidate).label;
-            faults.push(format!("{name} is said not to serve, {plan} does"));
+            faults.push(format!("{name}: saved as rejected, {plan} meets the SLO"));
         }
     }
-    let what =
-        format!("sample: no deployment drawn of {} systems that are said not to serve does", questions.len());
+    let what = format!("sample: no random deployment of {} rejected systems meets the SLO", questions.len());
     CheckResult::new(what, drawn as usize, faults)
 }
 
@@ -218,21 +219,21 @@ pub fn verify(
     });
     let mut checks = vec![
         CheckResult::new(
-            "question: resolves to the same, every default filled in",
+            "question: resolves to the same inputs, with defaults",
             1,
             unlike(&["scenario", "sought"], saved, fresh),
         ),
-        CheckResult::new("builds: estimated again, each by its own plan", told, faults.collect()),
+        CheckResult::new("builds: re-estimated, each with its own plan", told, faults.collect()),
     ];
     let builds = builds(saved);
     if saved["models"].is_null() {
         checks.push(CheckResult::new(
-            "standing: what is dominated is, what is not is not",
+            "standing: front and dominated builds are classified correctly",
             builds.len(),
             standing(&builds, sought),
         ));
         checks.push(CheckResult::new(
-            "named: of the builds, and the cheapest that serves is the cheapest",
+            "named: among the builds, and the cheapest is the cheapest",
             rows(saved, "tiers").len() + 3,
             named(saved, &builds, sought),
         ));
@@ -241,11 +242,11 @@ pub fn verify(
         let larger =
             held.windows(2).filter(|pair| figure(pair[0], "parameters") < figure(pair[1], "parameters"));
         let faults =
-            larger.map(|pair| format!("{}: is larger than what comes before it", pair[1]["build"]["model"]));
+            larger.map(|pair| format!("{}: larger than the model before it", pair[1]["build"]["model"]));
         checks.push(CheckResult::new("order: the largest model first", held.len(), faults.collect()));
     }
     checks.push(missed);
-    let what = "search: done again, comes to the same answer in every field";
+    let what = "search: a new search gives the same result in every field";
     checks.push(CheckResult::new(what, 1, whole(saved, fresh, &[])));
     Verified::of(checks, seed)
 }

@@ -54,7 +54,7 @@ fn candidates(question: &Problem, row: &Value) -> Option<Vec<Candidate>> {
 
 /// A row evaluated again: its deployment, and where it differs from what is saved.
 pub(super) fn again(question: &Problem, row: &Value) -> Result<EvaluatedCandidate, Vec<String>> {
-    let unreadable = || vec!["it is no deployment of this question".to_string()];
+    let unreadable = || vec!["it is not a deployment of this problem".to_string()];
     let mut least: Option<Vec<String>> = None;
     for candidate in candidates(question, row).ok_or_else(unreadable)? {
         let sound = candidate.pools.iter().all(|pool| {
@@ -66,7 +66,7 @@ pub(super) fn again(question: &Problem, row: &Value) -> Result<EvaluatedCandidat
             return Err(broken.iter().map(ToString::to_string).chain(unreadable()).take(1).collect());
         }
         if candidate.devices() > question.cluster.devices() {
-            return Err(vec!["it takes more devices than there are".into()]);
+            return Err(vec!["it needs more devices than available".into()]);
         }
         let fresh: ReportedDeployment = reported(question, &candidate);
         let mut faults = laws(question, row);
@@ -99,7 +99,7 @@ pub(super) fn evaluated(
     (
         found,
         CheckResult::new(
-            format!("{what}: evaluated again, legal, in memory, within the limits"),
+            format!("{what}: re-evaluated, valid, fits in memory, meets the SLOs"),
             rows.len(),
             faults,
         ),

@@ -44,7 +44,7 @@ pub(super) fn read<'a>(posed: &'a FleetProblem, saved: &Value) -> Result<SavedFl
         let name =
             SystemName { hardware: of("hardware"), offer: of("offer"), model: of("model"), plan: of("plan") };
         let Some(count) = row["count"].as_u64().filter(|count| *count > 0) else {
-            faults.push(format!("systems.{at}.count: {} is no number of systems", row["count"]));
+            faults.push(format!("systems.{at}.count: {} is not a positive integer", row["count"]));
             continue;
         };
         // Offers of the same hardware may differ in price alone.
@@ -60,7 +60,7 @@ pub(super) fn read<'a>(posed: &'a FleetProblem, saved: &Value) -> Result<SavedFl
         {
             Some(kind) => systems.push((kind, count)),
             None => faults.push(format!(
-                "systems.{at}: {} {} of {} as {} is nothing that any offer comes to",
+                "systems.{at}: {} {} of {} as {} matches no offer",
                 name.hardware, name.offer, name.model, name.plan
             )),
         }
@@ -98,7 +98,7 @@ impl<'a> SavedFleet<'a> {
                 (row["systems"].as_u64().unwrap_or(u64::MAX) as usize, figure(row, "share"));
             if system >= self.systems.len() {
                 faults.push(format!(
-                    "routes.{at}.systems: {} is saved, there are {}",
+                    "routes.{at}.systems: saved {}, only {} exist",
                     row["systems"],
                     self.systems.len()
                 ));
@@ -106,7 +106,7 @@ impl<'a> SavedFleet<'a> {
             }
             if !(share > 0.0 && share <= 1.0 + CLOSE) {
                 faults.push(format!(
-                    "routes.{at}.share: {} is saved, more than 0 and at most 1 is expected",
+                    "routes.{at}.share: saved {}, expected more than 0 and at most 1",
                     row["share"]
                 ));
             }
@@ -125,7 +125,7 @@ impl<'a> SavedFleet<'a> {
             match buckets.min_by(|a, b| rate(*a).total_cmp(&rate(*b))) {
                 Some(bucket) => routes.push(Route { bucket, system, share, row }),
                 None => faults.push(format!(
-                    "routes.{at}: {} in, {} out of {model} is no traffic",
+                    "routes.{at}: ISL {}, OSL {} of {model} is not part of the traffic",
                     row["isl"], row["osl"]
                 )),
             }
@@ -152,7 +152,7 @@ impl<'a> SavedFleet<'a> {
                 off(&format!("systems.{at}.{key}"), figure(row, key), again, close)
             }));
             if busy > count as f64 - spare + ROUNDED * count as f64 {
-                faults.push(format!("systems.{at}: its traffic keeps {busy} busy, {count} are saved"));
+                faults.push(format!("systems.{at}: its traffic needs {busy} systems, saved {count}"));
             }
         }
         faults
@@ -167,7 +167,7 @@ impl<'a> SavedFleet<'a> {
             let place_of = shaped.buckets.iter().position(|bucket| *bucket == route.bucket);
             let carried = place_of.and_then(|at| shaped.shape.carried[at].as_ref());
             let Some((carried, rate)) = carried.zip(kind.rates[route.bucket]) else {
-                faults.push(format!("routes.{at}: {} does not serve it within the limits", kind.name));
+                faults.push(format!("routes.{at}: {} does not meet the SLO for it", kind.name));
                 continue;
             };
             let lengths = self.lengths(route.bucket);
@@ -175,7 +175,7 @@ impl<'a> SavedFleet<'a> {
             let again = point[place(Metric::OutputTokS)] / lengths.osl as f64;
             faults.extend(off(&format!("routes.{at}: requests/s of one system"), rate, again, CLOSE));
             if rate > room * (1.0 + CLOSE) {
-                faults.push(format!("routes.{at}: {rate} requests/s of one system, it carries {room}"));
+                faults.push(format!("routes.{at}: {rate} requests/s of one system, its capacity is {room}"));
             }
             for (metric, limit) in
                 [(Metric::Ttft, limits.ttft), (Metric::Tpot, limits.tpot), (Metric::E2e, limits.e2e)]
@@ -183,7 +183,7 @@ impl<'a> SavedFleet<'a> {
                 let found = point[place(metric)];
                 if let Some(limit) = limit.filter(|limit| found > *limit) {
                     let name = metric.entry().name;
-                    faults.push(format!("routes.{at}: {name} is {found} s, the limit is {limit} s"));
+                    faults.push(format!("routes.{at}: {name} is {found} s, the SLO is {limit} s"));
                 }
             }
         }
@@ -198,7 +198,7 @@ impl<'a> SavedFleet<'a> {
             let all = self.posed.asked.aim != FleetObjective::Throughput;
             if sum > 1.0 + ROUNDED || all && sum < 1.0 - ROUNDED {
                 let most = if all { "" } else { "at most " };
-                faults.push(format!("{}: its shares come to {sum}, {most}1 is expected", bucket.name));
+                faults.push(format!("{}: its shares sum to {sum}, expected {most}1", bucket.name));
             }
         }
         for (at, route) in routes.iter().enumerate() {
@@ -206,7 +206,7 @@ impl<'a> SavedFleet<'a> {
             let (told, again) = (figure(route.row, "requests_per_s"), route.share * bucket.rate);
             faults.extend(off(&format!("routes.{at}.requests_per_s"), told, again, CLOSE));
             if self.kind(route.system).model != bucket.model {
-                faults.push(format!("routes.{at}: {} runs another model", self.kind(route.system).name));
+                faults.push(format!("routes.{at}: {} runs a different model", self.kind(route.system).name));
             }
         }
         faults
@@ -222,7 +222,7 @@ impl<'a> SavedFleet<'a> {
         let mut faults = Vec::new();
         let mut most = |what: &str, found: f64, bound: Option<f64>| {
             if bound.is_some_and(|bound| found > bound * (1.0 + CLOSE)) {
-                faults.push(format!("{what}: {found} are taken, {} is the most", bound.unwrap_or_default()));
+                faults.push(format!("{what}: {found} used, at most {} allowed", bound.unwrap_or_default()));
             }
         };
         most("USD per hour", self.sum(|kind| kind.usd_per_hour), asked.budget_usd_per_hour);
