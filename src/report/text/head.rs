@@ -147,7 +147,7 @@ pub fn estimate(candidate: &ReportedDeployment, question: &ReportInputs) -> Stri
             Feasibility::Illegal => "CANNOT RUN: invalid plan",
             Feasibility::InsufficientMemory => "CANNOT RUN: out of memory",
             _ if candidate.metrics.is_none() => "CANNOT RUN: capacity below the request rate",
-            Feasibility::InVram | Feasibility::WithOffload => "SLO MISSED",
+            Feasibility::InVram | Feasibility::WithOffload => "SLO VIOLATED",
         };
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
         text.extend(broken.iter().map(|reason| bullet(reason)));
