@@ -1,6 +1,6 @@
 //! Catalogue entries as tables: one line each, or one entry figure by figure with its sources.
 //!
-//! Knows nothing of where they are kept.
+//! Independent of where entries are stored.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -18,21 +18,21 @@ use crate::spec::runtime::Runtime;
 /// One line of a catalogue.
 #[derive(Clone, Debug, Serialize)]
 pub struct CatalogLine {
-    /// Its id.
+    /// Id.
     pub id: String,
     /// Name for people.
     pub name: String,
     /// Other names.
     pub aliases: Vec<String>,
-    /// What tells it from the others.
+    /// Summary that distinguishes it from other entries.
     pub summary: String,
-    /// From the user's folder.
+    /// Whether it comes from the user's folder.
     pub user: bool,
 }
 
-/// Names and what tells an entry from the others; the id and whose it is are filled in by the caller.
+/// Name and summary of an entry; the caller fills in id and origin.
 pub trait Listed {
-    /// Its line.
+    /// The line of the entry.
     fn line(&self) -> CatalogLine;
 }
 
@@ -163,7 +163,7 @@ impl Listed for Workload {
     }
 }
 
-/// `, TTFT ≤ 2 s`, for those that are stated.
+/// `, TTFT ≤ 2 s`, for each given limit.
 fn limits(limits: &LatencyLimits) -> String {
     let all = [("TTFT", limits.ttft), ("TPOT", limits.tpot), ("E2E", limits.e2e)];
     let stated = all.iter().filter_map(|(name, limit)| {
