@@ -1,4 +1,4 @@
-//! Why there is no placement, and what would help, as it is told. Decides nothing.
+//! The report of an infeasible placement problem: reason, conflict, possible changes.
 
 use super::{InfeasibleReport, StageShortfall, TriedChange};
 use crate::report::number::{count, gib};
@@ -9,7 +9,7 @@ use crate::search::placement::price::{MemberPrices, PAGE, PlacementProblem, Plac
 use crate::search::placement::reasons::{PlacementLimit, conflict, holds, nearest};
 use crate::search::placement::relax::{Lever, LeverRelaxation, lean};
 
-/// What a refusal says to people.
+/// The report of an infeasibility.
 pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> InfeasibleReport {
     let bytes = |pages: u64| pages as f64 * PAGE;
     let smaller = || "fewer bits per weight: --weight-format".to_owned();
@@ -79,13 +79,13 @@ pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> Inf
     reason
 }
 
-/// Fills in what conflicts, and what comes nearest.
+/// Fills in the conflict and the nearest placement.
 fn conflicting(question: &PlacementProblem, reason: &mut InfeasibleReport) {
     let priced = |question: &PlacementProblem| {
         MemberPrices::new(question).chain(PlacementWork::Token(question.concurrency)).chain
     };
     let chain = priced(question);
-    // Where one way of sharing layers has a placement, another was asked about.
+    // Feasible with tensor parallelism or without it: no conflict to report.
     if holds(&chain) {
         return;
     }
@@ -105,7 +105,7 @@ fn conflicting(question: &PlacementProblem, reason: &mut InfeasibleReport) {
     reason.nearest = lacks.map(lack).collect();
 }
 
-/// Members like `member`, by name.
+/// Devices equal to `member`, by name.
 fn like(question: &PlacementProblem, kinds: &[usize], member: usize) -> String {
     let like: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == kinds[member]).collect();
     let name = &question.offers[member].name;
@@ -125,7 +125,7 @@ fn name(question: &PlacementProblem, chain: &Chain, limit: PlacementLimit) -> St
     }
 }
 
-/// The single changes as they are told, those of formats before them.
+/// The report of single changes, format changes first.
 pub fn tried(
     question: &PlacementProblem,
     formats: Vec<TriedChange>,
