@@ -1,16 +1,16 @@
-//! What the words mean here.
+//! The glossary.
 
 use serde::Serialize;
 
 use super::table::table;
 use crate::spec::objective::METRICS;
 
-/// A word and its meaning.
+/// A term and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct GlossaryTerm {
-    /// The word.
+    /// The term.
     pub term: &'static str,
-    /// What it means here.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -18,7 +18,7 @@ const fn term(term: &'static str, meaning: &'static str) -> GlossaryTerm {
     GlossaryTerm { term, meaning }
 }
 
-/// Words that are no metrics.
+/// Terms other than metrics.
 static WORDS: &[GlossaryTerm] = &[
     term("ISL, OSL", "input and output sequence length, in tokens"),
     term("TTFT", "time to first token (metric ttft): queueing and prefill"),
@@ -75,7 +75,7 @@ static WORDS: &[GlossaryTerm] = &[
     term("grade", "reliability of an input: stated, read, datasheet, measured, fitted, assumed"),
 ];
 
-/// Every word, metrics first.
+/// Every term, metrics first.
 pub fn glossary() -> Vec<GlossaryTerm> {
     METRICS.iter().map(|entry| term(entry.column, entry.meaning)).chain(WORDS.iter().copied()).collect()
 }

@@ -100,7 +100,7 @@ pub struct PlacementReport {
     pub objective_ms: f64,
     /// A decode step through all stages, ms.
     pub token_ms: f64,
-    /// A prompt.
+    /// A prefill, ms.
     pub prefill_ms: f64,
     /// End-to-end time of a single request, ms.
     pub request_ms: f64,
@@ -151,13 +151,13 @@ pub struct DisaggregatedReport {
     pub prefill: Vec<(String, usize)>,
     /// Decode devices, with their layers.
     pub decode: Vec<(String, usize)>,
-    /// A prompt.
+    /// A prefill, ms.
     pub prefill_ms: f64,
     /// Part of the KV-cache transfer after the end of the prefill, ms.
     pub exposed_ms: f64,
     /// A decode step.
     pub token_ms: f64,
-    /// A request.
+    /// A request end to end, ms.
     pub request_ms: f64,
     /// Lower bound of the request time, ms.
     pub lower_bound_ms: f64,

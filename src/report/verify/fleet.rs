@@ -1,5 +1,5 @@
-//! A saved fleet held against the formulas: every system, share, load and limit, what it costs, its bound, fleets
-//! beside it, and the search itself. Knows no file.
+//! Verification of a saved fleet against the formulas: every system, share, load and limit, cost, bound,
+//! neighbouring fleets, and the search itself. Reads no files.
 
 mod read;
 
@@ -13,10 +13,10 @@ use read::{Route, SavedFleet, read};
 
 /// Shares are whole parts of a thousand million, loads are rounded up to one in a hundred thousand.
 const ROUNDED: f64 = 1e-5;
-/// Fleets beside the stated one that are tried, at most: each is a programme of its own.
+/// Maximum number of neighbouring fleets tried: each needs its own integer program.
 const MOST_BESIDE: u64 = 300;
 
-/// What no fleet is below, or for throughput above: each bucket by itself where it is served at least cost.
+/// A bound for every fleet: each bucket alone, served at least cost.
 fn apart(posed: &FleetProblem) -> f64 {
     let fleet = &posed.fleet;
     let worth = |kind: &SystemKind| match posed.asked.aim {
@@ -34,13 +34,13 @@ fn apart(posed: &FleetProblem) -> f64 {
     }
 }
 
-/// Whether `a` is beyond `b`, in the direction of better.
+/// Whether `a` is better than `b`.
 fn beyond(aim: FleetObjective, a: f64, b: f64) -> bool {
     let hair = CLOSE.max(ROUNDED) * b.abs();
     if aim == FleetObjective::Throughput { a > b + hair } else { a < b - hair }
 }
 
-/// What the certificate says of itself.
+/// Consistency of the certificate.
 fn certificate(posed: &FleetProblem, saved: &Value, objective: f64) -> Vec<String> {
     let (proof, aim) = (&saved["certificate"], posed.asked.aim);
     let (told, bound) = (figure(proof, "objective"), figure(proof, "bound"));
@@ -65,7 +65,7 @@ fn certificate(posed: &FleetProblem, saved: &Value, objective: f64) -> Vec<Strin
     faults
 }
 
-/// Fleets beside `read` that would be better than its bound: one system fewer, or some in place of others.
+/// Fleets near `read` that are better than its bound: one system fewer, or some replaced.
 fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec<String>) {
     let posed = read.posed;
     let (fleet, aim) = (&posed.fleet, posed.asked.aim);
@@ -100,7 +100,7 @@ fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec
     for counts in &tried {
         let other = worth(counts);
         looked += 1;
-        // What is no better needs no look at whether it serves.
+        // Feasibility is tested only for better fleets.
         if aim != FleetObjective::Throughput && !beyond(aim, other.objective(0.0), bound) {
             continue;
         }
@@ -118,14 +118,14 @@ fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec
     (looked, faults)
 }
 
-/// The limits that are told, against those that the systems were sought by.
+/// Compares the saved limits with those of the scenario.
 fn limits(posed: &FleetProblem) -> Vec<String> {
     let (told, sought) = (posed.asked.limits, posed.scenario.limits(posed.asked.limits));
     let same = sought.is_ok_and(|sought| sought == told);
     if same { vec![] } else { vec!["asked.limits: differ from those of the scenario".to_string()] }
 }
 
-/// Checks a saved answer of `posed`; `fresh` is what a search of its own comes to.
+/// Checks a saved result of `posed`; `fresh` is the result of a new search.
 pub fn verify(
     posed: &FleetProblem,
     (saved, fresh): (&Value, &FleetResult),
@@ -183,7 +183,7 @@ pub fn verify(
             let what = "sample: fleets with one system fewer or replaced are infeasible or no better";
             checks.push(CheckResult::new(what, looked as usize, faults));
         }
-        // Where there is none, the search says so again.
+        // Without a fleet, the new search must confirm it.
         Ok(_) => {}
     }
     let what = "search: a new search gives the same result in every field";

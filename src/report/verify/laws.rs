@@ -1,17 +1,17 @@
-//! Laws that the numbers of a row keep among themselves, whatever the formulas that they come from: checked on what is
-//! saved, with arithmetic alone.
+//! Identities among the numbers of a row, independent of the formulas behind them: checked on the saved
+//! values alone.
 
 use serde_json::Value;
 
 use super::{figure, off, rows};
 use crate::search::question::{Problem, Traffic};
 
-/// Sums of the same numbers in another order.
+/// Tolerance of sums in another order.
 const SUMMED: f64 = 1e-9;
 /// The same, and what is told of a number that is whole but for rounding.
 const IN_FLIGHT: f64 = 3e-9;
 
-/// The laws that a row breaks.
+/// The identities that a row violates.
 pub(super) fn laws(question: &Problem, row: &Value) -> Vec<String> {
     let mut faults: Vec<Option<String>> = Vec::new();
     let metrics = &row["metrics"];
@@ -33,14 +33,14 @@ pub(super) fn laws(question: &Problem, row: &Value) -> Vec<String> {
     faults.into_iter().flatten().collect()
 }
 
-/// p10, p50 and p90 in their order.
+/// p10, p50 and p90 are in ascending order.
 fn ordered(what: &str, quantiles: &Value) -> Option<String> {
     let [low, middle, high] = ["p10", "p50", "p90"].map(|key| figure(quantiles, key));
     (!(low <= middle && middle <= high))
         .then(|| format!("{what}: {low}, {middle}, {high} are not in ascending order"))
 }
 
-/// Times add up, rates agree with times, and as many requests are in flight as come and stay.
+/// Times add up, rates agree with times, and concurrency agrees with Little's law.
 fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<String>> {
     let of = |key: &str| figure(metrics, key);
     let osl = question.stated.lengths.osl as f64;
@@ -79,7 +79,7 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
     faults
 }
 
-/// Devices of every pool, of all, and those that are left.
+/// Devices of every pool, of all pools, and idle ones.
 fn of_devices(question: &Problem, row: &Value) -> Vec<Option<String>> {
     let plan = &row["plan"];
     let number = |value: &Value, key: &str| value[key].as_u64().unwrap_or(0) as f64;

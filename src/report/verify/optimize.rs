@@ -34,7 +34,7 @@ fn ahead(question: &Problem, a: f64, b: f64) -> bool {
     if smaller { a < b - hair } else { a > b + hair }
 }
 
-/// The first aim's figure of a deployment, as answers give it.
+/// The value of the first objective, in the units of results.
 fn aimed(question: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
     let metric = question.aims.first()?.metric;
     let value = found.point[metric as usize] / metric.entry().scale;
@@ -62,7 +62,7 @@ fn proved(question: &Problem, saved: &Value, best: Option<&EvaluatedCandidate>) 
     faults
 }
 
-/// The best and the bound of a search that was stopped against those of one that was not.
+/// Compares best and bound of a stopped search with those of a complete one.
 fn beyond(
     question: &Problem,
     saved: &Value,
@@ -85,7 +85,7 @@ fn beyond(
     faults
 }
 
-/// The best laid open again, and what it rests on.
+/// Re-evaluates the details and assumptions of the best.
 fn laid_open(question: &Problem, saved: &Value, best: &EvaluatedCandidate) -> Vec<String> {
     let leaves = leaves(question, &best.candidate);
     let mut faults = Vec::new();
@@ -117,7 +117,7 @@ fn on_front(
     faults
 }
 
-/// Checks a saved answer of `question`; `fresh` is the answer of a search of its own, told in full.
+/// Checks a saved result of `question`; `fresh` is the full result of a new search.
 pub fn verify(
     question: &Problem,
     saved: &Value,
@@ -159,13 +159,13 @@ pub fn verify(
     let beaten = on_front(question, best.as_ref().filter(|_| !rows(saved, "front").is_empty()), &front);
     let what = "front: the best is on it, and no row is dominated by another";
     checks.push(CheckResult::new(what, front.len(), beaten));
-    // What lies in host memory is drawn by no sample: it is slower than all that fits.
+    // Samples contain no plans with host memory: they are slower than every plan that fits.
     let drawn = sample(question, best.as_ref(), count, seed);
     let better = drawn.better.iter().map(|found| {
         let requests = requests(found.candidate.in_flight(question));
         format!("{} at concurrency {requests} is better: {}", told(found), plan(&found.candidate).label)
     });
-    // What was stopped says only that nothing is beyond its bound.
+    // A stopped search only claims its bound.
     let stopped = matches!(status, "feasible" | "unknown");
     let faults: Vec<String> = if unread || stopped { vec![] } else { better.collect() };
     let what = format!(

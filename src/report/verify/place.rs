@@ -1,5 +1,5 @@
-//! A saved placement held against the formulas, placement by placement: its stages, memory, times, certificate, the
-//! placements beside it and others drawn at random, and the search itself. Knows no file.
+//! Verification of a saved placement against the formulas: its stages, memory, times, certificate,
+//! neighbouring and random placements, and the search itself. Reads no files.
 
 mod read;
 
@@ -14,7 +14,7 @@ use crate::search::placement::sample::{drawn, neighbours};
 use crate::search::placement::solve::PlacementObjective;
 use read::{SavedPlacement, read};
 
-/// What the certificate says of itself.
+/// Consistency of the certificate.
 fn certificate(saved: &Value, (seconds, least): (f64, f64)) -> Vec<String> {
     let proof = &saved["certificate"];
     let (objective, bound) = (figure(proof, "objective_ms"), figure(proof, "lower_bound_ms"));
@@ -40,7 +40,7 @@ fn certificate(saved: &Value, (seconds, least): (f64, f64)) -> Vec<String> {
     faults
 }
 
-/// Placements that are better than `most` seconds, of those beside `read` and of some drawn at random.
+/// Neighbouring and random placements that are better than `most` seconds.
 fn beaten(
     all: &[PlacementEvaluator],
     beside: Option<&SavedPlacement>,
@@ -73,7 +73,7 @@ fn beaten(
     (looked, faults)
 }
 
-/// The saved answer against a search of its own; of one that was stopped, its bounds.
+/// Compares the saved result with a new search; of a stopped one, only the bounds.
 fn searched(saved: &Value, fresh: &PlacementResult) -> Vec<String> {
     let Some(proof) = fresh.certificate.as_ref().filter(|_| stopped(saved)) else {
         let unknown = saved["status"] == "unknown";
@@ -95,7 +95,7 @@ fn searched(saved: &Value, fresh: &PlacementResult) -> Vec<String> {
     faults
 }
 
-/// Whether the saved answer is the best of a search that did not come to its end.
+/// Whether the saved result is from a search that was stopped early.
 fn stopped(saved: &Value) -> bool {
     let all = [PlacementStatus::Feasible, PlacementStatus::TimeLimit, PlacementStatus::Interrupted];
     all.iter().any(|status| value(status) == saved["status"])
@@ -122,7 +122,7 @@ pub fn verify(
     let placement = &saved["placement"];
     let told = rows(placement, "stages").len();
     let there = !placement.is_null();
-    // Which way of sharing layers it is of, it does not tell: the one that it differs least from.
+    // The result does not name its tensor parallelism: the problem with the fewest differences is used.
     let mut found: Option<(usize, SavedPlacement, Vec<String>)> = None;
     let mut unread: Option<Vec<String>> = None;
     for (set, scales) in
@@ -173,7 +173,7 @@ pub fn verify(
         ));
         most = 1e-3 * figure(&saved["certificate"], "lower_bound_ms");
     }
-    // Where nothing is said to be held at all, nothing of any set may be.
+    // If the result claims infeasibility, no random placement may fit.
     let set = found.as_ref().map(|(set, ..)| *set);
     let all: Vec<&Vec<PlacementEvaluator>> = weighed
         .iter()

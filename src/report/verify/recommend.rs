@@ -1,5 +1,5 @@
-//! Saved recommendations held against the formulas: every build estimated again, what dominates what, the builds that
-//! are named, a sample of what is said not to serve, and the search itself. Knows no catalogue.
+//! Verification of saved recommendations against the formulas: every build re-estimated, dominance, named
+//! builds, a sample of rejected systems, and the search itself. Independent of the catalogue.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::search::question::{Problem, Traffic};
 use crate::search::sample::sample;
 use crate::search::sizing::Sized;
 
-/// A saved build estimated again: its own plan through the one door, its money and power from that.
+/// Re-estimates a saved build from its plan, with cost and power.
 pub fn estimated(saved: &Value, serving: &SizedSystem, sought: &Requirements) -> Vec<String> {
     let question = serving.question;
     let mut shared: Problem = question.clone();
@@ -30,7 +30,7 @@ pub fn estimated(saved: &Value, serving: &SizedSystem, sought: &Requirements) ->
     let again = value(&build);
     let mut faults = Vec::new();
     for key in again.as_object().into_iter().flat_map(|build| build.keys()) {
-        // How it stands is told by what the others come to.
+        // The status depends on the other builds.
         if !["standing", "because", "each"].contains(&key.as_str()) {
             differences(key, &saved[key], &again[key], &mut faults);
         }
@@ -45,7 +45,7 @@ pub fn estimated(saved: &Value, serving: &SizedSystem, sought: &Requirements) ->
     faults
 }
 
-/// A build in the numbers that it is judged by, as saved: dollars, users, pace, output, quality.
+/// The saved values that rank a build: cost, users, speed, output, quality.
 #[derive(Clone, Copy)]
 struct Judged {
     cost: f64,
@@ -76,13 +76,13 @@ impl Judged {
     }
 }
 
-/// What a build is called where another is said to dominate it.
+/// The name of a build as the dominating build of another.
 fn called(build: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
     format!("{}, {}", text(&build["name"]), text(&build["each"]["weight_format"]))
 }
 
-/// The budgets that a build breaks, or may.
+/// Whether a build exceeds, or may exceed, a budget.
 fn breaks(build: &Value, sought: &Requirements) -> bool {
     let beyond = |found: &Value, most: Option<f64>| {
         most.is_some_and(|most| found.as_f64().is_none_or(|found| found > most))
@@ -92,7 +92,7 @@ fn breaks(build: &Value, sought: &Requirements) -> bool {
         || beyond(&build["watts"], sought.max_watts)
 }
 
-/// How each build is said to stand, against all others.
+/// Checks the status of each build against all others.
 fn standing(builds: &[&Value], sought: &Requirements) -> Vec<String> {
     let mut faults = Vec::new();
     let within: Vec<bool> = builds.iter().map(|build| !breaks(build, sought)).collect();
@@ -131,7 +131,7 @@ fn standing(builds: &[&Value], sought: &Requirements) -> Vec<String> {
     faults
 }
 
-/// The named builds: each one of the list, and the cheapest really is.
+/// Checks that each named build is in the list, and that the cheapest is the cheapest.
 fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String> {
     let mut faults = Vec::new();
     let one = |key: &str| Some(&saved[key]).filter(|build| !build.is_null());
@@ -176,7 +176,7 @@ fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String>
     faults
 }
 
-/// Deployments drawn at random of systems that are said not to serve: none of them may.
+/// Random deployments of rejected systems: none may meet the SLO.
 pub fn missed(questions: &[(String, Problem)], (count, seed): (u64, u64)) -> CheckResult {
     let each = count.div_ceil(questions.len().max(1) as u64);
     let (mut drawn, mut faults) = (0, Vec::new());
@@ -194,18 +194,18 @@ pub fn missed(questions: &[(String, Problem)], (count, seed): (u64, u64)) -> Che
     CheckResult::new(what, drawn as usize, faults)
 }
 
-/// The builds of an answer for a model.
+/// The builds of a result for a model.
 pub fn builds(saved: &Value) -> Vec<&Value> {
     rows(saved, "builds")
 }
 
-/// The builds of an answer for a machine.
+/// The builds of a result for a system.
 pub fn held(saved: &Value) -> Vec<&Value> {
     rows(saved, "models").into_iter().map(|held| &held["build"]).collect()
 }
 
-/// Checks a saved answer; `faults` are those of its builds estimated again, one list a build, and `fresh` is what a
-/// search of its own comes to.
+/// Checks a saved result; `faults` are those of its re-estimated builds, one list per build, and `fresh` is the
+/// result of a new search.
 pub fn verify(
     sought: &Requirements,
     (saved, fresh): (&Value, &Value),

@@ -1,4 +1,4 @@
-//! A saved fleet as kinds of systems and shares of traffic, each held against the formulas.
+//! Reads a saved fleet as system types and traffic shares, each checked against the formulas.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use crate::search::point::place;
 use crate::serving::terms::Lengths;
 use crate::spec::objective::Metric;
 
-/// The systems of a saved fleet as kinds of the posed one.
+/// The systems of a saved fleet as system types of the problem.
 pub(super) struct SavedFleet<'a> {
     pub(super) posed: &'a FleetProblem,
-    /// Of each of the saved systems: the kind, and how many.
+    /// System type and count of each saved entry.
     pub(super) systems: Vec<(usize, u64)>,
 }
 
@@ -21,7 +21,7 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
     row[key].as_str().unwrap_or_default()
 }
 
-/// How many systems of a kind the traffic would keep busy that is saved as going to systems number `at`.
+/// Number of systems of a type that the traffic routed to entry `at` keeps busy.
 fn busy(posed: &FleetProblem, saved: &Value, (at, kind): (usize, usize)) -> f64 {
     let here = rows(saved, "routes").into_iter().filter(|row| row["systems"].as_u64() == Some(at as u64));
     let each = here.map(|row| {
@@ -36,7 +36,7 @@ fn busy(posed: &FleetProblem, saved: &Value, (at, kind): (usize, usize)) -> f64 
     each.sum()
 }
 
-/// Finds the kind of every system.
+/// Finds the type of every system.
 pub(super) fn read<'a>(posed: &'a FleetProblem, saved: &Value) -> Result<SavedFleet<'a>, Vec<String>> {
     let (mut systems, mut faults): (Vec<(usize, u64)>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, row) in rows(saved, "systems").into_iter().enumerate() {
@@ -53,7 +53,7 @@ pub(super) fn read<'a>(posed: &'a FleetProblem, saved: &Value) -> Result<SavedFl
         let price = |kind: usize| {
             (count as f64 * posed.fleet.kinds[kind].usd_per_hour - figure(row, "usd_per_hour")).abs()
         };
-        // Others keep to the limits under another load: what goes to them keeps them busy for another time.
+        // Types differ in capacity, so that the same traffic keeps them busy for a different time.
         let busy = |kind: usize| (busy(posed, saved, (at, kind)) - figure(row, "busy")).abs();
         let kinds = (0..posed.names.len()).filter(like);
         match kinds.min_by(|a, b| price(*a).total_cmp(&price(*b)).then_with(|| busy(*a).total_cmp(&busy(*b))))
@@ -90,7 +90,7 @@ impl<'a> SavedFleet<'a> {
         Lengths { isl: asked.isl, osl: asked.osl, prefix: asked.prefix }
     }
 
-    /// The saved routes; like buckets are taken in turn.
+    /// The saved routes; equal buckets are matched in order.
     pub(super) fn routes<'v>(&self, saved: &'v Value) -> (Vec<Route<'v>>, Vec<String>) {
         let (mut routes, mut faults): (Vec<Route>, Vec<String>) = (Vec::new(), Vec::new());
         for (at, row) in rows(saved, "routes").into_iter().enumerate() {
@@ -133,7 +133,7 @@ impl<'a> SavedFleet<'a> {
         (routes, faults)
     }
 
-    /// What each system is said to be, against what its kind is and what goes to it.
+    /// Compares each saved system with its type and its routed traffic.
     pub(super) fn systems(&self, saved: &Value, routes: &[Route]) -> Vec<String> {
         let spare = f64::from(u8::from(self.posed.asked.spare));
         let mut faults = Vec::new();
@@ -158,7 +158,7 @@ impl<'a> SavedFleet<'a> {
         faults
     }
 
-    /// Every share on its system at the load that its rate was taken at, evaluated again: limits, rate.
+    /// Re-evaluates every share on its system at the load of its rate: limits, rate.
     pub(super) fn limits(&self, routes: &[Route]) -> Vec<String> {
         let limits = &self.posed.asked.limits;
         let mut faults = Vec::new();
@@ -190,7 +190,7 @@ impl<'a> SavedFleet<'a> {
         faults
     }
 
-    /// Shares of each bucket, and what each says of itself.
+    /// Sums of the shares of each bucket, and consistency of each share.
     pub(super) fn shares(&self, routes: &[Route]) -> Vec<String> {
         let mut faults = Vec::new();
         for (at, bucket) in self.posed.fleet.buckets.iter().enumerate() {
@@ -216,7 +216,7 @@ impl<'a> SavedFleet<'a> {
         (0..self.systems.len()).map(|at| self.systems[at].1 as f64 * of(self.kind(at))).sum()
     }
 
-    /// Budget, devices, and what of each offer there is.
+    /// Budget, devices, and availability of each offer.
     pub(super) fn bounds(&self) -> Vec<String> {
         let asked = &self.posed.asked;
         let mut faults = Vec::new();
@@ -234,17 +234,17 @@ impl<'a> SavedFleet<'a> {
         faults
     }
 
-    /// What the aim comes to.
+    /// The objective.
     pub(super) fn objective(&self, served: f64) -> f64 {
         match self.posed.asked.aim {
-            // Money is counted in whole thousandths of a dollar.
+            // Cost is counted in whole thousandths of a dollar.
             FleetObjective::Cost => self.sum(|kind| (kind.usd_per_hour * MILLS).ceil()) / MILLS,
             FleetObjective::Devices => self.sum(|kind| kind.devices as f64),
             FleetObjective::Throughput => served,
         }
     }
 
-    /// Numbers of systems of every kind.
+    /// Number of systems of every type.
     pub(super) fn counts(&self) -> Vec<u64> {
         let mut counts = vec![0; self.posed.fleet.kinds.len()];
         self.systems.iter().for_each(|(kind, count)| counts[*kind] += count);

@@ -1,4 +1,4 @@
-//! A saved placement as stages on the members of a question, held against the formulas.
+//! Reads a saved placement as stages on the devices of a problem, checked against the formulas.
 
 use serde_json::Value;
 
@@ -11,20 +11,20 @@ use crate::search::placement::price::{DeviceGroup, PAGE};
 /// Sums of layers and whole stages are the same formulas added up in another order, in whole picoseconds.
 const ADDED_UP: f64 = 1e-6;
 
-/// A saved placement as stages on the members of one question.
+/// A saved placement as stages on the devices of one problem.
 pub(super) struct SavedPlacement<'a, 'q> {
     pub(super) scales: &'a PlacementEvaluator<'q>,
     pub(super) stages: Vec<Stage>,
     /// Pages of its host that each member takes, where members share one.
     pub(super) parts: Option<Vec<u64>>,
-    /// Where like members share stages.
+    /// Stages shared by equal devices.
     pub(super) dealt: Option<ReplicatedStages>,
 }
 
-/// The members beside the first of each stage, where any stage has some.
+/// The further devices of each stage, if any stage has several.
 ///
 /// # Errors
-/// What cannot be dealt so.
+/// Copies that are not equal devices, and requests that do not spread evenly.
 fn dealt(
     scales: &PlacementEvaluator,
     stages: &[Stage],
@@ -69,7 +69,7 @@ fn dealt(
     Ok(Some(dealt))
 }
 
-/// The stages that `placement` tells of, on the members of a question.
+/// The stages of `placement` on the devices of a problem.
 pub(super) fn read<'a, 'q>(
     scales: &'a PlacementEvaluator<'q>,
     placement: &Value,
@@ -137,13 +137,13 @@ impl SavedPlacement<'_, '_> {
         self.stages.iter().enumerate().map(|(at, stage)| self.scales.whole(stage, load(at))).collect()
     }
 
-    /// Memory of each stage straight from the formulas, and of the hosts that members share.
+    /// Checks the memory of each stage and shared host against the formulas.
     pub(super) fn memory(&self, placement: &Value) -> Vec<String> {
         let mut faults = Vec::new();
         for ((at, stage), whole) in rows(placement, "stages").into_iter().enumerate().zip(self.wholes()) {
             let layers = (self.stages[at].to - self.stages[at].from) as f64;
             let (held, out) = (figure(stage, "memory_bytes"), figure(stage, "offloaded_bytes"));
-            // Each part is told in whole pages.
+            // Each part is rounded to whole pages.
             let pages = PAGE * (layers + 4.0);
             if !(whole.bytes..=whole.bytes + pages).contains(&held) {
                 faults.push(format!("stage {at}: saved {held} B, recomputed {} B", whole.bytes));
@@ -166,7 +166,7 @@ impl SavedPlacement<'_, '_> {
         faults
     }
 
-    /// Times of each stage straight from the formulas, of those that read nothing from elsewhere.
+    /// Checks the times of each stage without offloading against the formulas.
     pub(super) fn times(&self, placement: &Value) -> Vec<String> {
         let each = rows(placement, "stages").into_iter().enumerate().zip(self.wholes());
         let held = each.filter(|((_, stage), _)| figure(stage, "offloaded_bytes") == 0.0);
@@ -177,7 +177,7 @@ impl SavedPlacement<'_, '_> {
         .collect()
     }
 
-    /// Everything that is told of it, priced again.
+    /// Re-evaluates the whole placement and compares every field.
     pub(super) fn again(&self, placement: &Value) -> Vec<String> {
         let told = match self.scales.told(&self.stages, self.parts.clone(), self.dealt.as_ref()) {
             Ok(solved) => placed(self.scales.question(), &solved),
