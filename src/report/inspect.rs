@@ -1,4 +1,4 @@
-//! A model laid open, as text and as JSON. Knows nothing of where it was found.
+//! The inspection of a model, as text and JSON.
 
 pub mod compare;
 pub mod total;
@@ -13,23 +13,23 @@ use super::table::{grouped, ranges, table};
 use crate::graph::inspect::{InspectedBlock, InspectedTensor, InspectedValue, Inspection};
 use crate::spec::visible::visible;
 
-/// A model laid open, with its name and where it comes from.
+/// The inspection of a model, with its name and source.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Inspected {
     /// Hugging Face id, or the path it was read from.
     pub name: String,
-    /// Where the configuration comes from.
+    /// Source of the configuration.
     pub source: String,
-    /// Number format of the checkpoint's weights, where the configuration states one.
+    /// Number format of the checkpoint's weights, if the configuration gives one.
     pub weight_format: Option<String>,
-    /// What its checkpoint is published to hold, and which counts add up to it.
+    /// Published size of its checkpoint, and the counts that add up to it.
     pub published_total: Option<Reconciliation>,
-    /// What it is made of.
+    /// Structure and counts.
     #[serde(flatten)]
     pub inspection: Inspection,
 }
 
-/// As text; every tensor is there, equal layers on one line.
+/// The inspection as text, with every tensor; equal layers share a line.
 pub fn text(inspected: &Inspected) -> String {
     let Inspected { name, source, weight_format, published_total, inspection } = inspected;
     let parameters = &inspection.parameters;
@@ -141,7 +141,7 @@ fn operators(block: &InspectedBlock) -> String {
     table(&["operator", "kind", "dimensions", "parameters", "reads"], &rows.collect::<Vec<_>>())
 }
 
-/// One line for tensors that differ in the layer alone.
+/// One line for tensors that differ only in the layer.
 fn tensors(list: &[InspectedTensor]) -> String {
     let mut groups: BTreeMap<(usize, &str), (Vec<u32>, &InspectedTensor)> = BTreeMap::new();
     let mut first: BTreeMap<(&str, &[u64]), usize> = BTreeMap::new();
@@ -170,7 +170,7 @@ fn tensors(list: &[InspectedTensor]) -> String {
     table(&["tensor", "shape", "role"], &rows)
 }
 
-/// What a tensor is for, by the name that files use.
+/// Role of a tensor, by its name in files.
 pub fn role(tensor: &InspectedTensor) -> String {
     let name = serde_json::to_value(tensor.role).ok();
     name.as_ref().and_then(|name| name.as_str()).unwrap_or_default().to_owned()

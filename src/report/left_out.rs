@@ -1,4 +1,4 @@
-//! What a fit predicted of rows while their like was left out of it, as text and rows.
+//! Cross-validation errors (leave-one-group-out), as text and rows.
 
 use crate::spec::nearness::LeftOut;
 

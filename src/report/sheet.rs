@@ -1,4 +1,4 @@
-//! CSV that a spreadsheet shows as it is: no cell is a formula, none holds what a terminal obeys. Knows no columns.
+//! CSV that is safe in spreadsheets: no cell is a formula or contains terminal control characters.
 
 use crate::spec::visible::visible;
 

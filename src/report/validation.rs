@@ -1,4 +1,4 @@
-//! Errors and choices as text and rows.
+//! Prediction errors and decision quality, as text and rows.
 
 use super::table::table;
 use crate::validate::decision::Decision;
@@ -150,7 +150,7 @@ pub fn markdown(found: &Validation) -> String {
     text
 }
 
-/// The whole as text.
+/// The whole validation as text.
 pub fn text(found: &Validation) -> String {
     const HEADER: [&str; 13] = [
         "rows", "n", "skipped", "TPOT", "p90", "bias", "cov. 80", "TTFT", "p90", "bias", "cov. 80",
