@@ -320,7 +320,7 @@ pub fn plan(candidate: &Candidate) -> Plan {
             ("aggregated", all.join(" + "))
         }
         (Some(_), both) => {
-            let beside = both.map_or_else(String::new, |_| format!(", aggregated {}", all(PoolRole::Both)));
+            let beside = both.map_or_else(String::new, |_| format!(", both {}", all(PoolRole::Both)));
             (
                 "disaggregated",
                 format!("prefill {}, decode {}{beside}", all(PoolRole::Prefill), all(PoolRole::Decode)),
