@@ -181,7 +181,7 @@ pub struct RateOrigin {
 /// The fleet problem with its sources.
 #[derive(Clone, Debug)]
 pub struct FleetProblem {
-    /// What is asked of every offer.
+    /// The scenario of every offer.
     pub scenario: Scenario,
     /// The problem.
     pub asked: FleetInputs,

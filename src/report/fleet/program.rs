@@ -27,7 +27,7 @@ pub struct ReportedVariable {
     pub least: i64,
     /// Upper bound.
     pub most: i64,
-    /// What one of it costs: thousandths of a dollar an hour, devices, or for throughput minus its tokens, the
+    /// Cost per unit: thousandths of a dollar per hour, devices, or for throughput minus its tokens, the
     /// largest bucket's being a million.
     pub cost: i64,
     /// Value in the solution, shares rounded to 1e-9; null without a solution.

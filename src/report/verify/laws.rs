@@ -8,7 +8,7 @@ use crate::search::question::{Problem, Traffic};
 
 /// Tolerance of sums in another order.
 const SUMMED: f64 = 1e-9;
-/// The same, and what is told of a number that is whole but for rounding.
+/// Tolerance of a concurrency that is whole except for rounding.
 const IN_FLIGHT: f64 = 3e-9;
 
 /// The identities that a row violates.
