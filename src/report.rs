@@ -1,4 +1,4 @@
-//! From what is known to text, JSON and tables. Knows nothing of files and terminals: it returns text.
+//! Reports as text, JSON and CSV. Every function returns text or values; none accesses files or terminals.
 
 pub mod answer;
 pub mod bounds;

@@ -192,7 +192,10 @@ fn what_is_left_does_both_and_the_answer_verifies() {
     let told = answer(&question, asked(), &outcome, None, usize::MAX);
     assert_eq!(told.split_ratio.as_ref().unwrap().verdict, SplitAdvice::SplitWithBoth);
     let text = table(&told);
-    assert!(text.contains("+ 1 both (") && text.contains("what is left does both"), "{text}");
+    assert!(
+        text.contains("+ 1 aggregated (") && text.contains("leftover devices serve aggregated"),
+        "{text}"
+    );
     let mut saved = serde_json::to_value(&told).unwrap();
     let verified = verify(&question, &saved, &told, (200, 1));
     assert!(verified.holds, "{:#?}", verified.checks);

@@ -1,4 +1,4 @@
-//! From the search's outcome to the result that leaves the house.
+//! Converts a search outcome into the reported result.
 
 use rayon::prelude::*;
 
@@ -32,7 +32,7 @@ use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
 
 /// The whole result.
-/// Of a front of more than `most` points every so many-eth is told.
+/// A front of more than `most` points is thinned evenly.
 pub fn answer(
     question: &Problem,
     asked: ReportInputs,
@@ -76,12 +76,12 @@ pub fn answer(
     }
 }
 
-/// A stated deployment, and what comes of it.
+/// The estimate of a given deployment.
 pub fn estimated(question: &Problem, asked: ReportInputs, candidate: &Candidate) -> EstimateResult {
     let mut reported = reported(question, candidate);
     let legal = reported.feasibility != Feasibility::Illegal;
     if let Some(reason) = overload(question, candidate).filter(|_| reported.metrics.is_some()) {
-        // Requests would pile up without end: there is no mean to tell.
+        // The queue would grow without bound: no mean latency exists.
         (reported.metrics, reported.bottleneck) = (None, None);
         reported.violations.insert(0, reason.to_string());
     }
@@ -94,31 +94,31 @@ pub fn estimated(question: &Problem, asked: ReportInputs, candidate: &Candidate)
     }
 }
 
-/// A stated rate that is more than a legal candidate carries when every slot is filled again at once.
+/// The given rate if it exceeds the capacity of a valid candidate with all slots always full.
 pub fn overload(question: &Problem, candidate: &Candidate) -> Option<Infeasible> {
     let Traffic::Rate(asked) = question.traffic else { return None };
     if !forbidden(question, candidate).is_empty() {
         return None;
     }
     let carried = carried(&unbound(question), candidate);
-    // The least load that carries the rate may carry just that.
+    // The lowest load that sustains the rate may sustain exactly that rate.
     (carried < asked * (1.0 - 1e-9)).then_some(Infeasible::TooMuchTraffic { carried, asked })
 }
 
-/// The same question with as much traffic as can be carried.
+/// The same problem with unlimited traffic.
 pub fn unbound(question: &Problem) -> Problem {
     let mut question = question.clone();
     question.traffic = Traffic::Free;
     question
 }
 
-/// Requests per second of a candidate, of a question without stated traffic.
+/// Requests per second of a candidate, for a problem without given traffic.
 pub fn carried(unbound: &Problem, candidate: &Candidate) -> f64 {
     let output = candidate.evaluate(&Plain, unbound, &mut ()).metrics.output_tok_s.value();
     output / unbound.stated.lengths.osl as f64
 }
 
-/// Rules that a candidate breaks whatever its load and memory: it cannot even be laid out.
+/// Rules that a candidate violates regardless of load and memory.
 pub fn forbidden(question: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
     let limits = question.legal_limits(&question.formats[candidate.formats]);
     let plans = candidate.pools.iter().map(|pool| check(&question.graph, &pool.plan, &limits));
@@ -131,7 +131,7 @@ pub fn forbidden(question: &Problem, candidate: &Candidate) -> Vec<Infeasible> {
     broken
 }
 
-/// A candidate with everything that is told of it. One that cannot run has no metrics.
+/// The report of a candidate. One that cannot run has no metrics.
 pub fn reported(question: &Problem, candidate: &Candidate) -> ReportedDeployment {
     let formats = &question.formats[candidate.formats];
     let devices = candidate.devices();
@@ -184,7 +184,7 @@ pub fn reported(question: &Problem, candidate: &Candidate) -> ReportedDeployment
     }
 }
 
-/// What the fullest device of each pool holds, in order.
+/// Memory of the fullest device of each pool, in order.
 pub fn holdings(question: &Problem, candidate: &Candidate) -> Vec<Footprint<Qty<f64>>> {
     let machine = question.formats[candidate.formats].plain();
     let instances = candidate.instances(question);
@@ -195,12 +195,12 @@ pub fn holdings(question: &Problem, candidate: &Candidate) -> Vec<Footprint<Qty<
     candidate.pools.iter().zip(&instances).map(held).collect()
 }
 
-/// Whether a device can give what it is asked to hold.
+/// Whether the memory needed fits into the usable memory.
 pub fn fits(held: &Footprint<Qty<f64>>) -> bool {
     held.total.value() <= held.usable.value()
 }
 
-/// Whether host memory takes what the devices of a pool cannot hold.
+/// Whether host memory holds the part that exceeds the devices of a pool.
 fn spills(question: &Problem, candidate: &Candidate, pool: &PoolPlan) -> bool {
     let lay = || Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers());
     let held = || shape(question, candidate.formats, &lay(), candidate.offload);
@@ -208,7 +208,7 @@ fn spills(question: &Problem, candidate: &Candidate, pool: &PoolPlan) -> bool {
     candidate.offload != OffloadTarget::Nothing && held().is_ok_and(|shape| requests <= shape.fits)
 }
 
-/// What every pool lacks that does not fit.
+/// The memory shortage of every pool that does not fit.
 fn shortages(question: &Problem, candidate: &Candidate) -> Vec<String> {
     let pools = candidate.pools.iter().zip(holdings(question, candidate));
     let told = |(pool, held): (&PoolPlan, Footprint<Qty<f64>>)| {
@@ -219,7 +219,7 @@ fn shortages(question: &Problem, candidate: &Candidate) -> Vec<String> {
         };
         let (needed, usable) = (held.total.value(), held.usable.value());
         let beyond =
-            if candidate.offload == OffloadTarget::Nothing { "" } else { ", more than the host can take" };
+            if candidate.offload == OffloadTarget::Nothing { "" } else { ", beyond the host memory" };
         (!fits(&held) && !spills(question, candidate, pool)).then(|| {
             format!(
                 "{whose}{} needed on the fullest device, {} usable: {} short (mostly {}){beyond}",
@@ -233,19 +233,19 @@ fn shortages(question: &Problem, candidate: &Candidate) -> Vec<String> {
     pools.filter_map(told).collect()
 }
 
-/// Every latency limit that is missed.
+/// Every missed latency SLO.
 fn missed(question: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Vec<String> {
     let misses = question.missed_in_pools(evaluation).filter_map(|reason| match reason {
         Infeasible::LimitMissed { metric, value, limit } => {
             let (value, limit) = (time(value * 1e3), spell(limit * 1e3));
-            Some(format!("{} is {value}, the limit is {limit}", word(metric)))
+            Some(format!("{} is {value}, the SLO is {limit}", word(metric)))
         }
         _ => None,
     });
     misses.collect()
 }
 
-/// A footprint as it is reported.
+/// The report of a memory footprint.
 pub fn memory(
     held: &Footprint<Qty<f64>>,
     spilled: Option<Qty<f64>>,
@@ -306,7 +306,7 @@ fn pool(pool: &PoolPlan) -> PoolReport {
     }
 }
 
-/// The plan in full and in short.
+/// The plan in full, with its label.
 pub fn plan(candidate: &Candidate) -> Plan {
     let short = |pool: &&PoolPlan| format!("{} x {}", pool.replicas, pool.plan.label());
     let of = |duty| candidate.pools.iter().filter(move |pool| pool.duty == duty);
@@ -338,7 +338,7 @@ pub fn plan(candidate: &Candidate) -> Plan {
     }
 }
 
-/// Every datum that the metrics of a candidate rest on, once.
+/// Every input datum of a candidate's metrics, without duplicates.
 pub fn leaves(question: &Problem, candidate: &Candidate) -> Vec<Leaf> {
     let ledger = Ledger::new();
     let m = candidate.evaluate(&&ledger, question, &mut ()).metrics;
@@ -353,7 +353,7 @@ pub fn leaves(question: &Problem, candidate: &Candidate) -> Vec<Leaf> {
     leaves
 }
 
-/// Those of them that nobody measured or stated.
+/// The assumed ones among them.
 pub fn assumptions(leaves: &[Leaf]) -> Vec<Assumption> {
     let assumed = leaves.iter().filter(|leaf| leaf.grade == Grade::Assumed);
     let told = |leaf: &Leaf| Assumption {

@@ -1,4 +1,4 @@
-//! What an answer costs at the lowest and the highest price that were found. Knows nothing of how prices move.
+//! Cost of a result at the lowest and the highest known price.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,27 +12,27 @@ use crate::serving::economy::{Bill, usd_per_second, usd_per_token};
 use crate::serving::evaluate::Evaluation;
 use crate::spec::objective::Metric;
 
-/// What comes of a price that was found between bounds.
+/// Cost at both ends of a price range.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PriceBounds {
-    /// At the lowest.
+    /// At the lowest price.
     pub low: PriceBound,
-    /// At the highest.
+    /// At the highest price.
     pub high: PriceBound,
 }
 
-/// One end of it.
+/// One end of a price range.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PriceBound {
     /// The price, e.g. `rent 2.35 USD/h`.
     pub price: String,
-    /// Where it was found.
+    /// Source of the price.
     pub source: String,
-    /// US dollars per million output tokens at it.
+    /// US dollars per million output tokens at that price.
     pub usd_per_mtok: f64,
 }
 
-/// Both ends, where the price that the question is billed by has bounds.
+/// Both ends, if the price used by the problem has bounds.
 pub fn price_bounds(question: &Problem, evaluation: &Evaluation<Qty<f64>>) -> Option<PriceBounds> {
     let metrics = &evaluation.metrics;
     let end = |bill: &Bill<Datum>| {

@@ -1,4 +1,4 @@
-//! Where the time goes: every operator of a deployment's steps, by what bounds it.
+//! Latency breakdown: every operator of a deployment's steps, with its bottleneck.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,17 +14,17 @@ use crate::search::candidate::{Candidate, PoolRole};
 use crate::search::question::Problem;
 use crate::serving::step::CostObserver;
 
-/// What bounds an operator.
+/// Bottleneck of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Arithmetic.
+    /// Compute-bound.
     Compute,
-    /// Device memory.
+    /// Bound by device-memory bandwidth.
     Memory,
-    /// The interconnect.
+    /// Bound by the interconnect.
     Communication,
-    /// Launches and the host.
+    /// Kernel launches and host overhead.
     Overhead,
 }
 
@@ -40,7 +40,7 @@ impl Class {
     }
 }
 
-/// What an operator is part of.
+/// Module that an operator belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Module {
@@ -54,11 +54,11 @@ pub enum Module {
     Residual,
     /// Embedding, vocabulary projection, sampling.
     Vocabulary,
-    /// The encoder of images.
+    /// The image encoder.
     Images,
-    /// Exchanges between devices.
+    /// Collectives and transfers between devices.
     Communication,
-    /// Launches and the host.
+    /// Kernel launches and host overhead.
     Overhead,
 }
 
@@ -113,26 +113,26 @@ impl Module {
 pub struct OperatorLine {
     /// Prefill or decode.
     pub phase: Phase,
-    /// Block that it stands in.
+    /// Block of the operator.
     pub block: String,
-    /// Its place in the block.
+    /// Name of the operator in the block.
     pub module: String,
-    /// What it is part of.
+    /// Module of the operator.
     pub part_of: Module,
-    /// Layers of that block.
+    /// Number of layers of that block.
     pub layers: u64,
-    /// What bounds it.
+    /// Bottleneck.
     pub class: Class,
-    /// Time over all layers.
+    /// Time over all layers, ms.
     pub time_ms: f64,
-    /// Speed of light: operations at the dense peak, bytes at full bandwidth, wire bytes at link rate.
+    /// Speed of light, ms: operations at the dense peak, bytes at full bandwidth, wire bytes at link rate.
     pub speed_of_light_ms: f64,
 }
 
-/// Every class, in the order in which they are told.
+/// Every class, in report order.
 pub const CLASSES: [Class; 4] = [Class::Compute, Class::Memory, Class::Communication, Class::Overhead];
 
-/// Time of one phase by what bounds it, in seconds.
+/// Time of one phase by bottleneck, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ByClass {
     /// In the order of [`Class`].
@@ -140,7 +140,7 @@ pub struct ByClass {
 }
 
 impl ByClass {
-    /// The class that takes most.
+    /// The class with the largest time.
     pub fn largest(&self) -> Class {
         let most = CLASSES.into_iter().max_by(|a, b| self.of(*a).total_cmp(&self.of(*b)));
         most.expect("there are four")
@@ -151,7 +151,7 @@ impl ByClass {
         self.seconds[class as usize]
     }
 
-    /// All of it.
+    /// The sum over all classes.
     pub fn total(&self) -> f64 {
         self.seconds.iter().sum()
     }
@@ -203,15 +203,15 @@ impl CostObserver<f64> for BreakdownCollector {
     }
 }
 
-/// A deployment's steps laid open.
+/// The breakdown of a deployment's steps.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Breakdown {
-    /// Operators of the prefill of a prompt and of a decode step.
+    /// Operators of a prefill and of a decode step.
     pub lines: Vec<OperatorLine>,
 }
 
 impl Breakdown {
-    /// Evaluates the candidate again, looking on; of pools side by side the first.
+    /// Evaluates the candidate and records its operators; of several pools of a role, the first.
     pub fn of(question: &Problem, candidate: &Candidate) -> Breakdown {
         let mut collect = BreakdownCollector::default();
         let together = candidate.pools[0].duty == PoolRole::Both;
@@ -223,7 +223,7 @@ impl Breakdown {
         Breakdown { lines: collect.lines }
     }
 
-    /// Time of a phase by what bounds it.
+    /// Time of a phase by bottleneck.
     pub fn by_class(&self, phase: Phase) -> ByClass {
         let mut by = ByClass::default();
         for line in self.lines.iter().filter(|line| line.phase == phase) {

@@ -1,6 +1,6 @@
 //! Catalogue entries as tables: one line each, or one entry figure by figure with its sources.
 //!
-//! Knows nothing of where they are kept.
+//! Independent of where entries are stored.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -18,21 +18,21 @@ use crate::spec::runtime::Runtime;
 /// One line of a catalogue.
 #[derive(Clone, Debug, Serialize)]
 pub struct CatalogLine {
-    /// Its id.
+    /// Id.
     pub id: String,
     /// Name for people.
     pub name: String,
     /// Other names.
     pub aliases: Vec<String>,
-    /// What tells it from the others.
+    /// Summary that distinguishes it from other entries.
     pub summary: String,
-    /// From the user's folder.
+    /// Whether it comes from the user's folder.
     pub user: bool,
 }
 
-/// Names and what tells an entry from the others; the id and whose it is are filled in by the caller.
+/// Name and summary of an entry; the caller fills in id and origin.
 pub trait Listed {
-    /// Its line.
+    /// The line of the entry.
     fn line(&self) -> CatalogLine;
 }
 
@@ -65,7 +65,7 @@ impl Listed for Device {
         let rate = self.memory.bandwidth.as_ref().map(|rate| format!("at {rate}"));
         let memory: Vec<String> = capacity.into_iter().chain(rate).collect();
         let missing = self.missing();
-        let missing = (!missing.is_empty()).then(|| format!("not stated: {}", missing.join(" ")));
+        let missing = (!missing.is_empty()).then(|| format!("not given: {}", missing.join(" ")));
         let parts = (!memory.is_empty()).then(|| memory.join(" ")).into_iter().chain(peaks).chain(missing);
         let summary = parts.collect::<Vec<_>>().join(", ");
         line(&self.name, &self.aliases, summary)
@@ -163,7 +163,7 @@ impl Listed for Workload {
     }
 }
 
-/// `, TTFT ≤ 2 s`, for those that are stated.
+/// `, TTFT ≤ 2 s`, for each given limit.
 fn limits(limits: &LatencyLimits) -> String {
     let all = [("TTFT", limits.ttft), ("TPOT", limits.tpot), ("E2E", limits.e2e)];
     let stated = all.iter().filter_map(|(name, limit)| {
@@ -179,9 +179,9 @@ pub fn list(lines: &[CatalogLine]) -> String {
         let id = if line.user { format!("{} *", line.id) } else { line.id.clone() };
         vec![id, line.name.clone(), line.summary.clone()]
     };
-    let mut text = table(&["id", "name", "what it is"], &lines.iter().map(row).collect::<Vec<_>>());
+    let mut text = table(&["id", "name", "description"], &lines.iter().map(row).collect::<Vec<_>>());
     if lines.iter().any(|line| line.user) {
-        text.push_str("* from your own folder\n");
+        text.push_str("* from your own catalogue folder\n");
     }
     text
 }

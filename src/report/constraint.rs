@@ -1,4 +1,4 @@
-//! What binds: each limit, and what happens to it one step further. Found by evaluating that step, not by rule.
+//! Binding constraints: each limit, and its value one step further, found by evaluating that step.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,50 +15,50 @@ use crate::search::point::{Point, before, place, point};
 use crate::search::question::{Problem, Traffic};
 use crate::spec::objective::Metric;
 
-/// What there may be too little of.
+/// The limiting resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
-    /// The limit on time to first token.
+    /// The TTFT SLO.
     Ttft,
-    /// The limit on time per output token.
+    /// The TPOT SLO.
     Tpot,
-    /// The limit on a whole request's time.
+    /// The E2E SLO.
     E2e,
     /// Device memory.
     Memory,
-    /// Instances that prefill.
+    /// Prefill workers.
     PrefillPool,
-    /// Instances that decode.
+    /// Decode workers.
     DecodePool,
     /// Devices of the system.
     Devices,
-    /// The traffic that is asked for.
+    /// The given traffic.
     Traffic,
-    /// Tokens that the model was made for.
+    /// The context length that the model supports.
     Context,
-    /// The time of a step itself.
+    /// The time of a step.
     Step,
 }
 
-/// Something that may stand in the way of a better deployment.
+/// A constraint that may prevent a better deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Constraint {
-    /// What there may be too little of.
+    /// The limiting resource.
     pub resource: Resource,
-    /// A step further it breaks, or more of it would serve the objective.
+    /// Whether one step further violates it, or more of it would improve the objective.
     pub binds: bool,
-    /// How much of it is in use, of 1; null where that has no measure.
+    /// Fraction in use, 0 to 1; null if not measurable.
     pub used: Option<f64>,
-    /// With the numbers.
+    /// Description with numbers.
     pub why: String,
 }
 
-/// A deployment as it would be.
+/// A deployment under test.
 struct Probe {
     candidate: Candidate,
     point: Point,
-    /// The fullest device over all pools: held, usable.
+    /// Memory of the fullest device over all pools, bytes: held, usable.
     held: (f64, f64),
     fits: bool,
 }
@@ -78,7 +78,7 @@ impl Probe {
     }
 }
 
-/// The candidate with its pools changed; stated requests spread over those that answer.
+/// The candidate with its pools changed; given requests are spread over the pools that decode.
 fn changed(question: &Problem, candidate: &Candidate, change: impl Fn(&mut PoolPlan)) -> Candidate {
     let mut other = candidate.clone();
     other.pools.iter_mut().for_each(change);
@@ -92,7 +92,7 @@ fn changed(question: &Problem, candidate: &Candidate, change: impl Fn(&mut PoolP
     other
 }
 
-/// Everything that may bind `candidate`, and whether it does.
+/// Every constraint of `candidate`, and whether it binds.
 pub fn constraints(question: &Problem, candidate: &Candidate, phases: &[PhaseTime]) -> Vec<Constraint> {
     let now = Probe::of(question, candidate.clone());
     let more = (question.traffic == Traffic::Free).then(|| {
@@ -120,7 +120,7 @@ pub fn constraints(question: &Problem, candidate: &Candidate, phases: &[PhaseTim
 }
 
 fn at(question: &Problem, probe: &Probe) -> String {
-    format!("at {} requests", requests(probe.candidate.in_flight(question)))
+    format!("at concurrency {}", requests(probe.candidate.in_flight(question)))
 }
 
 fn latency(question: &Problem, metric: Metric, now: &Probe, more: Option<&Probe>) -> Option<Constraint> {
@@ -158,7 +158,7 @@ fn memory(question: &Problem, now: &Probe, more: Option<&Probe>) -> Constraint {
     }
 }
 
-/// Output gained under this share is no gain.
+/// Relative throughput gain below which a change has no effect.
 const GAIN: f64 = 0.01;
 
 fn pool(question: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
@@ -166,7 +166,7 @@ fn pool(question: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
         PoolRole::Prefill => (Resource::PrefillPool, "prefill"),
         _ => (Resource::DecodePool, "decode"),
     };
-    // Of several shapes one more of the first.
+    // Of several configurations, one more of the first.
     let first = now.candidate.pools.iter().find(|pool| pool.duty == duty);
     let has = first.map_or(1, |pool| pool.replicas);
     let one_more = |loaded: bool| {
@@ -174,7 +174,7 @@ fn pool(question: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
             if Some(&*pool) == first {
                 pool.replicas += 1;
             } else if loaded && pool.duty == PoolRole::Decode {
-                // The more prompts that come in are answered too.
+                // The additional prompts are also decoded.
                 let ranks = (pool.concurrency * (has + 1)).div_ceil(has * pool.plan.dp);
                 pool.concurrency = ranks * pool.plan.dp;
             }
@@ -187,12 +187,12 @@ fn pool(question: &Problem, now: &Probe, duty: PoolRole) -> Constraint {
     let gain = then.as_ref().map_or(0.0, |then| then.output() / now.output() - 1.0);
     let why = match &then {
         Some(then) if gain >= GAIN => format!(
-            "one more {name} instance would give {} instead of {}, {}",
+            "one more {name} worker gives {} instead of {}, {}",
             told(Metric::OutputTokS, then.output()),
             digits(now.output()),
             at(question, then)
         ),
-        _ => format!("one more {name} instance alone would give no more"),
+        _ => format!("one more {name} worker alone gives no gain"),
     };
     let better = then.is_some_and(|then| before(&then.point, &now.point, &question.aims));
     Constraint { resource, binds: better && gain >= GAIN, used: None, why }
@@ -217,16 +217,16 @@ fn devices(question: &Problem, now: &Probe) -> Constraint {
                 let more = Probe::of(question, changed(question, &now.candidate, one));
                 pools[index].plan.devices() <= idle && before(&more.point, &now.point, &question.aims)
             });
-            let verdict = if better { "would be better" } else { "would be no better" };
-            format!("{used} of {all} devices in use; for the objective, another instance {verdict}")
+            let verdict = if better { "improves the objective" } else { "does not improve the objective" };
+            format!("{used} of {all} devices in use; another replica {verdict}")
         }
         _ if idle < least => {
-            format!("{used} of {all} devices in use; an instance takes {least}, {idle} left")
+            format!("{used} of {all} devices in use; a replica needs {least}, {idle} idle")
         }
         _ => {
             let domain = question.cluster.domain();
             format!(
-                "{used} of {all} devices in use; what is left in each domain of {domain} is less than an instance"
+                "{used} of {all} devices in use; no domain of {domain} devices has room for another replica"
             )
         }
     };
@@ -242,10 +242,10 @@ fn traffic(question: &Problem, now: &Probe) -> Option<Constraint> {
     let (more, why) = match question.traffic {
         Traffic::Free => return None,
         Traffic::InFlight(requests) => {
-            let why = format!("{} in flight, as stated", count(requests, "request"));
+            let why = format!("{}, as given", count(requests, "concurrent request"));
             (Traffic::InFlight(requests + 1), why)
         }
-        Traffic::Rate(rate) => (Traffic::Rate(rate * 1.01), format!("{} requests/s, as stated", plain(rate))),
+        Traffic::Rate(rate) => (Traffic::Rate(rate * 1.01), format!("{} requests/s, as given", plain(rate))),
     };
     let mut busier = question.clone();
     busier.traffic = more;
@@ -264,7 +264,7 @@ fn context(question: &Problem, now: &Probe) -> Option<Constraint> {
     let most = question.graph.max_context?;
     let value = now.point[place(Metric::MaxContext)];
     let aimed = question.aims.first().is_some_and(|aim| aim.metric == Metric::MaxContext);
-    let why = format!("{} of the {} that the model states", told(Metric::MaxContext, value), grouped(most));
+    let why = format!("{}, the model supports {}", told(Metric::MaxContext, value), grouped(most));
     aimed.then(|| Constraint {
         resource: Resource::Context,
         binds: at_models_limit(question, now),
@@ -273,7 +273,7 @@ fn context(question: &Problem, now: &Probe) -> Option<Constraint> {
     })
 }
 
-/// What takes most of the step that the objective waits for.
+/// The largest bottleneck of the step that the objective depends on.
 fn step(question: &Problem, phases: &[PhaseTime], alone: bool) -> Option<Constraint> {
     let aim = question.aims.first()?.metric;
     let waits = matches!(aim, Metric::Ttft | Metric::Tpot | Metric::E2e | Metric::OutputTokSPerUser);
@@ -281,7 +281,7 @@ fn step(question: &Problem, phases: &[PhaseTime], alone: bool) -> Option<Constra
     let times = phases.iter().find(|times| times.phase == phase)?;
     let most = CLASSES.into_iter().max_by(|a, b| times.of(*a).total_cmp(&times.of(*b)))?;
     let share = times.of(most) / times.operators_ms;
-    let what = if phase == Phase::Prefill { "a prompt's prefill" } else { "a decode step" };
+    let what = if phase == Phase::Prefill { "a prefill" } else { "a decode step" };
     Some(Constraint {
         resource: Resource::Step,
         binds: waits || alone,

@@ -1,4 +1,4 @@
-//! A deployment laid open: where its time goes, what its devices hold, what binds. Knows no text.
+//! Details of a deployment: latency breakdown, memory, constraints.
 
 use std::collections::BTreeMap;
 
@@ -17,53 +17,53 @@ use crate::search::candidate::{Candidate, PoolRole};
 use crate::search::question::{Problem, Traffic};
 use crate::spec::percentile::Percentile;
 
-/// A deployment laid open.
+/// Details of a deployment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DeploymentDetail {
-    /// Where the time goes: of a prompt's prefill, and of a decode step. Of pools side by side the first's.
+    /// Latency breakdown of a prefill and of a decode step; of several pools of a role, the first.
     pub phases: Vec<PhaseTime>,
-    /// What the fullest device of each pool holds.
+    /// Memory of the fullest device of each pool.
     pub pools: Vec<PoolMemory>,
-    /// Latencies by part of the requests; empty where these follow one another, as then only the typical one is known.
+    /// Latency percentiles; empty for closed-loop traffic, which has only mean latency.
     pub percentiles: Vec<Latencies>,
-    /// What could stand in the way of more, and whether it does.
+    /// Constraints, and whether each binds.
     pub constraints: Vec<Constraint>,
-    /// How many data the metrics rest on, by how far each may be trusted.
+    /// Number of input data of the metrics, by grade.
     pub evidence: BTreeMap<Grade, u64>,
 }
 
-/// Latencies that a part of the requests does not exceed.
+/// Latencies at one percentile.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Latencies {
-    /// Which part.
+    /// The percentile.
     pub percentile: Percentile,
-    /// Time to first token.
+    /// Time to first token, ms.
     pub ttft_ms: f64,
-    /// Time per output token.
+    /// Time per output token, ms.
     pub tpot_ms: f64,
-    /// Time of a whole request, both at that end: an upper bound.
+    /// End-to-end time, ms, with TTFT and TPOT at that percentile: an upper bound.
     pub e2e_ms: f64,
 }
 
-/// Where the time of a phase goes.
+/// Latency breakdown of a phase.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PhaseTime {
-    /// Which.
+    /// The phase.
     pub phase: Phase,
-    /// The whole: a prompt through all stages, or a decode step through them.
+    /// Total time, ms: a prompt or a decode step through all stages.
     pub time_ms: f64,
-    /// What its operators take one after another, each in full; hand-overs between stages, offloading and
-    /// further chunks of a prompt come on top, what overlaps comes off.
+    /// Sum of its operators, ms, each at full duration; stage transfers, offloading and
+    /// further prompt chunks add to it, overlap subtracts from it.
     pub operators_ms: f64,
-    /// Of that, what is bound by arithmetic.
+    /// Of that, time bound by compute.
     pub compute_ms: f64,
-    /// By device memory.
+    /// Time bound by device-memory bandwidth.
     pub memory_ms: f64,
-    /// By the interconnect.
+    /// Time bound by the interconnect.
     pub communication_ms: f64,
-    /// Launches and the host.
+    /// Time of kernel launches and host overhead.
     pub overhead_ms: f64,
-    /// Every operator, in the order in which they run.
+    /// Every operator, in execution order.
     pub operators: Vec<OperatorLine>,
 }
 
@@ -79,14 +79,14 @@ impl PhaseTime {
     }
 }
 
-/// What the fullest device of a pool holds.
+/// Memory of the fullest device of a pool.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PoolMemory {
-    /// What the pool does.
+    /// Role of the pool.
     pub duty: PoolRole,
-    /// How an instance is split.
+    /// Parallelism of one worker, e.g. `tp4 pp2`.
     pub label: String,
-    /// What is held.
+    /// Memory footprint.
     pub memory: MemoryReport,
 }
 
@@ -105,7 +105,7 @@ fn latencies(question: &Problem, candidate: &Candidate) -> Vec<Latencies> {
     Percentile::ALL.into_iter().filter(|_| random).map(at).collect()
 }
 
-/// Lays a candidate open that some rule allows; `leaves` are what its metrics rest on.
+/// Details of a valid candidate; `leaves` are the input data of its metrics.
 pub fn detail(question: &Problem, candidate: &Candidate, leaves: &[Leaf]) -> DeploymentDetail {
     let evaluation = candidate.evaluate(&Plain, question, &mut ());
     let breakdown = Breakdown::of(question, candidate);

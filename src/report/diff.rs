@@ -1,4 +1,4 @@
-//! Two catalogue entries figure by figure: what differs, and by how many times. Knows nothing of their kinds.
+//! Compares two catalogue entries value by value, with ratios, for entries of any kind.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,10 @@ pub struct Difference {
     pub ratio: Option<f64>,
 }
 
-/// Keys that say who somebody is, or in words what figures say.
+/// Keys that hold names and notes rather than values.
 const WORDS: [&str; 6] = ["id", "name", "aliases", "notes", "leaves_note", "source"];
 
-/// What differs between two entries, in the order of the first.
+/// Differences between two entries, in the order of the first.
 pub fn difference(a: &Value, b: &Value) -> Vec<Difference> {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     flatten(String::new(), a, &mut left);
@@ -57,7 +57,7 @@ fn flatten(path: String, value: &Value, rows: &mut Vec<(String, String)>) {
     };
     match value {
         Value::Object(map) if map.contains_key("value") && map.contains_key("source") => {
-            // What was measured is told apart by what it is.
+            // Measurements are distinguished by their description.
             let what = map.get("what").map(|what| format!(": {}", plain(what))).unwrap_or_default();
             rows.push((format!("{path}{what}"), map.get("value").map(plain).unwrap_or_default()));
         }
@@ -87,12 +87,12 @@ fn flatten(path: String, value: &Value, rows: &mut Vec<(String, String)>) {
 pub fn text(names: [&str; 2], differences: &[Difference]) -> String {
     if differences.is_empty() {
         let [a, b] = names.map(visible);
-        return format!("{a} and {b} state the same figures.\n");
+        return format!("{a} and {b} have the same values.\n");
     }
     table_of("figure", names, differences)
 }
 
-/// The differences as a table under `names`, none or more.
+/// The differences as a table under `names`.
 pub fn table_of(what: &str, names: [&str; 2], differences: &[Difference]) -> String {
     let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".into());
     let row = |d: &Difference| {

@@ -1,5 +1,5 @@
-//! The drill-down as text: formula in symbols, with numbers, the result, which side decided, the source. Each is
-//! told once.
+//! An explanation as text: formula in symbols and numbers, result, binding side, source. Each is
+//! printed once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,27 +12,27 @@ use crate::quantity::ledger::{Explanation, Leaf};
 use crate::search::candidate::Candidate;
 use crate::search::question::Problem;
 
-/// No line is longer.
+/// Maximum line width, in characters.
 const WIDTH: usize = 110;
-/// Columns that the parts of a number are indented by.
+/// Indent of the parts of a number, in characters.
 const STEP: usize = 2;
-/// Sources shorter than this are told again.
+/// Sources shorter than this are repeated.
 const SHORT: usize = 40;
 
-/// What has been told already.
+/// Text written so far, and the items already in it.
 struct ExplanationWriter {
-    /// Numbers: where, what they are called, how they come about, what they are.
+    /// Numbers: path, symbol, formula, value.
     numbers: BTreeSet<[String; 4]>,
-    /// Long sources, and for which datum they were told first.
+    /// Long sources, with the datum that printed each first.
     sources: BTreeMap<String, String>,
-    /// Why formulas hold.
+    /// Justifications of formulas.
     reasons: BTreeSet<String>,
-    /// Numbers whose formula is told and whose parts are not.
+    /// Numbers whose formula is printed and whose parts are cut off.
     cut: u64,
     text: String,
 }
 
-/// The explanation of a number of a candidate, told `depth` levels deep; what the candidate breaks comes first.
+/// The explanation of a number of a candidate, `depth` levels deep; violations come first.
 pub fn explained(
     candidate: &Candidate,
     question: &Problem,
@@ -41,16 +41,14 @@ pub fn explained(
     violations: &[String],
 ) -> String {
     let formats = &question.formats[candidate.formats];
-    let requests = format!("{} requests", requests(candidate.in_flight(question)));
+    let requests = format!("{} concurrent requests", requests(candidate.in_flight(question)));
     let (plan, Explanation { symbol, text, grade, .. }) = (plan(candidate).label, explanation);
     let head = styled(BOLD, &format!("{symbol} = {text}"));
-    let of = format!("of {plan}, {} weights, {} KV, {requests} in flight", formats.weights, formats.kv);
-    let rests = format!(
-        "rests on figures that are {grade} at worst; told again only where a part rests on better ones"
-    );
+    let of = format!("of {plan}, {} weights, {} KV, {requests}", formats.weights, formats.kv);
+    let rests = format!("weakest source: {grade}; noted again only where a sub-term is better sourced");
     let broken: String = violations
         .iter()
-        .map(|reason| styled(BAD, wrap(&format!("BROKEN: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
+        .map(|reason| styled(BAD, wrap(&format!("INFEASIBLE: {reason}"), WIDTH, 0, 2).trim_end()) + "\n")
         .collect();
     let mut told = ExplanationWriter {
         numbers: BTreeSet::new(),
@@ -62,8 +60,8 @@ pub fn explained(
     told.number(explanation, 0, *grade);
     if told.cut > 0 {
         let more = format!(
-            "{} go deeper: --depth {}, or --path with what stands in brackets",
-            count(told.cut, "number"),
+            "{} can be expanded: use --depth {}, or --path with a path in brackets",
+            count(told.cut, "term"),
             depth + 1
         );
         told.text.push('\n');
@@ -74,7 +72,7 @@ pub fn explained(
 
 impl ExplanationWriter {
     fn line(&mut self, text: &str, level: usize) {
-        // Deep down there is still room for words.
+        // Deep levels keep a minimum width for text.
         let indent = (level * STEP).min(WIDTH / 2);
         self.text.push_str(&wrap(text, WIDTH, indent, indent + 2 * STEP));
     }
@@ -89,11 +87,10 @@ impl ExplanationWriter {
         if !self.numbers.insert(key) {
             return self.line(&format!("{symbol}{place} = {text}, as above"), level);
         }
-        let better =
-            if *grade < above { format!("  (rests on what is {grade} at worst)") } else { String::new() };
+        let better = if *grade < above { format!("  (weakest source: {grade})") } else { String::new() };
         let inserted = substituted.as_ref().filter(|inserted| *inserted != text);
         match inserted {
-            // `x = y = 3 ms` says all there is.
+            // One line suffices: `x = y = 3 ms`.
             None => self.line(&format!("{symbol}{place} = {formula} = {text}{better}"), level),
             Some(inserted) => {
                 self.line(&format!("{symbol}{place} = {formula}"), level);
@@ -121,7 +118,7 @@ impl ExplanationWriter {
         let brief = source.strip_suffix(symbol.as_str()).and_then(|start| start.strip_suffix(": "));
         let source = brief.unwrap_or(source);
         let from = match self.sources.get(source) {
-            Some(first) if source.chars().count() >= SHORT => format!("source as of {first}"),
+            Some(first) if source.chars().count() >= SHORT => format!("same source as {first}"),
             _ => source.to_string(),
         };
         self.sources.entry(source.to_string()).or_insert_with(|| symbol.clone());
@@ -129,7 +126,7 @@ impl ExplanationWriter {
     }
 }
 
-/// Every datum that a number rests on, as CSV.
+/// Every input datum of a number, as CSV.
 pub fn leaves(leaves: &[Leaf]) -> String {
     let rows = leaves.iter().map(|leaf| {
         vec![leaf.symbol.clone(), leaf.text.clone(), leaf.grade.to_string(), leaf.source.clone()]

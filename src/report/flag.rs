@@ -1,51 +1,51 @@
-//! Conditions as flags that can be typed: values rounded outward to the digits that are printed, so that what is read
-//! back is never tighter than what was found. Knows no search.
+//! Conditions as command-line flags: values are rounded outward to the printed digits, so that the value read
+//! back is never tighter than the value found.
 
 use std::fmt;
 
 use crate::search::relax::Condition;
 use crate::spec::objective::Metric;
 
-/// A number in whole units of a power of ten: what is printed is what it is.
+/// A decimal number that prints exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digits {
     units: u64,
     power: i32,
 }
 
-/// Digits that count, of what is below a thousand; from there on every digit before the point.
+/// Significant digits of a number below 1,000; larger numbers keep all digits before the decimal point.
 const COUNTED: i32 = 3;
 
 impl Digits {
-    /// The largest with few digits that is no more than `value`; none where that is no number above 0.
+    /// The largest short decimal that is at most `value`; none if it is not above 0.
     pub fn down(value: f64) -> Option<Digits> {
         if !value.is_finite() || value <= 0.0 || value >= 1e15 {
             return None;
         }
         let power = ((value.log10().floor() as i32) - (COUNTED - 1)).min(0);
         let near = (value * 10f64.powi(-power)).floor() as u64;
-        // A logarithm or a product may be off by a hair: what counts is how it reads.
+        // Logarithm and product have rounding errors: the printed value decides.
         let tried = (near.saturating_sub(1)..=near + 1).map(|units| Digits { units, power });
         tried.rev().find(|digits| digits.units > 0 && digits.value() <= value)
     }
 
-    /// The least with few digits that is no less than `value`; none where that is no number above 0.
+    /// The smallest short decimal that is at least `value`; none if it is not above 0.
     pub fn up(value: f64) -> Option<Digits> {
         let below = Digits::down(value)?;
         if below.value() >= value { Some(below) } else { Some(below.more()) }
     }
 
-    /// One unit more.
+    /// One printed unit more.
     pub fn more(self) -> Digits {
         Digits { units: self.units + 1, ..self }
     }
 
-    /// One unit less; none where that leaves nothing.
+    /// One printed unit less; none if the result is not above 0.
     pub fn less(self) -> Option<Digits> {
         (self.units > 1).then(|| Digits { units: self.units - 1, ..self })
     }
 
-    /// The number as its text reads.
+    /// The value of the printed text.
     pub fn value(self) -> f64 {
         self.to_string().parse().unwrap_or(f64::NAN)
     }
@@ -67,23 +67,23 @@ impl fmt::Display for Digits {
 pub enum Flag {
     /// A latency limit in milliseconds, or seconds.
     Limit(Metric, Digits, TimeUnit),
-    /// Requests in flight.
+    /// Concurrency.
     Concurrency(u64),
-    /// Requests a second.
+    /// Requests per second.
     Rate(Digits),
     /// Prompt tokens.
     Isl(u64),
     /// Output tokens.
     Osl(u64),
-    /// Prompt tokens that the cache holds already.
+    /// Cached prompt tokens.
     Prefix(u64),
-    /// A system, and the next smaller that was tried.
+    /// A system, and the next smaller one tried.
     Hardware(String, Option<String>),
     /// A weight format.
     WeightFormat(String),
 }
 
-/// What a time is printed in.
+/// Unit of a printed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Milliseconds.
@@ -93,7 +93,7 @@ pub enum TimeUnit {
 }
 
 impl Flag {
-    /// The least limit in print that is no less than `seconds`.
+    /// The smallest printed limit that is at least `seconds`.
     pub fn limit(metric: Metric, seconds: f64) -> Option<Flag> {
         let (unit, value) = if seconds < 1.0 {
             (TimeUnit::Milliseconds, seconds * 1e3)
@@ -103,7 +103,7 @@ impl Flag {
         Some(Flag::Limit(metric, Digits::up(value)?, unit))
     }
 
-    /// The seconds that a limit comes to.
+    /// The limit in seconds.
     pub fn seconds(&self) -> Option<f64> {
         match self {
             Flag::Limit(_, digits, TimeUnit::Milliseconds) => Some(digits.value() / 1e3),
@@ -126,7 +126,7 @@ impl Flag {
         }
     }
 
-    /// The value alone, as it is typed.
+    /// The value alone, as typed.
     pub fn value(&self) -> String {
         match self {
             Flag::Limit(_, digits, TimeUnit::Milliseconds) => format!("{digits}ms"),
@@ -139,7 +139,7 @@ impl Flag {
         }
     }
 
-    /// The same one printed unit tighter; none where there is no such thing.
+    /// The flag one printed unit tighter; none if no such value exists.
     pub fn tighter(&self) -> Option<Flag> {
         Some(match self {
             Flag::Limit(metric, digits, unit) => Flag::Limit(*metric, digits.less()?, *unit),
@@ -152,7 +152,7 @@ impl Flag {
         })
     }
 
-    /// The same one printed unit looser, where rounding may have gone wrong.
+    /// The flag one printed unit looser, against rounding errors.
     pub fn looser(&self) -> Option<Flag> {
         Some(match self {
             Flag::Limit(metric, digits, unit) => Flag::Limit(*metric, digits.more(), *unit),
@@ -168,7 +168,7 @@ impl fmt::Display for Flag {
     }
 }
 
-/// Flags side by side, as they are typed.
+/// Flags on one line, as typed.
 pub fn line(flags: &[Flag]) -> String {
     flags.iter().map(Flag::to_string).collect::<Vec<_>>().join(" ")
 }
@@ -182,7 +182,7 @@ pub fn limit_flag(metric: Metric) -> &'static str {
     }
 }
 
-/// A condition as the flag that states it, in all its digits.
+/// A condition as its flag, in all its digits.
 pub fn stated(condition: &Condition) -> String {
     match *condition {
         Condition::Limit(metric, seconds) => format!("{} {}", limit_flag(metric), exact(seconds)),
@@ -191,7 +191,7 @@ pub fn stated(condition: &Condition) -> String {
     }
 }
 
-/// A time in all its digits but those that a change of unit adds.
+/// A time in all its digits, except rounding errors of the unit conversion.
 fn exact(seconds: f64) -> String {
     let plain = |value: f64| format!("{value:.12e}").parse::<f64>().unwrap_or(value);
     if seconds < 1.0 { format!("{}ms", plain(seconds * 1e3)) } else { format!("{}s", plain(seconds)) }

@@ -1,4 +1,4 @@
-//! A fleet that leaves the house: how many of what, where the traffic goes, and what is certified of it.
+//! The reported fleet: systems with counts, routing of the traffic, certificate.
 
 pub mod program;
 
@@ -18,49 +18,49 @@ use crate::spec::fleet::{PricedOffer, TrafficBucket};
 use crate::spec::objective::LatencyLimits;
 use crate::spec::scenario::Scenario;
 
-/// What is asked, every default filled in.
+/// The problem, with every default filled in.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FleetInputs {
     /// Models, each with its traffic.
     pub models: Vec<String>,
-    /// Traffic.
+    /// Traffic, by lengths and model.
     pub buckets: Vec<TrafficBucket>,
-    /// What may be had.
+    /// Available offers.
     pub offers: Vec<PricedOffer>,
-    /// Latency limits of every request.
+    /// Latency SLOs of every request.
     pub limits: LatencyLimits,
-    /// What is made small or large.
+    /// The objective.
     pub aim: FleetObjective,
-    /// Most US dollars an hour.
+    /// Maximum US dollars per hour.
     pub budget_usd_per_hour: Option<f64>,
-    /// Most devices.
+    /// Maximum number of devices.
     pub max_devices: Option<u64>,
-    /// One system more of every kind in use than its load takes.
+    /// One spare system of every kind in use.
     pub spare: bool,
-    /// What was assumed because nobody stated it.
+    /// Defaults used for unspecified inputs.
     pub assumed: Vec<String>,
 }
 
-/// Like systems of the fleet.
+/// Equal systems of the fleet.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Systems {
-    /// How many.
+    /// Count.
     pub count: u64,
-    /// Of what.
+    /// The system.
     pub hardware: String,
-    /// How they are paid for, and what else tells the offer from others.
+    /// The offer: payment mode and name.
     pub offer: String,
     /// The model they run.
     pub model: String,
-    /// How each runs it: plan and weight format.
+    /// Plan and weight format of each.
     pub plan: String,
     /// Devices of all of them.
     pub devices: u64,
-    /// US dollars an hour of all of them.
+    /// US dollars per hour of all of them.
     pub usd_per_hour: f64,
-    /// Requests a second that go to them.
+    /// Requests per second routed to them.
     pub requests_per_s: f64,
-    /// Systems that their load keeps busy.
+    /// Number of systems that their load keeps busy.
     pub busy: f64,
 }
 
@@ -71,123 +71,123 @@ pub struct Routed {
     pub isl: u64,
     /// Output tokens.
     pub osl: u64,
-    /// The model asked.
+    /// The model.
     pub model: String,
     /// Index into `systems`.
     pub systems: u64,
-    /// How much of the bucket goes there.
+    /// Fraction of the bucket routed there.
     pub share: f64,
-    /// Requests a second that go there.
+    /// Requests per second routed there.
     pub requests_per_s: f64,
 }
 
-/// What is proved, and how it was checked.
+/// The certificate: bound, proof method, exact checks.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FleetCertificate {
-    /// How far it is proved.
+    /// Proof status.
     pub status: Status,
-    /// What the mix comes to, in the aim's unit.
+    /// Objective of the fleet, in `unit`.
     pub objective: Option<f64>,
-    /// No mix is better than that.
+    /// Bound on the objective.
     pub bound: Option<f64>,
-    /// How far the mix may be from the best, as a fraction of it.
+    /// Gap between objective and bound, as a fraction of the objective.
     pub gap: Option<f64>,
-    /// The aim's unit.
+    /// Unit of the objective.
     pub unit: String,
-    /// Who answers for the bound.
+    /// Method that proves the bound.
     pub prover: Prover,
     /// Nodes of the search.
     pub nodes: u64,
-    /// Unknowns of the programme.
+    /// Variables of the integer program.
     pub columns: u64,
-    /// Conditions of the programme.
+    /// Constraints of the integer program.
     pub rows: u64,
-    /// Conditions checked in whole numbers, all kept.
+    /// Constraints checked in exact integers, all satisfied.
     pub rows_checked: u64,
-    /// What the solver got wrong, where it did; our own search answered in its place.
+    /// Errors of the solver, if any; the result is then from the exact search.
     pub doubts: Vec<String>,
-    /// What was solved, with the answer's values: whoever doubts it can check every row, or solve it again.
+    /// The integer program with the values of the solution, for independent checks.
     pub programme: ReportedProgram,
 }
 
-/// A change that helps.
+/// A change that makes the problem feasible.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RelaxationHint {
-    /// What is changed.
+    /// The changed constraint.
     pub what: String,
-    /// As stated.
+    /// The current value.
     pub stated: f64,
-    /// The least change for which there is a mix, tried by solving again.
+    /// The smallest feasible value, found by solving again.
     pub needed: f64,
 }
 
-/// The answer.
+/// The result of `fleet`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FleetResult {
-    /// What is asked of every offer, so that the answer can be checked.
+    /// The scenario of every offer, so that the result can be verified.
     pub scenario: Scenario,
-    /// What is asked.
+    /// The problem.
     pub asked: FleetInputs,
-    /// The fleet; empty when there is none.
+    /// The fleet; empty if infeasible.
     pub systems: Vec<Systems>,
-    /// US dollars an hour of all of it.
+    /// US dollars per hour of the whole fleet.
     pub usd_per_hour: Option<f64>,
-    /// Devices of all of it.
+    /// Devices of the whole fleet.
     pub devices: Option<u64>,
-    /// Output tokens a second that it serves, and those asked for.
+    /// Output tokens per second: served, requested.
     pub output_tok_s: (f64, f64),
-    /// Where the traffic goes.
+    /// Routing of the traffic.
     pub routes: Vec<Routed>,
-    /// What is certified.
+    /// The certificate.
     pub certificate: FleetCertificate,
-    /// Conditions that cannot all be kept; leaving out any one of them, the others can.
+    /// Minimal conflicting constraints: dropping any one makes the others feasible.
     pub conflict: Vec<String>,
-    /// That is proved.
+    /// Whether that minimality is proved.
     pub irreducible: bool,
-    /// Where not all traffic can be served: most output tokens a second that can, with everything else kept.
+    /// If not all traffic can be served: maximum output tokens per second under the other constraints.
     pub most_output_tok_s: Option<f64>,
-    /// The least single changes that help.
+    /// The smallest single changes that make it feasible.
     pub helps: Vec<RelaxationHint>,
-    /// Traffic that no offer serves within the limits, and offers that serve nothing, with reasons.
+    /// Traffic that no offer serves within the SLOs, and offers that serve nothing, with reasons.
     pub unserved: Vec<String>,
-    /// Shapes of systems among which the mix was chosen.
+    /// Number of system types (hardware, offer, model, plan) considered.
     pub kinds: u64,
 }
 
-/// What a kind of system is called.
+/// Name of a system type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemName {
     /// The system.
     pub hardware: String,
-    /// How it is paid for.
+    /// The offer.
     pub offer: String,
     /// The model it runs.
     pub model: String,
-    /// How.
+    /// Plan and weight format.
     pub plan: String,
 }
 
-/// Where the rates of a kind of system come from.
+/// Source of the rates of a system type.
 #[derive(Clone, Debug)]
 pub struct RateOrigin {
-    /// What the system is asked.
+    /// The problem of the system.
     pub question: Arc<Problem>,
-    /// Its shape, with what it carries.
+    /// Its deployment, with its capacity.
     pub shape: ShapeRates,
-    /// Of which buckets, in order.
+    /// Its buckets, in order.
     pub buckets: Vec<usize>,
 }
 
-/// Everything that a fleet is chosen among.
+/// The fleet problem with its sources.
 #[derive(Clone, Debug)]
 pub struct FleetProblem {
-    /// What is asked of every offer.
+    /// The scenario of every offer.
     pub scenario: Scenario,
-    /// What is asked.
+    /// The problem.
     pub asked: FleetInputs,
     /// Traffic, supplies and kinds.
     pub fleet: Fleet,
-    /// What must be kept.
+    /// Constraints.
     pub bounds: FleetBounds,
     /// Of every kind.
     pub names: Vec<SystemName>,
@@ -197,7 +197,7 @@ pub struct FleetProblem {
     pub unserved: Vec<String>,
 }
 
-/// Puts the answer together.
+/// Builds the result.
 pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
     let FleetProblem { scenario, asked, fleet, names, unserved, .. } = posed;
     let mut systems = Vec::new();
@@ -267,7 +267,7 @@ fn certificate(aim: FleetObjective, mix: &FleetMix, (served, _): (f64, f64)) -> 
         .objective
         .zip(solved.bound)
         .map(|(objective, bound)| (objective - bound).abs() / objective.abs().max(f64::MIN_POSITIVE));
-    // Tokens are weighed against the largest bucket: the gap carries over.
+    // Tokens are scaled by the largest bucket, which leaves the relative gap unchanged.
     let tell = |value: f64| match aim {
         FleetObjective::Cost => value / MILLS,
         FleetObjective::Devices => value,

@@ -1,6 +1,6 @@
 //! A model's graph for people: layers folded by number, operators as nodes, elements per token on the edges.
 //!
-//! Knows nothing of drawing; `svg` and `notation` do it.
+//! The modules `svg` and `notation` draw it.
 
 pub mod layout;
 pub mod notation;
@@ -17,33 +17,33 @@ use crate::graph::inspect::{InspectedBlock, InspectedOperator, Inspection};
 pub struct GraphDrawing {
     /// One line.
     pub title: String,
-    /// The same for those who do not see the picture.
+    /// Text description, for accessibility.
     pub description: String,
-    /// Embedding, layers, head and what stands beside them.
+    /// Embedding, layers, head, encoders and multi-token prediction.
     pub groups: Vec<LayerGroup>,
-    /// Operators, and the elements per token that flow between those of one group.
+    /// Operators, and elements per token between those of one group.
     pub graph: DiGraph<DrawnOperator, u64>,
-    /// What flows between groups.
+    /// Edges between groups.
     pub links: Vec<GroupLink>,
 }
 
 /// Equal layers, folded.
 #[derive(Clone, Debug)]
 pub struct LayerGroup {
-    /// Its name and how often it comes.
+    /// Its name and number of repetitions.
     pub name: String,
-    /// Which layers, how large.
+    /// Layers and size.
     pub note: String,
-    /// Where it stands.
+    /// Its position.
     pub place: GroupPosition,
     /// Its operators, in execution order.
     pub nodes: Vec<NodeIndex>,
 }
 
-/// Where a group stands.
+/// Position of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupPosition {
-    /// An encoder beside the language model, by its number.
+    /// An encoder, by its number.
     Tower(usize),
     /// The embedding, over the layers.
     Top,
@@ -62,26 +62,26 @@ pub struct DrawnOperator {
     pub name: String,
     /// Kind and dimensions, in lines.
     pub lines: Vec<String>,
-    /// What there is to know of it, in lines.
+    /// Details, in lines.
     pub details: Vec<String>,
-    /// What sort of work it is.
+    /// Its sort of work.
     pub sort: Sort,
 }
 
-/// What sort of work an operator is; each has its colour.
+/// Sort of work of an operator; each has its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// Matrices that every token passes.
     Matrix,
-    /// What mixes tokens: attention, recurrences, convolutions.
+    /// Token mixers: attention, recurrences, convolutions.
     Mixer,
-    /// Experts and what chooses them.
+    /// Experts and their routers.
     Experts,
-    /// Element by element.
+    /// Element-wise operators.
     Small,
 }
 
-/// What flows from one group to another.
+/// An edge between groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLink {
     /// Index of the group it leaves.
@@ -96,7 +96,7 @@ pub struct GroupLink {
 const LINE: usize = 30;
 
 impl GraphDrawing {
-    /// Lays out what is drawn of a model.
+    /// The view of a model.
     pub fn of(inspected: &Inspected) -> GraphDrawing {
         let inspection = &inspected.inspection;
         let mut view = GraphDrawing {

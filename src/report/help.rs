@@ -1,16 +1,16 @@
-//! What the words mean here.
+//! The glossary.
 
 use serde::Serialize;
 
 use super::table::table;
 use crate::spec::objective::METRICS;
 
-/// A word and its meaning.
+/// A term and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct GlossaryTerm {
-    /// The word.
+    /// The term.
     pub term: &'static str,
-    /// What it means here.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -18,64 +18,64 @@ const fn term(term: &'static str, meaning: &'static str) -> GlossaryTerm {
     GlossaryTerm { term, meaning }
 }
 
-/// Words that are no metrics.
+/// Terms other than metrics.
 static WORDS: &[GlossaryTerm] = &[
-    term("ISL, OSL", "input and output sequence length: tokens of the prompt and of the answer"),
-    term("TTFT", "the metric ttft: the prompt's prefill, and what it waits for before it"),
-    term("TPOT", "the metric tpot: a mean over one request, so slow steps weigh in"),
+    term("ISL, OSL", "input and output sequence length, in tokens"),
+    term("TTFT", "time to first token (metric ttft): queueing and prefill"),
+    term("TPOT", "time per output token (metric tpot): mean inter-token latency of one request"),
     term(
         "ITL",
-        "time between two tokens of one request; its mean is TPOT, single ones are longer while a prompt is prefilled beside it",
+        "inter-token latency: time between two tokens of a request; its mean is TPOT; concurrent prefills lengthen single intervals",
     ),
     term(
         "images",
-        "pictures in a prompt: an encoder computes each once, before the prefill, and what it yields takes its place in the prompt as tokens",
+        "images in a prompt: an encoder computes each once before the prefill; its output enters the prompt as tokens",
     ),
-    term("E2E", "the metric e2e: from sending a request to its last token"),
-    term("concurrency", "requests in flight over the whole deployment, waiting ones included"),
-    term("prefill, decode", "computing a prompt, all tokens at once; computing an answer, a token a step"),
+    term("E2E", "end-to-end latency (metric e2e): from sending a request to its last token"),
+    term("concurrency", "requests in the whole deployment at one time, waiting ones included"),
+    term(
+        "prefill, decode",
+        "processing all prompt tokens in parallel; generating output tokens one per step",
+    ),
     term(
         "aggregated, disaggregated",
-        "the same instances prefill and decode; or pools of their own, the KV cache moving between them",
+        "replicas that run prefill and decode; separate prefill and decode workers with KV-cache transfer",
     ),
     term(
-        "instance, replica",
-        "one copy of the model with the devices that it takes; one of several equal ones",
+        "replica, worker",
+        "a copy of the model with its devices: a replica if aggregated, a prefill or decode worker if disaggregated",
     ),
     term(
         "tp, pp, dp, cp, ep, moe_tp, sp",
-        "ways to split an instance: tensor, pipeline, attention data, context, expert, tensor inside experts, sequence",
+        "parallelism inside a replica: tensor, pipeline, attention data, context, expert, tensor inside experts, sequence",
     ),
     term(
         "KV cache",
-        "keys and values (or latents) of all tokens so far; grows with each, except inside sliding windows",
+        "keys and values (or latents) of all previous tokens; grows with each token, except in sliding-window layers",
     ),
     term(
         "weight format, KV format",
-        "how weights and cache are stored; arithmetic may be wider where the device computes no narrower",
+        "storage formats of weights and KV cache; arithmetic may use a wider format if the device lacks the narrow one",
     ),
     term(
         "unique, active, buffers, mtp",
-        "parameters: all, a tied head once; those that one token passes; stored but not trained; for multi-token prediction",
+        "parameters: all, with a tied head counted once; those used per token; stored but not trained; of multi-token prediction",
     ),
-    term(
-        "speed of light",
-        "the time under which no software gets: FLOPs at the dense peak, bytes at the full rate",
-    ),
+    term("speed of light", "SOL, the lower bound of time: FLOPs at the dense peak, bytes at full bandwidth"),
     term(
         "p50, p90, p95, p99",
-        "of latencies under a rate: that part of requests fares no worse; of intervals: that part of measurements lies below",
+        "latency percentiles under a rate: that share of requests is no slower; of intervals: that share of measurements is below",
     ),
     term(
         "speculative decoding",
-        "a draft guesses tokens ahead, the model checks them in one step; its acceptance is stated, not predicted",
+        "a draft proposes tokens that the model verifies in one step; the acceptance rate is an input, not a prediction",
     ),
-    term("Pareto front", "the candidates that no other equals or beats on every axis"),
-    term("capacity", "memory as software sees it, not as it is marketed"),
-    term("grade", "how far a figure may be trusted: stated, read, datasheet, measured, fitted, assumed"),
+    term("Pareto front", "the candidates that no other candidate dominates on every axis"),
+    term("capacity", "device memory visible to software, less than the marketed size"),
+    term("grade", "reliability of an input: stated, read, datasheet, measured, fitted, assumed"),
 ];
 
-/// Every word, metrics first.
+/// Every term, metrics first.
 pub fn glossary() -> Vec<GlossaryTerm> {
     METRICS.iter().map(|entry| term(entry.column, entry.meaning)).chain(WORDS.iter().copied()).collect()
 }

@@ -1,4 +1,4 @@
-//! A question as it was understood, every default filled in: what is told with its answer.
+//! The inputs of a problem, with every default filled in, as reported with its result.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,15 +10,15 @@ use crate::spec::percentile::{Confidence, Percentile};
 /// Images of a request.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct ReportImages {
-    /// How many.
+    /// Number of images.
     pub number: u64,
-    /// Size of each, where stated.
+    /// Size of each, if given.
     pub size: Option<ImageSize>,
     /// Tokens that each adds to the prompt.
     pub tokens: u64,
 }
 
-/// A question, in full.
+/// The inputs of a problem.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ReportInputs {
     /// The model's name.
@@ -29,7 +29,7 @@ pub struct ReportInputs {
     pub devices: u64,
     /// The serving runtime.
     pub runtime: String,
-    /// Its version, where stated.
+    /// Its version, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
     /// The traffic's name.
@@ -38,42 +38,42 @@ pub struct ReportInputs {
     pub isl: u64,
     /// Output tokens.
     pub osl: u64,
-    /// Prompt tokens that are cached already.
+    /// Cached prompt tokens.
     pub prefix: u64,
-    /// Images of each request, where there are any.
+    /// Images of each request, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<ReportImages>,
-    /// Requests in flight, where stated.
+    /// Concurrency, if given.
     pub concurrency: Option<u64>,
-    /// Requests per second, where stated.
+    /// Requests per second, if given.
     pub rate: Option<f64>,
-    /// Which part of the requests latencies are of, where they come at a rate.
+    /// Latency percentile, under a request rate.
     pub percentile: Option<Percentile>,
-    /// How sure latencies must be.
+    /// Prediction confidence of the latencies: p50 or p90.
     pub risk: Confidence,
-    /// What guesses tokens ahead, where anything does.
+    /// Speculative decoding, if any.
     pub speculation: Option<Speculation>,
     /// Latency limits.
     pub limits: LatencyLimits,
     /// The objective's name.
     pub objective: String,
-    /// What is optimised, most important first.
+    /// Objectives, most important first.
     pub optimize: Vec<ObjectiveTerm>,
     /// Axes of the front.
     pub pareto: Vec<String>,
-    /// Weight formats that came into question, and why.
+    /// Weight formats considered, with reasons.
     pub weight_formats: Vec<String>,
-    /// KV formats that came into question, and why.
+    /// KV formats considered, with reasons.
     pub kv_formats: Vec<String>,
 }
 
-/// What guesses tokens ahead.
+/// Speculative decoding.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Speculation {
     /// `mtp`, the model's own module, or the name of a smaller model.
     pub draft: String,
-    /// Tokens guessed before each step.
+    /// Draft tokens per step.
     pub tokens: u64,
-    /// Probability that a guess is accepted, as stated.
+    /// Acceptance rate of a draft token, as given.
     pub acceptance: f64,
 }

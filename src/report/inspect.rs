@@ -1,4 +1,4 @@
-//! A model laid open, as text and as JSON. Knows nothing of where it was found.
+//! The inspection of a model, as text and JSON.
 
 pub mod compare;
 pub mod total;
@@ -13,30 +13,30 @@ use super::table::{grouped, ranges, table};
 use crate::graph::inspect::{InspectedBlock, InspectedTensor, InspectedValue, Inspection};
 use crate::spec::visible::visible;
 
-/// A model laid open, with its name and where it comes from.
+/// The inspection of a model, with its name and source.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Inspected {
     /// Hugging Face id, or the path it was read from.
     pub name: String,
-    /// Where the configuration comes from.
+    /// Source of the configuration.
     pub source: String,
-    /// Number format of the checkpoint's weights, where the configuration states one.
+    /// Number format of the checkpoint's weights, if the configuration gives one.
     pub weight_format: Option<String>,
-    /// What its checkpoint is published to hold, and which counts add up to it.
+    /// Published size of its checkpoint, and the counts that add up to it.
     pub published_total: Option<Reconciliation>,
-    /// What it is made of.
+    /// Structure and counts.
     #[serde(flatten)]
     pub inspection: Inspection,
 }
 
-/// As text; every tensor is there, equal layers on one line.
+/// The inspection as text, with every tensor; equal layers share a line.
 pub fn text(inspected: &Inspected) -> String {
     let Inspected { name, source, weight_format, published_total, inspection } = inspected;
     let parameters = &inspection.parameters;
     let mut lines = vec![
         format!("{}: {}, {} layers", visible(name), inspection.model_type, inspection.layers),
         format!("  source      {}", visible(source)),
-        format!("  checkpoint  {}", weight_format.as_deref().unwrap_or("states no number format")),
+        format!("  checkpoint  {}", weight_format.as_deref().unwrap_or("number format not given")),
         format!("  parameters  {} unique", grouped(parameters.unique)),
         format!("              {} active per token", grouped(parameters.active)),
         format!("              {} in buffers", grouped(parameters.buffers)),
@@ -67,7 +67,7 @@ pub fn text(inspected: &Inspected) -> String {
     for tower in &inspection.towers {
         let per_image = tower.flops_per_image.zip(tower.tokens_per_image);
         let per_image = per_image.map_or("images of any size".to_owned(), |(flops, tokens)| {
-            format!("{} FLOP an image of {} tokens", grouped(flops), grouped(tokens))
+            format!("{} FLOP per image of {} tokens", grouped(flops), grouped(tokens))
         });
         lines.push(format!("  {:<11} {} parameters, {per_image}", tower.name, grouped(tower.parameters)));
     }
@@ -78,14 +78,14 @@ pub fn text(inspected: &Inspected) -> String {
     }
     if inspection.state_bytes_per_sequence > 0 {
         let state = grouped(inspection.state_bytes_per_sequence);
-        lines.push(format!("  state       {state} B per sequence, whatever its length"));
+        lines.push(format!("  state       {state} B per sequence, independent of its length"));
     }
     let context =
-        inspection.max_context.map_or("not stated".into(), |tokens| format!("{} tokens", grouped(tokens)));
+        inspection.max_context.map_or("not given".into(), |tokens| format!("{} tokens", grouped(tokens)));
     lines.push(format!("  context     {context}"));
     lines.push(format!(
         "  head        {}",
-        if inspection.tied { "the embedding's weights" } else { "weights of its own" }
+        if inspection.tied { "tied to the embedding" } else { "separate weights" }
     ));
     let mut text = lines.join("\n");
     text.push_str("\n\nValues\n");
@@ -110,7 +110,7 @@ fn values(values: &[InspectedValue]) -> String {
         let how = value.how.clone().unwrap_or_default();
         vec![value.key.clone(), value.value.to_string(), value.tag.to_string(), how]
     };
-    table(&["key", "value", "stated by", "worked out as"], &values.iter().map(row).collect::<Vec<_>>())
+    table(&["key", "value", "source", "formula"], &values.iter().map(row).collect::<Vec<_>>())
 }
 
 fn blocks(blocks: &[InspectedBlock]) -> String {
@@ -124,7 +124,7 @@ fn blocks(blocks: &[InspectedBlock]) -> String {
         ]
     };
     let rows: Vec<_> = blocks.iter().map(row).collect();
-    table(&["block", "layers", "parameters of one", "KV B/token of one", "window"], &rows)
+    table(&["block", "layers", "parameters per layer", "KV B/token per layer", "window"], &rows)
 }
 
 fn operators(block: &InspectedBlock) -> String {
@@ -141,7 +141,7 @@ fn operators(block: &InspectedBlock) -> String {
     table(&["operator", "kind", "dimensions", "parameters", "reads"], &rows.collect::<Vec<_>>())
 }
 
-/// One line for tensors that differ in the layer alone.
+/// One line for tensors that differ only in the layer.
 fn tensors(list: &[InspectedTensor]) -> String {
     let mut groups: BTreeMap<(usize, &str), (Vec<u32>, &InspectedTensor)> = BTreeMap::new();
     let mut first: BTreeMap<(&str, &[u64]), usize> = BTreeMap::new();
@@ -170,7 +170,7 @@ fn tensors(list: &[InspectedTensor]) -> String {
     table(&["tensor", "shape", "role"], &rows)
 }
 
-/// What a tensor is for, by the name that files use.
+/// Role of a tensor, by its name in files.
 pub fn role(tensor: &InspectedTensor) -> String {
     let name = serde_json::to_value(tensor.role).ok();
     name.as_ref().and_then(|name| name.as_str()).unwrap_or_default().to_owned()

@@ -1,20 +1,20 @@
-//! What a fit predicted of rows while their like was left out of it, as text and rows.
+//! Cross-validation errors (leave-one-group-out), as text and rows.
 
 use crate::spec::nearness::LeftOut;
 
 /// Columns of [`cells`].
 pub const HEADER: [&str; 12] = [
-    "predicted without",
+    "held out",
     "rows",
     "TPOT",
     "TPOT p90",
-    "in 80 %",
+    "coverage 80 %",
     "TTFT",
     "TTFT p90",
-    "in 80 %",
-    "limit met",
+    "coverage 80 %",
+    "SLO met",
     "regret",
-    "met at p90",
+    "SLO met at p90",
     "regret",
 ];
 
@@ -33,7 +33,7 @@ pub fn cells(told: &LeftOut) -> Vec<String> {
 pub fn markdown(told: &[LeftOut]) -> String {
     let share = |value: Option<f64>| value.map(|value| format!("{:.1} %", 100.0 * value)).unwrap_or_default();
     let mut text = String::from(
-        "| predicted without | TPOT | in p10–p90 | TTFT | in p10–p90 | choices | meet the limit | give up | `--risk p90` | gives up |\n\
+        "| held out | TPOT MdAPE | in p10–p90 | TTFT MdAPE | in p10–p90 | choices | SLO met | regret | `--risk p90` | regret |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for one in told {

@@ -29,7 +29,7 @@ fn pool(question: &Problem, pool: &PoolPlan) -> PoolText {
     let above_one = |degree: u64| (degree > 1).then_some(degree);
     let default = |stages: &[u32]| cuts(question, *plan).first().is_some_and(|cut| cut == stages);
     let cut = plan.pp > 1 && !pool.stages.is_empty() && !default(&pool.stages);
-    // What experts are split by inside follows from the other degrees.
+    // `moe_tp` follows from the other degrees.
     let degrees = Degrees {
         tp: above_one(plan.tp),
         pp: above_one(plan.pp),

@@ -1,9 +1,9 @@
-//! Numbers for people: sensible digits, thousands set apart, a unit beside each. Knows nothing of what they mean.
+//! Number formatting: significant digits, thousands separators, units.
 
 use super::table::grouped;
 use crate::spec::objective::Metric;
 
-/// Three digits that count, or all of a whole number from a thousand on: `0.0132`, `22.4`, `467`, `5,463`.
+/// Three significant digits, or all digits of the integer from 1,000 on: `0.0132`, `22.4`, `467`, `5,463`.
 pub fn digits(value: f64) -> String {
     if !value.is_finite() {
         return "unknown".to_string();
@@ -16,13 +16,13 @@ pub fn digits(value: f64) -> String {
     if size == 0.0 {
         return "0".to_string();
     }
-    // What rounds up to the next power of ten takes its number of decimals.
+    // A value that rounds up to the next power of ten takes its number of decimals.
     let power = (size * 1.000_500_25).log10().floor() as i32;
     let decimals = (2 - power).clamp(0, 12) as usize;
     format!("{value:.decimals$}")
 }
 
-/// The same without zeros behind the point, for what was stated: `2`, `0.25`.
+/// The same without trailing zeros, for given values: `2`, `0.25`.
 pub fn plain(value: f64) -> String {
     let text = digits(value);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
@@ -34,7 +34,7 @@ pub fn time(ms: f64) -> String {
     format!("{} {unit}", digits(ms * scale))
 }
 
-/// A time that was stated, in milliseconds, without zeros behind the point.
+/// A given time in milliseconds, without trailing zeros.
 pub fn limit(ms: f64) -> String {
     let (scale, unit) = if ms >= 1e3 { (1e-3, "s") } else { time_scale(ms) };
     format!("{} {unit}", plain(ms * scale))
@@ -61,7 +61,7 @@ pub fn gib(bytes: f64) -> String {
     format!("{} GiB", gib_number(bytes))
 }
 
-/// A share as whole percent; what is there at all is not told as nothing.
+/// A share as whole percent; a positive share below 0.5 % is `<1 %`.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         p if !p.is_finite() => "unknown".to_string(),
@@ -83,7 +83,7 @@ pub fn change(from: f64, to: f64) -> String {
     }
 }
 
-/// Shares of a whole as whole percents that add up to 100: rounded down, what is left goes to those
+/// Shares of a whole as whole percents that add up to 100: rounded down, the remainder goes to those
 /// that lost most.
 pub fn percents(parts: &[f64]) -> Vec<u64> {
     let all: f64 = parts.iter().sum();
@@ -99,7 +99,7 @@ pub fn percents(parts: &[f64]) -> Vec<u64> {
     whole
 }
 
-/// Requests in flight: a mean has one decimal where it is not whole.
+/// A concurrency: a mean has one decimal if it is not whole.
 pub fn requests(number: f64) -> String {
     let rounded = (number * 10.0).round() / 10.0;
     let whole = rounded.trunc();
@@ -113,7 +113,7 @@ pub fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// What a metric is called in a sentence.
+/// Name of a metric in a sentence.
 pub fn word(metric: Metric) -> &'static str {
     match metric {
         Metric::Ttft => "TTFT",
@@ -130,7 +130,7 @@ pub fn word(metric: Metric) -> &'static str {
     }
 }
 
-/// A figure of a metric with its name: `5,463 output tok/s`, `TPOT 22.4 ms`.
+/// A value of a metric with its name: `5,463 output tok/s`, `TPOT 22.4 ms`.
 pub fn told(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Ttft | Metric::Tpot | Metric::E2e => format!("{} {}", word(metric), time(value)),
@@ -139,7 +139,7 @@ pub fn told(metric: Metric, value: f64) -> String {
     }
 }
 
-/// A bar of `width` cells, `share` of them full; a share that is there at all shows.
+/// A bar of `width` cells, `share` of them full; a positive share fills at least one.
 pub fn bar(share: f64, width: usize) -> String {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let full = (share * width as f64).round() as usize;

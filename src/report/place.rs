@@ -1,5 +1,5 @@
-//! A placement as it leaves the house: stages with their times and memory, the certificate, what others' splits
-//! would take. Prices nothing by itself.
+//! The reported placement: stages with times and memory, the certificate, and baselines under the same
+//! cost model. Computes no costs itself.
 
 pub mod build;
 pub mod why;
@@ -9,236 +9,236 @@ use serde::Serialize;
 
 use crate::spec::placing::PlacementScenario;
 
-/// The question as it was understood.
+/// The problem, with every default filled in.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlacementInputs {
     /// The model.
     pub model: String,
-    /// The rig.
+    /// The system of heterogeneous devices.
     pub rig: String,
-    /// What is sought.
+    /// The objective.
     pub objective: String,
     /// Prompt tokens.
     pub isl: u64,
     /// Output tokens.
     pub osl: u64,
-    /// Prompt tokens that are cached already.
+    /// Cached prompt tokens.
     pub prefix: u64,
-    /// Requests in flight.
+    /// Concurrency.
     pub concurrency: u64,
-    /// Runtimes, of each member one.
+    /// Runtime of each device.
     pub runtimes: Vec<String>,
-    /// Of weights, and why.
+    /// Weight format, with the reason.
     pub weight_format: String,
-    /// Of keys and values.
+    /// KV format.
     pub kv_format: String,
 }
 
-/// Whether something better may exist.
+/// Proof status of a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlacementStatus {
-    /// No placement is better, by the programme.
+    /// Proved optimal.
     Optimal,
-    /// One may be, by no more than the gap.
+    /// Feasible, within the gap of the optimum.
     Feasible,
-    /// The same: its time was up.
+    /// Feasible: the time limit was reached.
     TimeLimit,
-    /// The same: it was interrupted.
+    /// Feasible: the search was interrupted.
     Interrupted,
-    /// There is none.
+    /// No placement exists.
     Infeasible,
-    /// It was stopped before any was found; there may be one.
+    /// Stopped before a placement was found; one may exist.
     Unknown,
 }
 
 /// One stage of a placement.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StageReport {
-    /// Who holds it.
+    /// The device that holds it.
     pub member: String,
-    /// Others that each hold all of its layers too: requests are dealt evenly among them.
+    /// Further devices that each hold all of its layers; requests are spread evenly over them.
     pub copies: Vec<String>,
-    /// Devices that share its layers.
+    /// Number of tensor-parallel devices.
     pub devices: u64,
     /// Its first layer.
     pub first_layer: usize,
     /// Its last layer.
     pub last_layer: usize,
-    /// Layers, the last one counted.
+    /// Number of layers.
     pub layers: usize,
-    /// Holds the embedding.
+    /// Whether it holds the embedding.
     pub embedding: bool,
-    /// Holds the head.
+    /// Whether it holds the head.
     pub head: bool,
-    /// Its part of a decode step.
+    /// Its time in a decode step, ms.
     pub decode_ms: f64,
-    /// Its part of a prompt.
+    /// Its time in a prefill, ms.
     pub prefill_ms: f64,
-    /// Of the decode part, the way to the next stage.
+    /// Part of the decode time for the transfer to the next stage, ms.
     pub send_ms: f64,
-    /// What each of its devices holds, host memory included.
+    /// Memory per device, bytes, host memory included.
     pub memory_bytes: f64,
-    /// What the runtime may use of each.
+    /// Usable memory per device, bytes.
     pub usable_bytes: f64,
-    /// What of it lies in host memory or below.
+    /// Part in host memory or storage, bytes.
     pub offloaded_bytes: f64,
-    /// What of that lies in storage.
+    /// Part of that in storage, bytes.
     pub disk_bytes: f64,
-    /// The first and last layer whose routed experts lie there, the first perhaps in part; the rest stays.
+    /// First and last layer whose routed experts are offloaded, the first possibly in part.
     pub experts_out: Option<(usize, usize)>,
 }
 
 /// A placement.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlacementReport {
-    /// First to last.
+    /// Stages, first to last.
     pub stages: Vec<StageReport>,
-    /// Members that hold nothing.
+    /// Unused devices.
     pub unused: Vec<String>,
-    /// The figure that was minimised: a decode step, a request, or a cycle of all requests.
+    /// The minimised objective: a decode step, a request, or a cycle of all requests.
     pub objective_ms: f64,
-    /// A decode step, from the first stage to the last.
+    /// A decode step through all stages, ms.
     pub token_ms: f64,
-    /// A prompt.
+    /// A prefill, ms.
     pub prefill_ms: f64,
-    /// A request by itself: its prompt, and its answer token by token.
+    /// End-to-end time of a single request, ms.
     pub request_ms: f64,
-    /// Output tokens a second of all requests, prompts apart.
+    /// Output tokens per second of all requests, decode only.
     pub decode_tok_s: f64,
     /// Micro-batches in flight.
     pub micro_batches: u64,
-    /// Requests in each.
+    /// Requests per micro-batch.
     pub requests_each: u64,
 }
 
-/// What proves the placement.
+/// The certificate of a placement.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlacementCertificate {
-    /// The figure that was minimised.
+    /// The minimised objective.
     pub objective_ms: f64,
-    /// No placement takes less.
+    /// Lower bound of the objective.
     pub lower_bound_ms: f64,
-    /// Who says so.
+    /// Method that proves the bound.
     pub proved_by: String,
-    /// How far apart they are, as a share of the figure.
+    /// Gap between objective and bound, as a fraction of the objective.
     pub gap: f64,
-    /// A bound by an argument of its own: order and links left out.
+    /// Independent lower bound, with device order and links relaxed.
     pub independent_bound_ms: f64,
-    /// States that the programmes looked at.
+    /// States visited by the dynamic programs.
     pub states: u64,
-    /// Members that are not interchangeable.
+    /// Number of kinds of devices.
     pub unlike_members: usize,
 }
 
-/// A split by memory alone, under the same prices.
+/// A baseline placement by memory alone, under the same cost model.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BaselineComparison {
-    /// Whose rule.
+    /// The rule, with the software that uses it.
     pub rule: String,
-    /// The same figure; absent where the split does not fit.
+    /// Its objective; absent if it does not fit.
     pub objective_ms: Option<f64>,
-    /// How many times as long as the placement takes.
+    /// Its objective relative to the placement's.
     pub times: Option<f64>,
-    /// Layers of each member.
+    /// Layers of each device.
     pub layers: Vec<(String, usize)>,
 }
 
-/// Prefill and decode on different members.
+/// Prefill and decode on different devices.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DisaggregatedReport {
-    /// Members that prefill, with their layers.
+    /// Prefill devices, with their layers.
     pub prefill: Vec<(String, usize)>,
-    /// Members that decode, with theirs.
+    /// Decode devices, with their layers.
     pub decode: Vec<(String, usize)>,
-    /// A prompt.
+    /// A prefill, ms.
     pub prefill_ms: f64,
-    /// Of the cache's way, what outlasts the prompt.
+    /// Part of the KV-cache transfer after the end of the prefill, ms.
     pub exposed_ms: f64,
     /// A decode step.
     pub token_ms: f64,
-    /// A request.
+    /// A request end to end, ms.
     pub request_ms: f64,
-    /// No such split takes less.
+    /// Lower bound of the request time, ms.
     pub lower_bound_ms: f64,
-    /// Pairs of sets of members that were looked at.
+    /// Number of pairs of device sets considered.
     pub pairs: u64,
-    /// How many times as fast a request is as on the best placement that does both.
+    /// Speedup of a request over the best aggregated placement.
     pub gain: f64,
 }
 
-/// A stage of the placement that comes nearest, and what it lacks.
+/// A stage of the nearest placement, with its memory shortage.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StageShortfall {
-    /// Who would hold it.
+    /// The device that would hold it.
     pub member: String,
     /// Its first layer.
     pub first_layer: usize,
     /// Its last layer.
     pub last_layer: usize,
-    /// Bytes that each of its devices lacks.
+    /// Memory shortage per device, bytes.
     pub short_bytes: f64,
 }
 
-/// A single change, tried by asking again.
+/// A single change, re-optimized.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TriedChange {
-    /// What was changed, as a flag or in words.
+    /// The change, as a flag or in words.
     pub change: String,
-    /// As stated.
+    /// The current value.
     pub stated: String,
-    /// What is needed; absent where it does not help by itself.
+    /// The value needed; absent if the change alone does not suffice.
     pub needed: Option<String>,
 }
 
-/// Why there is none.
+/// Reason of infeasibility.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct InfeasibleReport {
-    /// In one word.
+    /// Code of the reason.
     pub code: String,
-    /// In a sentence with numbers.
+    /// Description with numbers.
     pub text: String,
-    /// Bytes that are missing, where that is why.
+    /// Memory shortage in bytes, if memory is the reason.
     pub short_bytes: Option<f64>,
-    /// Limits that cannot all be kept; leaving out any one of them, the others can.
+    /// Minimal conflicting constraints: dropping any one makes the others feasible.
     pub conflict: Vec<String>,
-    /// Limits that are not needed for that.
+    /// Constraints that are not part of the conflict.
     pub innocent: Vec<String>,
-    /// Lifting one of `conflict` is not enough, as others conflict as well.
+    /// Whether other constraints conflict as well, so that relaxing one of `conflict` is not enough.
     pub several: bool,
-    /// The placement for which the same more of memory for all would be least.
+    /// The placement that needs the smallest equal memory increase of all devices.
     pub nearest: Vec<StageShortfall>,
-    /// Single changes, each tried.
+    /// Single changes, each re-optimized.
     pub tried: Vec<TriedChange>,
-    /// What would help where nothing was tried.
+    /// Possible changes, if none was tried.
     pub fixes: Vec<String>,
 }
 
-/// The answer of `place`.
+/// The result of `place`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlacementResult {
-    /// Whether something better may exist.
+    /// Proof status of a placement.
     pub status: PlacementStatus,
-    /// The flags and files that asked it, so that the answer can be checked; null where it was put otherwise.
+    /// The flags and files of the request, so that the result can be verified; null if posed otherwise.
     pub scenario: Option<PlacementScenario>,
-    /// What was asked, every default filled in.
+    /// The problem, with every default filled in.
     pub question: PlacementInputs,
-    /// Tokens of the longest context that fits, where that was sought.
+    /// Longest context that fits, tokens, if that is the objective.
     pub max_context: Option<u64>,
-    /// Where the layers are.
+    /// The placement.
     pub placement: Option<PlacementReport>,
-    /// What proves it.
+    /// Its certificate.
     pub certificate: Option<PlacementCertificate>,
-    /// What splits by memory alone would take.
+    /// Baselines by memory alone.
     pub compared: Vec<BaselineComparison>,
-    /// What prefill and decode on different members would take.
+    /// The best disaggregated placement.
     pub apart: Option<DisaggregatedReport>,
-    /// A request on each member that can serve it by itself, in milliseconds, where requests are sought.
+    /// Request time on each device that holds the whole model, ms, if the objective is `request`.
     pub alone: Vec<(String, f64)>,
-    /// Why there is none.
+    /// Reason of infeasibility.
     pub infeasible: Option<InfeasibleReport>,
-    /// How to start it, where a runtime can be told.
+    /// Commands that start it, if the runtime supports the placement.
     pub commands: Vec<String>,
-    /// What to keep in mind.
+    /// Notes.
     pub notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Points on two axes as characters. Knows nothing of what they stand for.
+//! A character plot of points on two axes.
 
 use super::number::digits;
 
@@ -9,7 +9,7 @@ pub struct Mark {
     pub x: f64,
     /// Upwards.
     pub y: f64,
-    /// What shows.
+    /// Its character.
     pub sign: char,
 }
 
@@ -35,7 +35,7 @@ impl Axis {
         Axis { low, high, logarithmic: low > 0.0 && high / low >= WIDE }
     }
 
-    /// Which of `cells` a value falls into.
+    /// Index of the cell of a value.
     fn cell(&self, value: f64, cells: usize) -> usize {
         let scale = |value: f64| if self.logarithmic { value.ln() } else { value };
         let span = scale(self.high) - scale(self.low);
@@ -56,7 +56,7 @@ impl Axis {
     }
 }
 
-/// Marks in a field with both axes told; empty without two different finite points.
+/// The plot with both axes labelled; empty without two different finite points.
 pub fn plot(marks: &[Mark], (across, up): (&str, &str)) -> String {
     let marks: Vec<Mark> = marks.iter().copied().filter(|m| m.x.is_finite() && m.y.is_finite()).collect();
     let differ = marks.iter().any(|mark| (mark.x, mark.y) != (marks[0].x, marks[0].y));

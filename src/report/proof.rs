@@ -1,4 +1,4 @@
-//! How far an answer is proved: what nothing is better than, and how far the best is from that.
+//! Optimality proof of a result: the bound, and the gap of the best to it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,36 +8,36 @@ use crate::search::outcome::{Outcome, Status};
 use crate::search::point::place;
 use crate::search::question::Problem;
 
-/// Why a search ended before it had seen everything.
+/// Reason why a search ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoppedBy {
-    /// Its time was up.
+    /// The time limit.
     TimeLimit,
-    /// It was interrupted.
+    /// An interrupt.
     Interrupt,
-    /// Hardly any memory was left.
+    /// Lack of memory.
     Memory,
 }
 
-/// What is proved.
+/// The proof.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Proof {
     /// Column of the objective's first metric, in whose unit the bound is.
     pub metric: Option<String>,
-    /// No deployment is better; null where there is none, or nobody can tell.
+    /// No deployment is better; null if there is no bound.
     pub bound: Option<f64>,
-    /// How far the best may be from the bound, as a fraction of the best.
+    /// Gap between best and bound, as a fraction of the best.
     pub gap: Option<f64>,
-    /// What proves it.
+    /// Description of the proof.
     pub proved_by: String,
-    /// What ended the search before it had seen everything; null where it had.
+    /// Reason for an early end of the search; null if it was complete.
     pub stopped_by: Option<StoppedBy>,
-    /// The plans that it is the best of, and what is not among them.
+    /// The search space, and the plans outside it.
     pub space: Space,
 }
 
-/// What `outcome` proves.
+/// The proof of `outcome`.
 pub fn proof(question: &Problem, outcome: &Outcome) -> Proof {
     let metric = question.aims.first().map(|aim| aim.metric);
     let scale = metric.map_or(1.0, |metric| metric.entry().scale);
@@ -46,15 +46,15 @@ pub fn proof(question: &Problem, outcome: &Outcome) -> Proof {
         let far = (found - bound).abs();
         if far == 0.0 { 0.0 } else { far / found.abs() }
     });
-    // Of nothing no part can be told: what is free has no gap in per cent.
+    // A relative gap to 0 is undefined.
     let gap = gap.filter(|gap| gap.is_finite());
     let proved_by = match (outcome.status, outcome.bound) {
-        (Status::Optimal, _) => {
-            "every plan of the space was evaluated, or a bound shows that it is no better"
+        (Status::Optimal, _) => "exhaustive search: every plan was evaluated or pruned by a bound",
+        (Status::Infeasible, _) => "exhaustive search: every plan was evaluated, or its bound misses an SLO",
+        (_, Some(_)) => {
+            "bounds of the remaining plans: latency of one request, throughput at the concurrency that fits"
         }
-        (Status::Infeasible, _) => "every plan of the space was evaluated, or misses a limit at best",
-        (_, Some(_)) => "nothing yet; of every plan left: one request alone, and as many of them as fit",
-        (_, None) => "nothing: what was left has no bound, or nothing of it keeps the limits",
+        (_, None) => "no bound: the remaining plans have none, or none of them meets the SLOs",
     };
     Proof {
         metric: metric.map(|metric| metric.entry().column.to_string()),

@@ -1,4 +1,4 @@
-//! Whether prompts and answers are apart, and what other ratios would give. Knows no search: it is handed what was tried.
+//! The choice between aggregated and disaggregated serving, from the plans that the search tried.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,34 +10,34 @@ use crate::search::outcome::Outcome;
 use crate::search::point::place;
 use crate::spec::objective::Metric;
 
-/// Whether to split.
+/// Whether to disaggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SplitAdvice {
-    /// Every instance does both.
+    /// Aggregated: every replica does prefill and decode.
     DoNotSplit,
-    /// Prompts and answers are apart.
+    /// Disaggregated: prefill and decode workers.
     Split,
-    /// They are apart, and instances that do both use what is left.
+    /// Disaggregated, with aggregated replicas on the leftover devices.
     SplitWithBoth,
 }
 
-/// Prompts and answers apart or not, where as many requests as there may be are to be served.
+/// Aggregated or disaggregated serving, when maximizing throughput.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SplitRatio {
-    /// Whether to split.
+    /// Whether to disaggregate.
     pub verdict: SplitAdvice,
-    /// The best plan with all prompts and answers apart; null where none keeps the limits.
+    /// The best fully disaggregated plan; null if none meets the SLO.
     pub split_plan: Option<String>,
-    /// Its output.
+    /// Its output, tokens per second.
     pub split_output_tok_s: Option<f64>,
-    /// The most of a split of one shape of prompt instance and one of answering instance, where output is what counts.
+    /// Maximum output of one prefill and one decode configuration, if throughput is the objective.
     pub one_shape_each_output_tok_s: Option<f64>,
-    /// Rows of the integer programme that the plan was checked against, all of them kept.
+    /// Constraints of the integer program that the plan was checked against, all satisfied.
     pub rows_checked: u64,
 }
 
-/// What is told of the ratio.
+/// The report of the choice.
 pub fn split_ratio(outcome: &Outcome) -> Option<SplitRatio> {
     let MixResult { apart, one_shape_each, rows_checked, .. } = outcome.ratio.as_ref()?;
     let verdict = match StrategyFamily::of(&outcome.best.as_ref()?.candidate) {

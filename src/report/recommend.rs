@@ -1,6 +1,6 @@
-//! What to buy or rent: builds that serve, what they cost, and what every other one misses.
+//! Hardware to buy or rent: builds that meet the SLO, their cost, and rejected systems with reasons.
 //!
-//! Knows no catalogue: builds are handed in, each as the search sized it.
+//! Independent of the catalogue: the caller passes builds as sized by the search.
 
 pub mod models;
 
@@ -20,14 +20,14 @@ use crate::spec::defaults::{HOUR, MONTH};
 use crate::spec::objective::{LatencyLimits, Metric};
 use crate::spec::scenario::Scenario;
 
-/// What is sought, every default filled in.
+/// The requirements, with every default filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Requirements {
-    /// The model, or null where hardware is stated and models are sought.
+    /// The model, or null if hardware is given and models are searched.
     pub model: Option<String>,
-    /// The hardware, where only it is looked at.
+    /// The hardware, if the search is limited to it.
     pub hardware: Option<String>,
-    /// Output tokens a second that every user must see.
+    /// Minimum output tokens per second per user.
     pub target_tok_s: f64,
     /// Users, each with one request in flight.
     pub users: u64,
@@ -39,17 +39,17 @@ pub struct Requirements {
     pub prefix: u64,
     /// Latency limits.
     pub limits: LatencyLimits,
-    /// Most that may be spent on a purchase, US dollars.
+    /// Maximum purchase price, US dollars.
     pub budget_usd: Option<f64>,
-    /// Most that may be spent an hour, US dollars.
+    /// Maximum cost per hour, US dollars.
     pub budget_usd_per_hour: Option<f64>,
-    /// Most power of the devices, W.
+    /// Maximum power of the devices, W.
     pub max_watts: Option<f64>,
-    /// `buy`, `rent`, or null for whichever costs less an hour.
+    /// `buy`, `rent`, or null for the cheaper of both per hour.
     pub prefer: Option<PaymentMode>,
-    /// Makers, classes, devices or systems that are looked at; empty for all.
+    /// Vendors, classes, devices or systems to consider; empty for all.
     pub only: Vec<String>,
-    /// What was assumed because nobody stated it.
+    /// Defaults used for unspecified inputs.
     pub assumed: Vec<String>,
 }
 
@@ -63,34 +63,34 @@ pub enum PaymentMode {
     Rent,
 }
 
-/// What a build costs.
+/// Cost of a build.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Money {
-    /// Purchase of all copies; null where no price is known.
+    /// Purchase price of all copies; null if unknown.
     pub buy_usd: Option<f64>,
     /// Whether that price is of whole systems; false where it is of the devices alone, without their host.
     pub buy_covers_host: bool,
-    /// An hour of owning: the purchase paid off and electricity.
+    /// Cost per hour of owning: depreciation and electricity.
     pub owned_usd_per_hour: Option<f64>,
-    /// An hour of renting.
+    /// Cost per hour of renting.
     pub rent_usd_per_hour: Option<f64>,
-    /// Electricity and building alone, an hour, where owned.
+    /// Cost per hour of electricity and building alone, if owned.
     pub electricity_usd_per_hour: Option<f64>,
-    /// Which of the two is meant below; null where neither is known.
+    /// Payment mode of the figures below; null if neither price is known.
     pub way: Option<PaymentMode>,
-    /// An hour of it.
+    /// Cost per hour.
     pub usd_per_hour: Option<f64>,
-    /// A day of it.
+    /// Cost per day.
     pub usd_per_day: Option<f64>,
-    /// A month of it.
+    /// Cost per month.
     pub usd_per_month: Option<f64>,
-    /// Per million output tokens with the stated users.
+    /// Cost per million output tokens with the given users.
     pub usd_per_mtok: Option<f64>,
-    /// Per million output tokens when it carries all it can.
+    /// Cost per million output tokens at full load.
     pub usd_per_mtok_full: Option<f64>,
 }
 
-/// Hardware that serves, and how.
+/// Hardware that meets the SLO, with its deployment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Build {
     /// Number of copies and the system: `2 copies of NVIDIA DGX/HGX H100 (8 GPUs)`.
@@ -111,32 +111,32 @@ pub struct Build {
     pub keeps_quality: bool,
     /// Checkpoint in that format, where one is published.
     pub checkpoint: Option<String>,
-    /// What each copy runs, with its share of the users.
+    /// The deployment of each copy, with its share of the users.
     pub each: ReportedDeployment,
-    /// Output tokens a second of all copies, with the stated users.
+    /// Output tokens per second of all copies, with the given users.
     pub output_tok_s: f64,
-    /// Output tokens a second that each of the stated users sees.
+    /// Output tokens per second per user, with the given users.
     pub tok_s_per_user: f64,
-    /// Users that it carries within the limits.
+    /// Maximum users within the SLO.
     pub most_users: u64,
-    /// Most output tokens a second within the limits, with as many requests as that takes.
+    /// Maximum output tokens per second within the SLO, at any concurrency.
     pub most_output_tok_s: f64,
-    /// Longest context that fits with the stated users, tokens.
+    /// Longest context that fits with the given users, tokens.
     pub max_context_tokens: f64,
-    /// Power of the devices with the stated users, W; null where none is known.
+    /// Power of the devices with the given users, W; null if unknown.
     pub watts: Option<f64>,
-    /// What it costs.
+    /// Cost.
     pub money: Money,
-    /// How it stands: `front`, `dominated`, `unpriced`, or `over budget`.
+    /// Status: `front`, `dominated`, `unpriced`, or `over budget`.
     pub standing: String,
-    /// What it is dominated by, or which budget it breaks.
+    /// The dominating build, or the exceeded budget.
     pub because: Option<String>,
 }
 
-/// A build that was looked at and does not serve.
+/// A build that was considered and rejected.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RejectedBuild {
-    /// The system, in its largest size that was looked at, or the model where models are sought.
+    /// The system in the largest size considered, or the model if models are searched.
     pub name: String,
     /// Weight formats that were tried.
     pub weight_formats: Vec<String>,
@@ -146,48 +146,48 @@ pub struct RejectedBuild {
     pub reason: String,
 }
 
-/// What was looked at.
+/// Systems and searches considered.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct SearchSummary {
     /// Systems, parts of nodes, and loose devices.
     pub systems: u64,
-    /// Of them, how many serve, in any weight format.
+    /// Number of them that meet the SLO, in any weight format.
     pub serve: u64,
     /// Searches over all sizes and weight formats.
     pub searches: u64,
     /// Candidates of all searches.
     pub candidates: u64,
-    /// Of them, evaluated one by one; bounds and rules dispose of the rest.
+    /// Number of them evaluated; bounds and rules reject the rest.
     pub evaluated: u64,
-    /// Systems that do not serve, by kind of reason.
+    /// Rejected systems, by kind of reason.
     pub missed: std::collections::BTreeMap<String, u64>,
 }
 
-/// The answer.
+/// The recommendation.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Recommendation {
-    /// What every system is asked, so that the answer can be checked.
+    /// The scenario of every system, so that the result can be verified.
     pub scenario: Scenario,
-    /// What was sought.
+    /// The requirements.
     pub sought: Requirements,
-    /// The cheapest build whose weights keep the model's quality; null when nothing serves.
+    /// The cheapest build whose weights keep the model's quality; null if none meets the SLO.
     pub minimum: Option<Build>,
     /// A cheaper one with a lower weight format, if there is one.
     pub cheapest: Option<Build>,
-    /// Most output per dollar when it carries all it can, of those that keep the model's quality
+    /// The most output per dollar at full load, among builds that keep the model's quality
     /// and cost no more than ten times the minimum.
     pub value: Option<Build>,
-    /// Steps above the minimum, the cheapest first.
+    /// Upgrades above the minimum, the cheapest first.
     pub tiers: Vec<Build>,
-    /// Every build that serves, the cheapest first, dominated ones and those over budget included.
+    /// Every build that meets the SLO, the cheapest first, including dominated and over-budget ones.
     pub builds: Vec<Build>,
-    /// What does not serve, and what it misses.
+    /// Rejected systems, with reasons.
     pub missed: Vec<RejectedBuild>,
-    /// What was looked at.
+    /// Systems and searches considered.
     pub looked: SearchSummary,
 }
 
-/// How a system is paid for, and what is known of its price.
+/// Known prices of a system.
 #[derive(Clone, Debug)]
 pub struct SystemPrices {
     /// Rent of a device.
@@ -198,11 +198,11 @@ pub struct SystemPrices {
     pub covers_host: bool,
 }
 
-/// A system that serves, as the search sized it.
+/// A system that meets the SLO, as sized by the search.
 pub struct SizedSystem<'a> {
-    /// The question, of one copy.
+    /// The problem of one copy.
     pub question: &'a Problem,
-    /// How many copies, and what they run.
+    /// Number of copies, and their deployment.
     pub sized: &'a Sized,
     /// Its prices.
     pub prices: SystemPrices,
@@ -213,13 +213,13 @@ pub struct SizedSystem<'a> {
 }
 
 impl SizedSystem<'_> {
-    /// The build, not yet judged.
+    /// The build, before it is ranked.
     pub fn build(&self, sought: &Requirements) -> Build {
         let SizedSystem { question, sized, prices, names, .. } = self;
         let (name, system, model, checkpoint) = names;
         let whole_now = whole(question, &sized.at_share, sized.copies, sought.users);
         let most_users = sized.full_users * sized.copies;
-        // Most output and most users may be two deployments.
+        // Maximum output and maximum users may be different deployments.
         let in_flight = sized.full.candidate.concurrency(&Traffic::Free) * sized.copies;
         let whole_full = whole(question, &sized.full, sized.copies, in_flight);
         let mut shared = (*question).clone();
@@ -295,7 +295,7 @@ fn money(prices: &SystemPrices, now: &Totals, full: &Totals, prefer: Option<Paym
     }
 }
 
-/// Which stated budget a build breaks, and by how much.
+/// The budget that a build exceeds, and by how much.
 fn over(build: &Build, sought: &Requirements) -> Option<String> {
     use super::number::digits;
     let checks = [
@@ -307,15 +307,15 @@ fn over(build: &Build, sought: &Requirements) -> Option<String> {
         let most = most?;
         match value {
             Some(value) if value > most => {
-                Some(format!("{} {unit}, {} more than stated", digits(value), digits(value - most)))
+                Some(format!("{} {unit}, {} over the budget", digits(value), digits(value - most)))
             }
             Some(_) => None,
-            None => Some(format!("{unit} not known, so that the stated {} may be broken", digits(most))),
+            None => Some(format!("{unit} unknown, may exceed the budget of {}", digits(most))),
         }
     })
 }
 
-/// The answer of all builds and misses; at most `most` tiers.
+/// The recommendation from all builds and rejections; at most `most` tiers.
 pub fn recommend(
     (scenario, sought): (Scenario, Requirements),
     mut builds: Vec<Build>,
@@ -372,7 +372,7 @@ pub fn recommend(
     }
 }
 
-/// A miss as it is told.
+/// The report of a rejected build.
 pub fn missed(name: &str, weight_formats: Vec<String>, unfit: &Unfit) -> RejectedBuild {
     RejectedBuild {
         name: name.to_string(),

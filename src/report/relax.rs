@@ -1,4 +1,4 @@
-//! Why there is no answer, as it leaves the house: conditions that conflict, and changes with which there is one.
+//! Why a problem is infeasible: conflicting conditions, and changes that make it feasible.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,64 +6,64 @@ use serde::Serialize;
 use super::flag::{Flag, line, stated};
 use crate::search::relax::Condition;
 
-/// Why there is no answer.
+/// Why a problem is infeasible.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ConflictReport {
     /// Every set of conditions that this hardware cannot keep together; leaving out any one of a set, it can keep the
     /// others of it.
     pub conflicts: Vec<ConflictSet>,
-    /// Changes that end every conflict, each searched again exactly as its flags say.
+    /// Changes that resolve every conflict, each re-optimized with exactly these flags.
     pub remedies: Vec<Remedy>,
     /// So many GB more memory on every device of the same kind, in whole GB, and there is an answer; null where there
     /// is none with four times as much, or memory is not what is short.
     pub more_memory_gb: Option<u64>,
-    /// All of this was searched to its end; false where it was stopped, and more may be missing.
+    /// Whether the analysis is complete; false if it was stopped.
     pub complete: bool,
 }
 
-/// Conditions that cannot be kept together.
+/// Conflicting conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ConflictSet {
     /// The conditions, as flags.
     pub conditions: Vec<String>,
-    /// Why not, where that is more than that no plan keeps them.
+    /// Reason, if more specific than that no plan meets them.
     pub why: Option<String>,
 }
 
 impl ConflictSet {
-    /// Of conditions that no plan keeps.
+    /// From conditions that no plan meets.
     pub fn of(conditions: &[Condition]) -> ConflictSet {
         ConflictSet { conditions: conditions.iter().map(stated).collect(), why: None }
     }
 }
 
-/// A change with which there is an answer.
+/// A change that makes the problem feasible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Remedy {
-    /// The flags to type, in place of what was said of the same.
+    /// The flags to use in place of the current ones.
     pub flags: String,
-    /// What they take the place of, as flags; empty where nothing was said.
+    /// The flags they replace; empty if none were given.
     pub now: String,
-    /// How near the change is to the least.
+    /// How close the change is to the smallest one.
     pub claim: RemedyClaim,
-    /// The flags one printed unit tighter, each by itself: none of them has an answer where the claim is `least`.
+    /// Each flag one printed unit tighter, one at a time: infeasible if the claim is `least`.
     pub tighter: Vec<String>,
 }
 
-/// How near a change is to the least.
+/// How close a change is to the smallest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RemedyClaim {
-    /// One unit of the printed digits tighter, in any of its flags, and there is no answer.
+    /// One printed unit tighter in any of its flags is infeasible.
     Least,
-    /// Something tighter has an answer as well.
+    /// A tighter change is feasible as well.
     About,
-    /// There is an answer; nothing is said of others.
+    /// Feasible; tighter changes were not tested.
     Works,
 }
 
 impl Remedy {
-    /// Of flags, in place of `now`, and the tighter ones that were tried.
+    /// From flags that replace `now`, and the tighter ones tried.
     pub fn new(flags: &[Flag], now: String, claim: RemedyClaim, tighter: &[Flag]) -> Remedy {
         Remedy { flags: line(flags), now, claim, tighter: tighter.iter().map(Flag::to_string).collect() }
     }

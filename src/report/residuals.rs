@@ -1,17 +1,17 @@
-//! How far off groups of predictions are, as a picture: a line of points a group, one panel a metric. Knows no file.
+//! Residual plot (SVG): a line of points per group, a panel per metric.
 
 use std::fmt::Write;
 
 use crate::spec::visible::visible_xml;
 
-/// Predictions that have something in common, each as predicted over measured.
+/// A group of predictions, each as predicted over measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Strip {
-    /// What they have in common.
+    /// Name of the group.
     pub name: String,
-    /// Of the time per output token.
+    /// TPOT ratios.
     pub tpot: Vec<f64>,
-    /// Of the time to first token.
+    /// TTFT ratios.
     pub ttft: Vec<f64>,
 }
 
@@ -25,10 +25,10 @@ const NAMES: f64 = 330.0;
 const EDGE: f64 = 56.0;
 /// Room between the panels.
 const GAP: f64 = 40.0;
-/// What is farther off than this many times is drawn at the edge.
+/// Ratios beyond this factor are drawn at the edge.
 const WIDEST: f64 = 4.0;
 
-/// The picture of `strips` in their order; `title` says how they were predicted.
+/// The plot of `strips` in order; `title` names the prediction method.
 pub fn residuals(title: &str, strips: &[Strip]) -> String {
     let width = NAMES + 2.0 * SIDE + 2.0 * GAP;
     let height = 2.0 * EDGE + LINE * strips.len() as f64;

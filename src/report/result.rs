@@ -1,4 +1,4 @@
-//! The result as JSON: what leaves the house. Field names carry units; the schema is made from these types.
+//! The result as JSON. Field names carry units; the schema is generated from these types.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,60 +18,60 @@ use crate::spec::objective::Metric;
 use crate::spec::percentile::Confidence;
 use crate::spec::scenario::Scenario;
 
-/// The answer to a question.
+/// The result of an optimization.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct OptimizeResult {
-    /// How far it is proved: `optimal`, `feasible`, `infeasible`, `unknown`.
+    /// Proof status: `optimal`, `feasible`, `infeasible`, `unknown`.
     pub status: Status,
-    /// What nothing is better than, and who says so.
+    /// Bound on the objective, with its proof.
     pub proof: Proof,
-    /// The flags and files that asked it, so that the answer can be checked; null where it was put otherwise.
+    /// The flags and files of the request, so that the result can be verified; null if posed otherwise.
     pub scenario: Option<Scenario>,
-    /// What was asked, every default filled in.
+    /// The problem, with every default filled in.
     pub question: ReportInputs,
-    /// The optimum, or the stated deployment; null when there is none.
+    /// The optimum; null if there is none.
     pub best: Option<ReportedDeployment>,
-    /// The optimum laid open; null when there is none.
+    /// Details of the optimum; null if there is none.
     pub detail: Option<DeploymentDetail>,
-    /// The best of other strategies, best first.
+    /// The best deployments of other strategies, best first.
     pub alternatives: Vec<ReportedDeployment>,
-    /// Points of the Pareto front.
+    /// Number of points of the Pareto front.
     pub front_points: u64,
-    /// The Pareto front over the question's axes: all of it in JSON and CSV.
+    /// The Pareto front over the problem's axes: all of it in JSON and CSV.
     pub front: Vec<ReportedDeployment>,
-    /// What became of every candidate.
+    /// Counts of evaluated, pruned and rejected candidates.
     pub census: Census,
-    /// When infeasible: what came nearest, and what it misses.
+    /// When infeasible: the nearest deployment, and the limits it misses.
     pub nearest: Option<NearestMiss>,
-    /// When infeasible: conditions that conflict, and the least changes that help.
+    /// When infeasible: conflicting conditions, and the smallest changes that make the problem feasible.
     pub conflict: Option<ConflictReport>,
-    /// Prompts and answers apart or not; null where that is not a choice of throughput.
+    /// Aggregated or disaggregated serving; null if throughput does not decide it.
     pub split_ratio: Option<SplitRatio>,
-    /// Why the best is the best, where it was asked for.
+    /// Why the best is the best, if requested.
     pub why: Option<Why>,
-    /// When infeasible: what the weights alone take.
+    /// When infeasible: memory of the weights alone.
     pub weights_need: Vec<WeightsNeed>,
-    /// What the next lower weight format would gain, and what is published about its quality.
+    /// Gain of the next lower weight format, with its published quality.
     pub lower_format: Option<LowerFormat>,
-    /// What the answer rests on that nobody measured or stated.
+    /// Assumed inputs of the result.
     pub assumptions: Vec<Assumption>,
 }
 
-/// A stated deployment, and what comes of it.
+/// The estimate of a given deployment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct EstimateResult {
     /// The deployment.
     #[serde(flatten)]
     pub candidate: ReportedDeployment,
-    /// What was asked, every default filled in.
+    /// The problem, with every default filled in.
     pub question: ReportInputs,
-    /// The deployment laid open; null when no rule lets it be.
+    /// Details of the deployment; null if a rule forbids it.
     pub detail: Option<DeploymentDetail>,
-    /// What it rests on that nobody measured or stated.
+    /// Assumed inputs of the estimate.
     pub assumptions: Vec<Assumption>,
 }
 
-/// A number that is mostly whole, without a point where it is.
+/// Serializes a number without a decimal point if it is whole.
 pub fn whole<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const MOST: f64 = 9e15;
     if number.fract() == 0.0 && (0.0..MOST).contains(number) {
@@ -81,10 +81,10 @@ pub fn whole<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok,
     }
 }
 
-/// A deployment and what comes of it.
+/// A deployment and its metrics.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ReportedDeployment {
-    /// How the model lies on the devices.
+    /// Parallelism and placement of the model on the devices.
     pub plan: Plan,
     /// The plan in one line with everything that determines its metrics: what `estimate --plan` reads.
     pub notation: String,
@@ -92,44 +92,44 @@ pub struct ReportedDeployment {
     pub weight_format: String,
     /// Format of keys and values.
     pub kv_format: String,
-    /// Requests in flight over the whole deployment, on average: output times E2E over OSL.
+    /// Mean concurrency of the whole deployment: output rate times E2E over OSL.
     #[serde(serialize_with = "whole")]
     pub concurrency: f64,
     /// Devices in use.
     pub devices: u64,
-    /// Devices of the system that it leaves idle.
+    /// Idle devices of the system.
     pub idle_devices: u64,
-    /// Whether it fits, and where.
+    /// Whether it fits, and in which memory.
     pub feasibility: Feasibility,
-    /// Limits and rules that it breaks; empty when it may run.
+    /// Violated limits and rules; empty if it may run.
     pub violations: Vec<String>,
-    /// What the fullest device holds; null when a rule forbids the plan.
+    /// Memory of the fullest device; null if a rule forbids the plan.
     pub memory: Option<MemoryReport>,
-    /// What takes most of the time per output token; null when it cannot run.
+    /// Largest contribution to the time per output token; null if it cannot run.
     pub bottleneck: Option<String>,
-    /// What it is judged by; null when it cannot run.
+    /// Metrics; null if it cannot run.
     pub metrics: Option<MetricsReport>,
-    /// How far off they may be; null where nothing was measured to tell by.
+    /// Prediction intervals of the metrics; null without measurements to derive them from.
     pub intervals: Option<Intervals>,
-    /// What it costs at the lowest and the highest price found; null where no bounds are known.
+    /// Cost at the lowest and the highest known price; null without price bounds.
     pub price_bounds: Option<PriceBounds>,
 }
 
 /// Quantiles of a prediction: p10 to p90 is its 80 % interval.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Quantiles {
-    /// One in ten lies below.
+    /// 10th percentile.
     pub p10: f64,
-    /// Half lie below.
+    /// Median.
     pub p50: f64,
-    /// One in ten lies above.
+    /// 90th percentile.
     pub p90: f64,
 }
 
-/// How far off the metrics may be.
+/// Prediction intervals of the metrics.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Intervals {
-    /// How near the deployment is to what was measured.
+    /// Similarity of the deployment to the measured ones.
     pub near: Nearness,
     /// Time to first token.
     pub ttft_ms: Quantiles,
@@ -137,12 +137,12 @@ pub struct Intervals {
     pub tpot_ms: Quantiles,
     /// Output tokens per second of the deployment.
     pub output_tok_s: Quantiles,
-    /// What the intervals were taken from.
+    /// Source of the intervals.
     pub source: String,
 }
 
 impl Intervals {
-    /// The intervals around `figures`, which may be the worse ends already; what comes out at a stated rate is sure.
+    /// The intervals around `figures`, which may already be p90 values; output at a given rate is exact.
     pub fn of(interval: &Interval, figures: &MetricsReport, risk: Confidence, at_rate: bool) -> Intervals {
         let around = |value: f64, ends: [f64; 3], worse: usize| {
             let told = if risk == Confidence::P90 { ends[worse] } else { 1.0 };
@@ -163,25 +163,25 @@ impl Intervals {
     }
 }
 
-/// How the model lies on the devices.
+/// Parallelism and placement of the model on the devices.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Plan {
     /// `aggregated` or `disaggregated`.
     pub mode: String,
-    /// In short, e.g. `2 x tp4`.
+    /// Label, e.g. `2 x tp4`.
     pub label: String,
-    /// Instances that work on prompts.
+    /// Prefill workers; aggregated replicas if aggregated.
     pub prefill: PoolReport,
-    /// Instances that work on answers; the same ones when aggregated.
+    /// Decode workers; aggregated replicas if aggregated.
     pub decode: PoolReport,
-    /// Instances of other shapes beside them.
+    /// Further workers or replicas with other parallelism.
     pub others: Vec<PoolReport>,
 }
 
-/// Like instances.
+/// Equal workers or replicas.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PoolReport {
-    /// What they do.
+    /// Role.
     pub duty: PoolRole,
     /// The degrees above 1, e.g. `tp4 pp2`.
     pub label: String,
@@ -201,11 +201,11 @@ pub struct PoolReport {
     pub sp: bool,
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
-    /// Instances.
+    /// Number of replicas.
     pub replicas: u64,
     /// Devices of all of them.
     pub devices: u64,
-    /// Requests in flight of each.
+    /// Concurrency of each replica.
     pub concurrency_per_replica: u64,
 }
 
@@ -215,11 +215,11 @@ pub struct PoolReport {
 pub enum Feasibility {
     /// In device memory.
     InVram,
-    /// With something in host memory, paid for in time.
+    /// With a part in host memory, at the cost of time.
     WithOffload,
     /// Not at all.
     InsufficientMemory,
-    /// A rule forbids the plan or the lengths, whatever the memory.
+    /// A rule forbids the plan or the lengths, regardless of memory.
     Illegal,
 }
 
@@ -234,21 +234,21 @@ pub struct MemoryReport {
     pub activations_bytes: f64,
     /// The runtime's own buffers.
     pub buffers_bytes: f64,
-    /// All of it.
+    /// Total.
     pub total_bytes: f64,
-    /// How far off that may be: the cache is exact, the rest as measured on the runtime; null where nothing was.
+    /// Interval of the total: KV cache exact, the rest as measured on the runtime; null without measurements.
     pub interval: Option<Quantiles>,
-    /// What the runtime may use of the device.
+    /// Usable memory of the device.
     pub usable_bytes: f64,
-    /// What software sees of the device.
+    /// Memory of the device visible to software.
     pub capacity_bytes: f64,
     /// Share of the capacity that the runtime may use.
     pub utilization: f64,
-    /// What is in host memory instead, per device.
+    /// Part in host memory, per device.
     pub offloaded_bytes: f64,
 }
 
-/// What a deployment is judged by.
+/// Metrics of a deployment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MetricsReport {
     /// Time to first token.
@@ -261,9 +261,9 @@ pub struct MetricsReport {
     pub output_tok_s: f64,
     /// The same per device in use.
     pub output_tok_s_per_device: f64,
-    /// What one user sees.
+    /// Output tokens per second per user.
     pub output_tok_s_per_user: f64,
-    /// US dollars per million output tokens, the prompts' work included; null where no price is known.
+    /// US dollars per million output tokens, prefill included; null without a price.
     pub usd_per_mtok: Option<f64>,
     /// The same money per million tokens of prompt and output.
     pub usd_per_mtok_total: Option<f64>,
@@ -271,12 +271,12 @@ pub struct MetricsReport {
     pub watts: Option<f64>,
     /// Output tokens per joule.
     pub tok_per_joule: Option<f64>,
-    /// Longest prompt plus answer that fits at this concurrency.
+    /// Largest ISL plus OSL that fits at this concurrency.
     pub max_context_tokens: f64,
 }
 
 impl ReportedDeployment {
-    /// The figure of `metric` as the results give it; none where it is unknown or nothing runs.
+    /// The value of `metric` in the units of the result; none if unknown or if it cannot run.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         let figures = self.metrics.as_ref()?;
         match metric {
@@ -295,34 +295,34 @@ impl ReportedDeployment {
     }
 }
 
-/// What the weights take, whatever else must lie beside them.
+/// Memory of the weights alone.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WeightsNeed {
     /// The format.
     pub weight_format: String,
-    /// The whole model in it.
+    /// Bytes of the whole model in that format.
     pub weights_bytes: f64,
-    /// What the runtime may use of one device.
+    /// Usable bytes per device.
     pub usable_bytes_per_device: f64,
-    /// Devices under which the weights alone do not fit.
+    /// Smallest number of devices that holds the weights alone.
     pub least_devices: u64,
 }
 
-/// The deployment that came nearest, and what it misses.
+/// The deployment nearest to feasibility, and the limits it misses.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NearestMiss {
     /// The deployment.
     pub candidate: ReportedDeployment,
-    /// What it misses, in words.
+    /// The missed limits, in words.
     pub misses: String,
 }
 
-/// What a lower weight format would gain.
+/// Gain of a lower weight format.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LowerFormat {
     /// The format.
     pub weight_format: String,
-    /// Bits of a weight, scales included.
+    /// Bits per weight, scales included.
     pub bits_per_weight: f64,
     /// The objective's first metric with it, as the result names it.
     pub metric: String,
@@ -330,11 +330,11 @@ pub struct LowerFormat {
     pub now: Option<f64>,
     /// That metric with it, if anything is feasible with it.
     pub then: Option<f64>,
-    /// What is published about its quality.
+    /// Published quality.
     pub quality: Option<crate::spec::format::Quality>,
 }
 
-/// A figure that the answer rests on and that was assumed.
+/// An assumed input of the result.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Assumption {
     /// The figure's name.
@@ -343,6 +343,6 @@ pub struct Assumption {
     pub value: String,
     /// Why it was assumed.
     pub why: String,
-    /// How far to trust it.
+    /// Grade of its source.
     pub grade: Grade,
 }

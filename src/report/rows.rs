@@ -1,10 +1,10 @@
-//! Deployments as CSV: one row each, units in the names of the columns.
+//! Deployments as CSV: one row each, with units in the column names.
 
 use super::recommend::Build;
 use super::result::ReportedDeployment;
 use super::sheet;
 
-/// What a column is called, and its cell.
+/// Column name, and the function of its cell.
 type CsvColumn = (&'static str, fn(&ReportedDeployment) -> String);
 
 fn number(value: Option<f64>) -> String {
@@ -63,13 +63,13 @@ static COLUMNS: &[CsvColumn] = &[
     ("bottleneck", |row| row.bottleneck.clone().unwrap_or_default()),
 ];
 
-/// One row a deployment, under a header.
+/// One row per deployment, under a header.
 pub fn csv(rows: &[ReportedDeployment]) -> String {
     let cells = |row: &ReportedDeployment| COLUMNS.iter().map(|(_, cell)| cell(row)).collect();
     sheet::csv(COLUMNS.iter().map(|(name, _)| *name), rows.iter().map(cells))
 }
 
-/// What a column of builds is called, and its cell.
+/// Column name of builds, and the function of its cell.
 type BuildColumn = (&'static str, fn(&Build) -> String);
 
 static BUILD_COLUMNS: &[BuildColumn] = &[
@@ -103,7 +103,7 @@ static BUILD_COLUMNS: &[BuildColumn] = &[
     ("because", |row| row.because.clone().unwrap_or_default()),
 ];
 
-/// One row a build, under a header.
+/// One row per build, under a header.
 pub fn builds(rows: &[Build]) -> String {
     let cells = |row: &Build| BUILD_COLUMNS.iter().map(|(_, cell)| cell(row)).collect();
     sheet::csv(BUILD_COLUMNS.iter().map(|(name, _)| *name), rows.iter().map(cells))

@@ -1,4 +1,4 @@
-//! Predicted against measured as a picture: log-log, one panel a metric, one colour a runtime. Knows no file.
+//! Scatter plot (SVG) of predicted against measured: log-log, a panel per metric, a colour per runtime.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,13 +10,13 @@ use crate::validate::summary::ScoredRow;
 const SIDE: f64 = 360.0;
 /// Room around a panel.
 const MARGIN: f64 = 56.0;
-/// Colours that are told apart by most eyes (Okabe, Ito 2008).
+/// Colour-blind-safe palette (Okabe, Ito 2008).
 const COLOURS: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
 
 /// Points of one runtime: measured, predicted.
 type Points<'a> = BTreeMap<&'a str, Vec<(f64, f64)>>;
 
-/// The picture of all rows that were predicted and carry no doubt.
+/// The plot of all predicted rows that are not flagged doubtful.
 pub fn scatter(rows: &[ScoredRow]) -> String {
     let (mut ttft, mut tpot) = (Points::new(), Points::new());
     for row in rows.iter().filter(|row| row.measured.doubt.is_empty()) {

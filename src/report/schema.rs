@@ -1,4 +1,4 @@
-//! JSON Schemas of what is read and written, made from the types themselves.
+//! JSON Schemas of inputs and outputs, generated from the types.
 
 use schemars::{Schema, schema_for};
 
@@ -24,7 +24,7 @@ use crate::validate::summary::Validation;
 /// Makes a schema from a type.
 pub type Make = fn() -> Schema;
 
-/// What there are schemas of, and what makes each.
+/// Schema names with their generators.
 pub static SCHEMAS: &[(&str, Make)] = &[
     ("model", || schema_for!(ModelFile)),
     ("device", || schema_for!(Device)),

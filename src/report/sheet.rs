@@ -1,8 +1,8 @@
-//! CSV that a spreadsheet shows as it is: no cell is a formula, none holds what a terminal obeys. Knows no columns.
+//! CSV that is safe in spreadsheets: no cell is a formula or contains terminal control characters.
 
 use crate::spec::visible::visible;
 
-/// What makes a spreadsheet compute a cell that begins with it; the wide forms do in some.
+/// First characters that make a spreadsheet compute a cell; some also accept the wide forms.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
 /// A cell as it is written: visible, and a text that a spreadsheet would compute behind an apostrophe. Numbers stay

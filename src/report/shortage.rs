@@ -1,13 +1,13 @@
-//! What the weights alone take, for whoever has too few devices. Knows no text.
+//! Memory of the weights alone, for systems with too few devices.
 
 use super::result::WeightsNeed;
 use crate::search::question::Problem;
 use crate::search::sizing::weights;
 
-/// The kind under which the census counts what does not fit.
+/// Rejection kind of candidates that do not fit.
 pub const OUT_OF_MEMORY: &str = "out_of_memory";
 
-/// The whole model in each weight format, against what one device may give.
+/// The whole model in each weight format, against the usable memory of one device.
 pub fn weights_need(question: &Problem) -> Vec<WeightsNeed> {
     let mut needs: Vec<WeightsNeed> = Vec::new();
     for (index, formats) in question.formats.iter().enumerate() {

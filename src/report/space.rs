@@ -1,4 +1,4 @@
-//! The space that an answer is best in: what the search covers, and what lies outside.
+//! The search space of a result, and the plans outside it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,69 +8,68 @@ use crate::search::outcome::Outcome;
 use crate::search::question::{OffloadPolicy, Problem, Traffic};
 use crate::search::shape::MOST_REQUESTS_PER_RANK;
 
-/// Among which plans an answer is best, and by what.
+/// The search space and the model under which a result is optimal.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Space {
-    /// Plans that were evaluated, or that a bound shows to be no better.
+    /// Number of plans evaluated or pruned by a bound.
     pub plans: u64,
-    /// What judges them: the figures are predictions of a model of serving, not measurements.
+    /// The model that evaluates them: metrics are predictions, not measurements.
     pub under: String,
-    /// Parallelism that the runtime has: every integer degree that the model's shape and the devices allow.
+    /// Parallelism of the runtime: every integer degree that the model's shape and the devices allow.
     pub degrees: Vec<String>,
     /// Formats of weights and cache, each pair over the whole deployment.
     pub formats: Vec<String>,
-    /// Prefill and decode may be on instances of their own.
+    /// Whether disaggregated prefill and decode are searched.
     pub split: bool,
-    /// Instances of several shapes may stand side by side.
+    /// Whether mixed parallel configurations are searched.
     pub mixes: bool,
-    /// When weights, experts or cache may lie in host memory.
+    /// Use of host memory for weights, experts or KV cache.
     pub offload: String,
-    /// The family of strategies that the question is held to, where it is.
+    /// The strategy family that the problem is restricted to, if any.
     pub family: Option<StrategyFamily>,
-    /// Requests in flight of an attention rank: 1 to that.
+    /// Maximum concurrency per attention rank.
     pub most_requests_per_rank: u64,
-    /// How the loads of instances are chosen.
+    /// Choice of the concurrency per replica.
     pub loads: String,
-    /// What is not searched; `docs/optimality.md` says what it is worth.
+    /// Plans that are not searched; `docs/optimality.md` quantifies the loss.
     pub outside: Vec<String>,
 }
 
-/// What no plan of the search has, and what it is instead.
+/// Features outside the search, each with the assumption in its place.
 pub static OUTSIDE: [(&str, &str); 8] = [
     ("uneven load over ranks", "requests, and tokens over experts, are spread evenly"),
     ("different formats per pool", "all pools have one weight format and one KV format"),
     (
         "caps on batch and chunk",
-        "a step takes all requests in flight, and prompts as the runtime's fit has them",
+        "a step batches all running requests; prefill chunks follow the calibrated runtime",
     ),
     (
         "other cuts of a pipeline",
-        "cuts are even in what stages hold, read or compute; `estimate --stages` takes any",
+        "stages are balanced by memory, reads or compute; `estimate --stages` takes any split",
     ),
     ("plans over different devices", "`place` puts layers on heterogeneous devices, `fleet` mixes systems"),
-    ("other draft lengths", "tokens guessed ahead are as the question has them"),
-    ("routing by prompt", "any instance may get any request; shared prefixes are cached on all of them"),
+    ("other draft lengths", "the draft length is the given one"),
+    ("routing by prompt", "any replica may serve any request; shared prefixes are cached on all replicas"),
     ("single requests and bursts", "latencies are means or percentiles in steady state"),
 ];
 
 /// The space of `outcome`.
 pub fn space(question: &Problem, outcome: &Outcome) -> Space {
     let offload = match question.offload {
-        OffloadPolicy::Auto => "where nothing fits without",
-        OffloadPolicy::Never => "not at all",
-        OffloadPolicy::Always => "beside the rest",
+        OffloadPolicy::Auto => "only if nothing fits without it",
+        OffloadPolicy::Never => "not used",
+        OffloadPolicy::Always => "always used",
     };
     let loads = match question.traffic {
-        Traffic::Free => "every number of requests in flight that fits",
-        Traffic::InFlight(_) => "all requests in flight, spread evenly over instances that are alike",
-        Traffic::Rate(_) => "the fewest requests in flight that carry the rate",
+        Traffic::Free => "every concurrency that fits",
+        Traffic::InFlight(_) => "the given concurrency, spread evenly over equal replicas",
+        Traffic::Rate(_) => "the lowest concurrency that sustains the rate",
     };
     let several = question.cluster.devices() > 1;
     let pair = |one: &crate::search::question::Formats| format!("{} weights, {} KV", one.weights, one.kv);
     Space {
         plans: outcome.census.candidates,
-        under: "the model of serving: rooflines and means of continuous batching, fitted to measurements"
-            .into(),
+        under: "rooflines and mean continuous batching, calibrated on measurements".into(),
         degrees: question.runtime.1.iter().filter(|degree| *degree != "disagg").cloned().collect(),
         formats: question.formats.iter().map(pair).collect(),
         split: question.split,
@@ -83,7 +82,7 @@ pub fn space(question: &Problem, outcome: &Outcome) -> Space {
     }
 }
 
-/// What lies outside, for help and `docs/optimality.md`.
+/// The features outside the search, for help and `docs/optimality.md`.
 pub fn outside() -> String {
     let line = |(what, instead): &(&str, &str)| format!("  {what}: {instead}\n");
     OUTSIDE.iter().map(line).collect()

@@ -1,10 +1,10 @@
-//! Tables of plain text: columns two spaces apart, numbers to the right. Knows nothing of what stands in them.
+//! Plain-text tables: columns separated by two spaces, numbers right-aligned.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use crate::spec::visible::visible;
 
-/// Lines of `rows` under `header`; columns whose cells are all numbers stand to the right.
+/// Lines of `rows` under `header`; columns of numbers are right-aligned.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty().set_content_arrangement(ContentArrangement::Disabled);

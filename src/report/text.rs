@@ -1,4 +1,4 @@
-//! Answers as text for people: the answer first, then what it rests on. Knows no formula and no search.
+//! Results as text: the plan first, then its basis.
 
 pub mod alternatives;
 pub mod basis;
@@ -22,7 +22,7 @@ pub mod why;
 
 use super::result::{EstimateResult, OptimizeResult};
 
-/// A search's answer.
+/// The result of a search.
 pub fn table(answer: &OptimizeResult) -> String {
     let Some((best, detail)) = answer.best.as_ref().zip(answer.detail.as_ref()) else {
         return page::join([
@@ -55,7 +55,7 @@ pub fn table(answer: &OptimizeResult) -> String {
     ])
 }
 
-/// A stated deployment.
+/// The estimate of a given deployment.
 pub fn estimate(estimated: &EstimateResult) -> String {
     let EstimateResult { candidate, question, detail, assumptions } = estimated;
     let head = head::estimate(candidate, question);

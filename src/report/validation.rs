@@ -1,4 +1,4 @@
-//! Errors and choices as text and rows.
+//! Prediction errors and decision quality, as text and rows.
 
 use super::table::table;
 use crate::validate::decision::Decision;
@@ -139,33 +139,22 @@ pub fn markdown(found: &Validation) -> String {
         None => ["0".into(), String::new(), String::new(), String::new()],
     };
     let mut text = String::from(
-        "| rows | left out | TPOT: n | median error | bias | in p10–p90 | TTFT: n | median error | bias | in p10–p90 |\n\
+        "| rows | skipped | TPOT: n | MdAPE | bias | in p10–p90 | TTFT: n | MdAPE | bias | in p10–p90 |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for group in all(found) {
-        let name = if group.name.is_empty() { "all without a doubt" } else { &group.name };
+        let name = if group.name.is_empty() { "all unflagged rows" } else { &group.name };
         let cells: Vec<String> = cells(group.tpot).into_iter().chain(cells(group.ttft)).collect();
         text.push_str(&format!("| {name} | {} | {} |\n", group.unsupported, cells.join(" | ")));
     }
     text
 }
 
-/// The whole as text.
+/// The whole validation as text.
 pub fn text(found: &Validation) -> String {
     const HEADER: [&str; 13] = [
-        "rows",
-        "n",
-        "left out",
-        "TPOT",
-        "p90",
-        "bias",
-        "in 80 %",
-        "TTFT",
-        "p90",
-        "bias",
-        "in 80 %",
-        "limit met",
-        "regret",
+        "rows", "n", "skipped", "TPOT", "p90", "bias", "cov. 80", "TTFT", "p90", "bias", "cov. 80",
+        "SLO met", "regret",
     ];
     let percent = |value: f64| format!("{:.1}", 100.0 * value);
     let cells = |score: Option<Score>| match score {
@@ -179,7 +168,7 @@ pub fn text(found: &Validation) -> String {
     };
     let rows: Vec<Vec<String>> = all(found)
         .map(|group| {
-            let name = if group.name.is_empty() { "all without a doubt" } else { &group.name };
+            let name = if group.name.is_empty() { "all unflagged rows" } else { &group.name };
             let mut row = vec![name.to_owned(), group.n.to_string(), group.unsupported.to_string()];
             row.extend(cells(group.tpot));
             row.extend(cells(group.ttft));
@@ -188,36 +177,34 @@ pub fn text(found: &Validation) -> String {
             row
         })
         .collect();
-    let mut text = String::from(
-        "Median absolute error, error that nine in ten stay below, and median signed error, in %\n\n",
-    );
+    let mut text = String::from("MdAPE, p90 APE, median bias and coverage of the 80 % interval, in %\n\n");
     text.push_str(&table(&HEADER, &rows));
     if found.overall.memory.is_some() {
         let held = all(found).filter(|group| group.memory.is_some()).map(|group| {
-            let name = if group.name.is_empty() { "all without a doubt" } else { &group.name };
+            let name = if group.name.is_empty() { "all unflagged rows" } else { &group.name };
             let n = group.memory.map(|score| score.n.to_string()).unwrap_or_default();
             [name.to_owned(), n].into_iter().chain(cells(group.memory)).collect::<Vec<_>>()
         });
         text.push('\n');
-        let header = ["memory of a device", "n", "error", "p90", "bias", "in 80 %"];
+        let header = ["memory per device", "n", "MdAPE", "p90", "bias", "cov. 80"];
         text.push_str(&table(&header, &held.collect::<Vec<_>>()));
     }
     if let Some(d) = &found.overall.decision {
         text.push_str(&format!(
-            "\n{} choices under a TPOT limit in {} groups of comparable rows; rank correlation of throughput {:.2}\n",
+            "\n{} choices under a TPOT SLO in {} groups of comparable rows; rank correlation of throughput {:.2}\n",
             d.choices, d.groups, d.spearman
         ));
     }
     if let Some(d) = &found.overall.decision_p90 {
         text.push_str(&format!(
-            "Where the limit is held at the p90 (--risk p90), {} % meet it and give up {} % of throughput\n",
+            "With the SLO at prediction p90 (--risk p90), {} % meet it at {} % regret\n",
             percent(d.slo_met),
             d.regret.map(percent).unwrap_or_default()
         ));
     }
     if found.overall.too_small > 0 {
         text.push_str(&format!(
-            "\n{} of {} rows ran, though memory is predicted to be too small for them\n",
+            "\n{} of {} rows ran although they are predicted to be out of memory\n",
             found.overall.too_small, found.overall.n
         ));
     }
@@ -226,7 +213,7 @@ pub fn text(found: &Validation) -> String {
         text.push_str(&format!("\nNot scored: {}\n", told.collect::<Vec<_>>().join(", ")));
     }
     if !found.unsupported.is_empty() {
-        text.push_str("\nLeft out:\n");
+        text.push_str("\nSkipped rows:\n");
         for one in &found.unsupported {
             text.push_str(&format!("  {:>5}  {}\n", one.rows, one.reason));
         }

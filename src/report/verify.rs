@@ -1,5 +1,5 @@
-//! A saved answer held against what its own question comes to: every row evaluated again, the objective, the front,
-//! a sample of what was pruned, and the search itself. Knows no file.
+//! Verification of a saved result against its own problem: every row re-evaluated, the objective, the front,
+//! a sample of pruned plans, and the search itself. Reads no files.
 
 pub mod fleet;
 mod laws;
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What was checked of an answer.
+/// The checks of a saved result.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Verified {
     /// Whether every check passed.
@@ -23,20 +23,20 @@ pub struct Verified {
     pub seed: u64,
 }
 
-/// One check.
+/// A check.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CheckResult {
-    /// What is checked.
+    /// Description of the check.
     pub what: String,
-    /// How many things.
+    /// Number of items checked.
     pub of: u64,
-    /// What is wrong; empty where nothing is.
+    /// Faults; empty if the check passes.
     pub faults: Vec<String>,
 }
 
-/// Faults of a check that are told.
+/// Maximum number of faults listed per check.
 const TOLD: usize = 5;
-/// Numbers that differ by less are the same: a file holds them in full, rounding is the machine's.
+/// Relative tolerance of equal numbers: files hold all digits, so that only rounding differs.
 const CLOSE: f64 = 1e-9;
 
 impl Verified {
@@ -56,14 +56,14 @@ impl CheckResult {
     }
 }
 
-/// A value in few characters.
+/// A value, shortened.
 fn brief(value: &Value) -> String {
     const MOST: usize = 80;
     let text = value.to_string();
     if text.chars().count() <= MOST { text } else { text.chars().take(MOST).chain("…".chars()).collect() }
 }
 
-/// Where two values differ, as `path: saved, but again`; a field that is missing differs from one that is null.
+/// Differences between two values, as `path: saved a, recomputed b`; a missing field differs from null.
 fn differences(path: &str, saved: &Value, again: &Value, found: &mut Vec<String>) {
     let key = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
     match (saved, again) {
@@ -72,11 +72,11 @@ fn differences(path: &str, saved: &Value, again: &Value, found: &mut Vec<String>
                 match (a.get(name), b.get(name)) {
                     (Some(a), Some(b)) => differences(&key(name), a, b, found),
                     (Some(a), None) => {
-                        found.push(format!("{}: {} is saved, there is no such field", key(name), brief(a)))
+                        found.push(format!("{}: saved {}, no such field exists", key(name), brief(a)))
                     }
                     (_, b) => {
                         let b = b.map_or_else(String::new, brief);
-                        found.push(format!("{}: nothing is saved, {b} comes out", key(name)));
+                        found.push(format!("{}: not saved, recomputed {b}", key(name)));
                     }
                 }
             }
@@ -89,15 +89,15 @@ fn differences(path: &str, saved: &Value, again: &Value, found: &mut Vec<String>
         (Value::Number(a), Value::Number(b)) => {
             let (x, y) = (a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN));
             if (x - y).abs() > CLOSE * x.abs().max(y.abs()) || x.is_nan() != y.is_nan() {
-                found.push(format!("{path}: {a} is saved, {b} comes out"));
+                found.push(format!("{path}: saved {a}, recomputed {b}"));
             }
         }
         (a, b) if a == b => {}
-        (a, b) => found.push(format!("{path}: {} is saved, {} comes out", brief(a), brief(b))),
+        (a, b) => found.push(format!("{path}: saved {}, recomputed {}", brief(a), brief(b))),
     }
 }
 
-/// Where two answers differ, but for some of their fields; fields that only one of them has differ.
+/// Differences between two results, except some fields; fields that only one has count as differences.
 fn whole(saved: &Value, again: &Value, but: &[&str]) -> Vec<String> {
     let left = |value: &Value| {
         let mut value = value.clone();
@@ -113,20 +113,20 @@ fn whole(saved: &Value, again: &Value, but: &[&str]) -> Vec<String> {
     found
 }
 
-/// Where the values of `keys` differ.
+/// Differences in the values of `keys`.
 fn unlike(keys: &[&str], saved: &Value, again: &Value) -> Vec<String> {
     let mut found = Vec::new();
     keys.iter().for_each(|key| differences(key, &saved[key], &again[key], &mut found));
     found
 }
 
-/// A number that is told beside what it comes to, where they differ by more than `close` of it.
+/// The difference of a saved number to its recomputed value, if larger than `close` of it.
 fn off(what: &str, saved: f64, again: f64, close: f64) -> Option<String> {
     let same = (saved - again).abs() <= close * saved.abs().max(again.abs());
-    (!same).then(|| format!("{what}: {saved} is saved, {again} comes out"))
+    (!same).then(|| format!("{what}: saved {saved}, recomputed {again}"))
 }
 
-/// The number at `key`, not a number where there is none.
+/// The number at `key`; NaN if absent.
 fn figure(row: &Value, key: &str) -> f64 {
     row[key].as_f64().unwrap_or(f64::NAN)
 }

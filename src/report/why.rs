@@ -1,4 +1,4 @@
-//! Why the best is the best, as it leaves the house. Knows no search: it is handed what was tried.
+//! Why the best is the best, from the plans that the search tried.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,15 +19,15 @@ use crate::spec::objective::{Direction, Metric};
 /// Why the best is the best.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Why {
-    /// In one sentence or two.
+    /// Summary in one or two sentences.
     pub sentence: String,
-    /// The objective's first metric, as the results name it.
+    /// The objective's first metric, as named in results.
     pub metric: String,
     /// The best of every family of strategies, the best first; families without one last.
     pub strategies: Vec<Strategy>,
-    /// Where winner and runner-up change places.
+    /// Crossovers between the best and the runner-up.
     pub crossovers: Vec<Crossing>,
-    /// What a little more of anything would be worth, each found by searching again.
+    /// Sensitivity: the gain of single changes, each re-optimized.
     pub worth: Vec<Gain>,
 }
 
@@ -40,7 +40,7 @@ pub struct Strategy {
     pub plan: Option<String>,
     /// Format of the weights.
     pub weight_format: Option<String>,
-    /// Requests in flight.
+    /// Concurrency.
     pub concurrency: Option<f64>,
     /// The objective's first metric.
     pub value: Option<f64>,
@@ -48,54 +48,54 @@ pub struct Strategy {
     pub ttft_ms: Option<f64>,
     /// Time per output token.
     pub tpot_ms: Option<f64>,
-    /// Why it has none.
+    /// Reason if it has none.
     pub none: Option<String>,
 }
 
-/// Two families along a figure.
+/// Two families along one parameter.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Crossing {
-    /// Which figure.
+    /// The parameter.
     pub along: Along,
-    /// Where the question stands.
+    /// Its value in the problem.
     pub now: u64,
-    /// The least value that was tried.
+    /// The smallest value tried.
     pub least: u64,
-    /// The largest.
+    /// The largest value tried.
     pub most: u64,
-    /// Who leads at the least value; null where neither serves anything that was tried.
+    /// The leader at the smallest value; null if neither is feasible at any value tried.
     pub leader: Option<StrategyFamily>,
-    /// Every change of places between neighbouring powers of two.
+    /// Every crossover between neighbouring powers of two.
     pub changes: Vec<Handover>,
 }
 
-/// A change of places.
+/// A crossover.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Handover {
     /// The last value at which `from` leads.
     pub below: u64,
     /// The first at which `to` does.
     pub at: u64,
-    /// Who leads up to there.
+    /// The leader below.
     pub from: StrategyFamily,
-    /// Who leads from there.
+    /// The leader above.
     pub to: StrategyFamily,
 }
 
-/// What a change is worth.
+/// The gain of a change.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Gain {
     /// The change, in words.
     pub what: String,
-    /// The objective's first metric with it; null where nothing serves.
+    /// The objective's first metric with it; null if infeasible.
     pub value: Option<f64>,
     /// The plan with it.
     pub plan: Option<String>,
-    /// It makes the answer better.
+    /// Whether it improves the result.
     pub helps: bool,
 }
 
-/// The figure of the objective as the results give it.
+/// The objective's value in the units of results.
 fn figure(metric: Metric, value: f64) -> f64 {
     value / metric.entry().scale
 }
@@ -115,7 +115,7 @@ fn strategy(question: &Problem, metric: Metric, tried: &FamilyResult) -> Strateg
     }
 }
 
-/// What was tried, told of `best`.
+/// The explanation of `best` from the plans tried.
 pub fn why(
     question: &Problem,
     best: &EvaluatedCandidate,
@@ -163,16 +163,16 @@ fn spoken(question: &Problem, change: Change) -> String {
     match change {
         Change::Memory(bytes) => format!("{} GB more memory per device", plain(bytes / 1e9)),
         Change::Bandwidth(factor) => format!("{} memory bandwidth", tenth(factor)),
-        Change::Compute(factor) => format!("{} arithmetic", tenth(factor)),
-        Change::Links(factor) => format!("{} bandwidth between devices", tenth(factor)),
+        Change::Compute(factor) => format!("{} compute", tenth(factor)),
+        Change::Links(factor) => format!("{} interconnect bandwidth", tenth(factor)),
         Change::Device if question.cluster.nodes > 1 => "one more node".into(),
         Change::Device => "one more device".into(),
         Change::Limit(metric, more) => {
             let limit = question.limit(metric).unwrap_or(0.0);
             format!("{} ≤ {} (+{})", word(metric), spell((limit + more) * 1e3), spell(more * 1e3))
         }
-        Change::InFlight(requests) => format!("{} in flight", count(requests, "request")),
-        Change::Prompt(tokens) => format!("prompts of {}", count(tokens, "token")),
+        Change::InFlight(requests) => count(requests, "concurrent request"),
+        Change::Prompt(tokens) => format!("ISL of {}", count(tokens, "token")),
         Change::Purchase(factor) => format!("{} times the purchase price", plain(factor)),
     }
 }
@@ -187,14 +187,14 @@ fn gain(question: &Problem, metric: Metric, best: &EvaluatedCandidate, worth: &C
     }
 }
 
-/// How much better, in words that fit the metric: `24 % more`, `12 % less`.
+/// The advantage in words: `24 % more`, `12 % less`.
 fn ahead(metric: Metric, winner: f64, other: f64) -> String {
     let share = match metric.entry().direction {
         Direction::Maximize => winner / other - 1.0,
         Direction::Minimize => 1.0 - winner / other,
     };
     let more = if metric.entry().direction == Direction::Maximize { "more" } else { "less" };
-    // Of nothing there is no share: what is free is as cheap as what is free.
+    // A ratio to 0 is undefined: two free plans are equal.
     if share.is_nan() || share < 0.0005 {
         "as much".to_string()
     } else {
@@ -215,10 +215,10 @@ fn sentence(
         _ => told(metric, figure(metric, value)),
     };
     let gives = format!("{} gives {}", name(best), unit(scale(best)));
-    let Some(runner) = runner else { return format!("{gives}; no other family of strategies serves this.") };
+    let Some(runner) = runner else { return format!("{gives}; no other strategy is feasible.") };
     let (a, b) = (scale(best), scale(runner));
     let lead = match ahead(metric, a, b).as_str() {
-        "as much" => format!("as much as the runner-up {}; later aims decide", name(runner)),
+        "as much" => format!("equal to the runner-up {}; later objectives decide", name(runner)),
         share => format!("{share} than the runner-up {} ({})", name(runner), unit(b)),
     };
     let step = |found: &EvaluatedCandidate| {
@@ -233,25 +233,25 @@ fn sentence(
     let most = CLASSES.into_iter().max_by(|x, y| apart(*x).total_cmp(&apart(*y)));
     let class = most.map_or_else(String::new, |class| {
         format!(
-            "; the steps differ most in {} ({} against {})",
+            "; decode steps differ most in {} ({} against {})",
             class.name(),
             time(mine.of(class) * 1e3),
             time(theirs.of(class) * 1e3)
         )
     });
     format!(
-        "{gives}, {lead}. With {} in flight a token takes {}, {} of it waiting for others; the runner-up's, with {}, \
-         {} and {}{class}.",
-        format_args!("{} requests", requests(best.candidate.in_flight(question))),
+        "{gives}, {lead}. With {}, TPOT is {}, {} of it prefill interference; the runner-up, with {}, \
+         has {} and {}{class}.",
+        format_args!("{} concurrent requests", requests(best.candidate.in_flight(question))),
         time(tpot * 1e3),
         time((tpot - own) * 1e3),
-        format_args!("{} requests", requests(runner.candidate.in_flight(question))),
+        format_args!("{} concurrent requests", requests(runner.candidate.in_flight(question))),
         time(slower * 1e3),
         time((slower - other) * 1e3),
     )
 }
 
-/// How the objective's metric changes, as signed percent.
+/// Change of the objective's metric, as signed percent.
 pub fn moved(from: Option<f64>, to: Option<f64>) -> String {
-    from.zip(to).map_or_else(|| "nothing serves".to_string(), |(from, to)| signed(from, to))
+    from.zip(to).map_or_else(|| "infeasible".to_string(), |(from, to)| signed(from, to))
 }

@@ -48,10 +48,10 @@ fn everything_is_told_and_long_sources_once() {
             assert_eq!(flat.matches(&spaced(source)).count(), 1, "{source}");
         }
     });
-    assert!(!text.contains("go deeper"), "all is told at this depth");
-    let again = format!("(rests on what is {} at worst)", explanation.grade);
+    assert!(!text.contains("can be expanded"), "everything is shown at this depth");
+    let again = format!("(weakest source: {})", explanation.grade);
     assert!(
-        !text.contains(&again) && text.contains("(rests on what is"),
+        !text.contains(&again) && text.contains("(weakest source: "),
         "grades are told where they change"
     );
 }
@@ -84,5 +84,5 @@ fn what_is_broken_is_told_before_the_number() {
     let ledger = Ledger::new();
     let number = candidate.evaluate(&&ledger, &question, &mut ()).metrics.tpot;
     let text = explained(&candidate, &question, &ledger.explain(number, 1), 1, &["too slow".to_string()]);
-    assert!(plain(&text).starts_with("BROKEN: too slow\n"), "{text}");
+    assert!(plain(&text).starts_with("INFEASIBLE: too slow\n"), "{text}");
 }

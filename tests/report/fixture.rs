@@ -184,7 +184,7 @@ fn answer() -> OptimizeResult {
                 offload: "not at all".into(),
                 family: None,
                 most_requests_per_rank: 65_536,
-                loads: "every number of requests in flight that fits".into(),
+                loads: "every concurrency that fits".into(),
                 outside: vec!["uneven load over ranks".into(), "unlike formats per pool".into()],
             },
         },
@@ -201,7 +201,7 @@ fn answer() -> OptimizeResult {
                     Resource::Devices,
                     true,
                     Some(6.0 / 7.0),
-                    "6 of 7 devices in use; an instance takes 2, 1 left",
+                    "6 of 7 devices in use; a replica needs 2, 1 idle",
                 ),
             ],
             evidence: BTreeMap::from([(Grade::Stated, 12), (Grade::Datasheet, 5), (Grade::Assumed, 3)]),
@@ -280,8 +280,8 @@ fn what_is_unknown_or_one_of_a_kind_is_told_as_such() {
     let text = plain(&text::table(&answer));
     reads_well(&text, 100);
     assert!(text.contains("cost         unknown\n") && text.contains("power        unknown\n"), "{text}");
-    assert!(text.contains("1 point over") && text.contains("1 shape ("), "{text}");
-    assert!(!text.contains("Next best") && !text.contains("Lower weight format"), "{text}");
+    assert!(text.contains("1 configuration over") && text.contains("1 configuration ("), "{text}");
+    assert!(!text.contains("Top configurations") && !text.contains("Lower-precision weights"), "{text}");
     assert!(!text.contains('┤'), "one point is no plot:\n{text}");
 }
 

@@ -103,7 +103,7 @@ fn a_spoilt_placement_is_told_by_what_is_wrong_with_it() {
         spoilt
     });
     let told: Vec<&String> = found.checks.iter().flat_map(|check| &check.faults).collect();
-    assert!(told.iter().any(|fault| fault.contains("is saved") && fault.contains("comes out")), "{told:?}");
+    assert!(told.iter().any(|fault| fault.contains(": saved ") && fault.contains("recomputed ")), "{told:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The programme behind a fleet, whole: unknowns with bounds, costs and values, conditions with coefficients. Solves
+//! The integer program of a fleet: variables with bounds, costs and values, constraints with coefficients. Solves
 //! nothing.
 
 use schemars::JsonSchema;
@@ -6,50 +6,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::search::mip::{MipColumn, MipModel, MipRow, MipValues, SHARE, Sense, VariableDomain};
 
-/// What an unknown may be.
+/// Domain of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VariableKind {
-    /// A whole number.
+    /// Integer.
     Whole,
-    /// Any number.
+    /// Continuous.
     Share,
 }
 
-/// An unknown.
+/// A variable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedVariable {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// What it may be.
+    /// Domain.
     pub kind: VariableKind,
-    /// At least.
+    /// Lower bound.
     pub least: i64,
-    /// At most.
+    /// Upper bound.
     pub most: i64,
-    /// What one of it costs: thousandths of a dollar an hour, devices, or for throughput minus its tokens, the
+    /// Cost per unit: thousandths of a dollar per hour, devices, or for throughput minus its tokens, the
     /// largest bucket's being a million.
     pub cost: i64,
-    /// In the answer; shares to a billionth. Null where there is none.
+    /// Value in the solution, shares rounded to 1e-9; null without a solution.
     pub value: Option<f64>,
 }
 
-/// A condition: the sum of unknowns times their coefficients, against a bound.
+/// A constraint: the sum of variables times their coefficients, compared with a bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedConstraint {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// Indices of the unknowns.
+    /// Indices of the variables.
     pub columns: Vec<usize>,
     /// The coefficient of each.
     pub coefficients: Vec<i64>,
-    /// How the sum compares with the bound.
+    /// Comparison of the sum with the bound.
     pub sense: ConstraintSense,
     /// The right side.
     pub bound: i64,
 }
 
-/// How both sides of a condition compare.
+/// Comparison of both sides of a constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ConstraintSense {
     /// At most the bound.
@@ -63,16 +63,16 @@ pub enum ConstraintSense {
     Equal,
 }
 
-/// Unknowns, conditions, and a sum of costs that is made small.
+/// Variables, constraints, and a sum of costs to minimise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedProgram {
-    /// The unknowns.
+    /// The variables.
     pub columns: Vec<ReportedVariable>,
-    /// The conditions.
+    /// The constraints.
     pub rows: Vec<ReportedConstraint>,
 }
 
-/// `programme` with the values of an answer.
+/// `programme` with the values of a solution.
 pub fn stated(programme: &MipModel, values: Option<&MipValues>) -> ReportedProgram {
     let column = |(at, column): (usize, &MipColumn)| {
         let value = values.and_then(|values| values.get(at)).map(|value| *value as f64);

@@ -1,4 +1,4 @@
-//! The graph in the words of Graphviz and Mermaid, which lay it out themselves.
+//! The graph in the languages of Graphviz and Mermaid, which do the layout.
 
 use petgraph::dot::{Config, Dot};
 use petgraph::graph::NodeIndex;

@@ -48,7 +48,7 @@ pub fn svg(view: &GraphDrawing) -> String {
     arrange(&mut boxes, view.links.len());
     let right = boxes.iter().map(|group| group.x + group.width).fold(text_width(&view.title, 9.5), f64::max);
     let bottom = boxes.iter().map(|group| group.y + group.height).fold(0.0, f64::max);
-    // What leaves an encoder at the foot of the picture turns under it.
+    // Edges that leave an encoder at the bottom of the picture turn below it.
     let towers = view.groups.iter().any(|group| matches!(group.place, GroupPosition::Tower(_)));
     let bottom = if towers { bottom + lane(view.links.len()) } else { bottom };
     let (width, height) = (right + PAD + GROUP_GAP / 2.0, bottom + PAD + 34.0);
@@ -92,7 +92,7 @@ fn size(step: &DrawnOperator) -> (f64, f64) {
     (text_width(&step.name, 7.6).max(lines) + 18.0, 22.0 + LINE * step.lines.len() as f64)
 }
 
-/// What a text takes at most, in letters of this width.
+/// Maximum width of a text, for letters of this width.
 fn text_width(text: &str, letter: f64) -> f64 {
     text.chars().count() as f64 * letter
 }
@@ -150,7 +150,7 @@ fn middle(boxes: &mut [Frame]) {
     }
 }
 
-/// Where the widest group of a place ends.
+/// Right end of the widest group of a position.
 fn side(boxes: &[Frame], place: GroupPosition) -> f64 {
     let same = boxes.iter().filter(|group| group.group.place == place);
     same.map(|group| group.x + group.width).fold(0.0, f64::max)
@@ -241,7 +241,7 @@ fn drawn(view: &GraphDrawing, group: &Frame) -> String {
     for (number, (_, to, _)) in group.edges.iter().enumerate() {
         let mut points = group.layout.edges[number].clone();
         let arrives = |edge: usize| group.layout.edges[edge][group.layout.edges[edge].len() - 2].0;
-        // What arrives at one operator arrives side by side.
+        // Edges into one operator arrive next to each other.
         let mut beside: Vec<usize> =
             (0..group.edges.len()).filter(|edge| group.edges[*edge].1 == *to).collect();
         beside.sort_by(|a, b| arrives(*a).total_cmp(&arrives(*b)));

@@ -1,4 +1,4 @@
-//! Two models laid open side by side: which values, counts and operators differ. Knows nothing of where they came from.
+//! Compares two models: values, counts and operators that differ.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -12,14 +12,14 @@ use crate::spec::visible::visible;
 /// After a key, before its tag.
 const STATED_BY: &str = " stated by";
 
-/// What differs between two models.
+/// Differences between two models.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// The first, as it was asked for.
+    /// Name of the first.
     pub a: String,
-    /// The second.
+    /// Name of the second.
     pub b: String,
-    /// What differs, in the order in which `inspect` tells it.
+    /// Differences, in the order of `inspect`.
     pub differences: Vec<Difference>,
 }
 
@@ -38,12 +38,12 @@ pub fn text(comparison: &Comparison) -> String {
     let names = [comparison.a.as_str(), comparison.b.as_str()];
     if comparison.differences.is_empty() {
         let [a, b] = names.map(visible);
-        return format!("{a} and {b} are alike in all that is compared.\n");
+        return format!("{a} and {b} have no differences.\n");
     }
     table_of("what", names, &comparison.differences)
 }
 
-/// Whether a difference says more than that a key or a block is one model's alone, which others say already.
+/// Whether a difference adds information beyond a key or block that only one model has.
 fn told(one: &Difference, sides: [&Value; 2]) -> bool {
     let alone = one.a.is_none() || one.b.is_none();
     if alone && one.key.ends_with(STATED_BY) {
@@ -55,12 +55,12 @@ fn told(one: &Difference, sides: [&Value; 2]) -> bool {
     both || ["layers", "parameters", "kv_bytes_per_token", "window"].contains(&what)
 }
 
-/// What is compared, by name.
+/// The compared values, by name.
 fn flat(inspected: &Inspected) -> Value {
     let inspection = &inspected.inspection;
     let mut values = Map::new();
     for value in &inspection.values {
-        // A key of which layers differ has several values.
+        // A key that differs between layers has several values.
         let text = |known: Option<&Value>, new: String| match known.and_then(Value::as_str) {
             Some(known) if !known.split(", ").any(|one| one == new) => {
                 Value::String(format!("{known}, {new}"))
@@ -105,7 +105,7 @@ fn flat(inspected: &Inspected) -> Value {
 fn blocks(blocks: &[InspectedBlock]) -> Value {
     let mut named = Map::new();
     for block in blocks {
-        // Blocks of one name are told apart by their place.
+        // Blocks of one name are distinguished by their position.
         let mut name = block.name.clone();
         let mut place = 2;
         while named.contains_key(&name) {

@@ -1,4 +1,4 @@
-//! A checkpoint's published total, and which of a model's counts add up to it. Knows nothing of who publishes.
+//! A checkpoint's published total, and the counts of a model that add up to it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,29 +10,29 @@ use crate::spec::model::file::PublishedTotal;
 /// A published total, explained or not.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Reconciliation {
-    /// What is published.
+    /// Published number of elements.
     pub published: u64,
-    /// Who says so.
+    /// Source.
     pub source: String,
-    /// The counts that add up to it, or come nearest.
+    /// The counts that add up to it, or the nearest ones.
     pub terms: Vec<CountTerm>,
-    /// They add up exactly.
+    /// Whether they add up exactly.
     pub explained: bool,
-    /// What is published beyond them; below zero where they exceed it.
+    /// Published elements beyond the counts; negative if the counts exceed the total.
     pub unexplained: i128,
 }
 
 /// A count that a published total may include.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CountTerm {
-    /// What is counted.
+    /// Name of the count.
     pub name: String,
-    /// How many elements.
+    /// Number of elements.
     pub elements: u64,
 }
 
 impl Reconciliation {
-    /// Looks for the counts that add up to `total`: unique parameters, and any of what checkpoints may hold beside.
+    /// Finds the counts that add up to `total`: unique parameters and optional checkpoint contents.
     pub fn of(inspection: &Inspection, total: &PublishedTotal) -> Reconciliation {
         let beside = beside(inspection);
         let unique = CountTerm { name: "unique".to_owned(), elements: inspection.parameters.unique };
@@ -53,7 +53,7 @@ impl Reconciliation {
     }
 }
 
-/// What a checkpoint may hold beside unique parameters, as far as this model has it.
+/// Optional checkpoint contents of this model besides unique parameters.
 fn beside(inspection: &Inspection) -> Vec<CountTerm> {
     let parameters = inspection.parameters;
     let elements = |tensor: &InspectedTensor| tensor.shape.iter().product::<u64>();
@@ -78,7 +78,7 @@ pub fn tied_copy(inspection: &Inspection) -> Option<u64> {
     inspection.tied.then_some(elements)
 }
 
-/// As lines of the text of `inspect`.
+/// The lines in the text of `inspect`.
 pub fn text(reconciliation: &Reconciliation) -> Vec<String> {
     let Reconciliation { published, source, terms, explained, unexplained } = reconciliation;
     let mut lines = vec![format!("  published   {} in the checkpoint ({source})", grouped(*published))];
@@ -89,7 +89,7 @@ pub fn text(reconciliation: &Reconciliation) -> Vec<String> {
     if !explained {
         let sign = if *unexplained < 0 { "-" } else { "+" };
         let size = u64::try_from(unexplained.unsigned_abs()).unwrap_or(u64::MAX);
-        lines.push(format!("              {sign} {} that no count explains", grouped(size)));
+        lines.push(format!("              {sign} {} unexplained", grouped(size)));
     }
     lines
 }
@@ -121,8 +121,8 @@ mod tests {
         assert_eq!(exact[2].trim(), "+ 66 copy of the tied head");
         assert_eq!(exact.len(), 3);
         let more = told(&tied, unique + 11 * 6 + 1);
-        assert_eq!(more[3].trim(), "+ 1 that no count explains");
-        assert_eq!(told(&tied, unique - 2)[2].trim(), "- 2 that no count explains");
+        assert_eq!(more[3].trim(), "+ 1 unexplained");
+        assert_eq!(told(&tied, unique - 2)[2].trim(), "- 2 unexplained");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! From a solved placement to what is told of it, under the same prices. Solves nothing.
+//! Converts a solved placement into its report, under the same cost model.
 
 use super::{
     BaselineComparison, DisaggregatedReport, PlacementCertificate, PlacementReport, PlacementResult,
@@ -14,8 +14,8 @@ use crate::search::placement::solve::{PlacementObjective, SolvedPlacement, stage
 
 fn who(rule: BaselineRule) -> &'static str {
     match rule {
-        BaselineRule::Fewest => "in proportion to memory, on the fewest members (exo)",
-        BaselineRule::All => "in proportion to memory, on all (llama.cpp --tensor-split)",
+        BaselineRule::Fewest => "in proportion to memory, on the fewest devices (exo)",
+        BaselineRule::All => "in proportion to memory, on all devices (llama.cpp --tensor-split)",
         BaselineRule::BackToFront => "filled back to front (llama.cpp --fit)",
     }
 }
@@ -24,7 +24,7 @@ fn shares(question: &PlacementProblem, stages: &[Stage]) -> Vec<(String, usize)>
     stages.iter().map(|s| (question.offers[s.member].name.clone(), s.to - s.from)).collect()
 }
 
-/// A solved placement with everything that is told of it.
+/// The report of a solved placement.
 pub fn placed(question: &PlacementProblem, solved: &SolvedPlacement) -> PlacementReport {
     let prices = MemberPrices::new(question);
     let token = solved.priced(&prices, PlacementWork::Token(solved.batches.1));
@@ -83,23 +83,23 @@ pub fn placed(question: &PlacementProblem, solved: &SolvedPlacement) -> Placemen
     }
 }
 
-/// What proves a solved placement.
+/// The certificate of a solved placement.
 pub fn certificate(solved: &SolvedPlacement, aim: PlacementObjective) -> PlacementCertificate {
     let programme = match (aim, solved.is_optimal()) {
         (PlacementObjective::Latency | PlacementObjective::Request, true) => {
-            "exact dynamic programme over members and layers (least sum)"
+            "exact dynamic program over devices and layers (minimum sum)"
         }
         (PlacementObjective::Throughput, true) if !solved.copies.is_empty() => {
-            "exact dynamic programmes over members, bisected over stage times: alone in a stage, and like ones sharing it"
+            "exact dynamic programs over devices, bisection over stage times: one device per stage, or equal devices sharing it"
         }
         (PlacementObjective::Throughput, true) => {
-            "exact dynamic programme over members, bisected over stage times, for every number of stages"
+            "exact dynamic program over devices, bisection over stage times, for every number of stages"
         }
         (PlacementObjective::Latency | PlacementObjective::Request, false) => {
-            "bounds with order left out, and with members used again at a price (Lagrange multipliers)"
+            "relaxations: device order dropped, and devices reused at a Lagrangian price"
         }
         (PlacementObjective::Throughput, false) => {
-            "exact dynamic programmes as far as they went, and for the rest what members have room for"
+            "exact dynamic programs for the part searched, device capacity bounds for the rest"
         }
     };
     PlacementCertificate {
@@ -113,7 +113,7 @@ pub fn certificate(solved: &SolvedPlacement, aim: PlacementObjective) -> Placeme
     }
 }
 
-/// What splits by memory alone would take.
+/// Baselines by memory alone.
 pub fn compared(question: &PlacementProblem, solved: &SolvedPlacement) -> Vec<BaselineComparison> {
     let one = |(rule, held): &(BaselineRule, Option<(f64, Vec<Stage>)>)| BaselineComparison {
         rule: who(*rule).into(),
@@ -124,7 +124,7 @@ pub fn compared(question: &PlacementProblem, solved: &SolvedPlacement) -> Vec<Ba
     solved.others.iter().map(one).collect()
 }
 
-/// Prefill and decode apart, beside the best that does both on the same members.
+/// The disaggregated placement, compared with the best aggregated one.
 pub fn apart_report(
     question: &PlacementProblem,
     apart: &DisaggregatedPlacement,
@@ -143,7 +143,7 @@ pub fn apart_report(
     }
 }
 
-/// A request on each member that holds the whole model.
+/// Request time on each device that holds the whole model, ms.
 pub fn alone(question: &PlacementProblem) -> Vec<(String, f64)> {
     let request = MemberPrices::new(question).chain(PlacementWork::Request);
     let layers = request.chain.layers;
@@ -169,7 +169,7 @@ pub static COLUMNS: [&str; 11] = [
     "copies",
 ];
 
-/// One row a stage.
+/// One row per stage.
 pub fn rows(answer: &PlacementResult) -> Vec<Vec<String>> {
     let stages = answer.placement.iter().flat_map(|placed| &placed.stages);
     let row = |stage: &StageReport| {

@@ -1,4 +1,4 @@
-//! Why there is no placement, and what would help, as it is told. Decides nothing.
+//! The report of an infeasible placement problem: reason, conflict, possible changes.
 
 use super::{InfeasibleReport, StageShortfall, TriedChange};
 use crate::report::number::{count, gib};
@@ -9,17 +9,17 @@ use crate::search::placement::price::{MemberPrices, PAGE, PlacementProblem, Plac
 use crate::search::placement::reasons::{PlacementLimit, conflict, holds, nearest};
 use crate::search::placement::relax::{Lever, LeverRelaxation, lean};
 
-/// What a refusal says to people.
+/// The report of an infeasibility.
 pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> InfeasibleReport {
     let bytes = |pages: u64| pages as f64 * PAGE;
-    let smaller = || "fewer bits a weight: --weight-format".to_owned();
-    let shorter = || "a shorter context or fewer requests: --isl, --osl, --concurrency".to_owned();
-    let more = || "a device more, or one with more memory".to_owned();
+    let smaller = || "fewer bits per weight: --weight-format".to_owned();
+    let shorter = || "a shorter context or lower concurrency: --isl, --osl, --concurrency".to_owned();
+    let more = || "one more device, or a device with more memory".to_owned();
     let (code, text, short, fixes) = match refusal {
         PlacementInfeasible::LayerTooLarge { layer, member, short } => (
             "layer_too_large",
             format!(
-                "layer {layer} fits on no device: on {}, which has the most room, {} are missing",
+                "layer {layer} fits on no device: {}, which has the most free memory, is short by {}",
                 question.offers[*member].name,
                 gib(bytes(*short))
             ),
@@ -29,7 +29,7 @@ pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> Inf
         PlacementInfeasible::Memory { needed, available } => (
             "memory",
             format!(
-                "layers, cache and ends take {}, all members have {} for them: {} are missing",
+                "layers, KV cache, embedding and head need {}, all devices have {}: short by {}",
                 gib(bytes(*needed)),
                 gib(bytes(*available)),
                 gib(bytes(needed - available))
@@ -41,28 +41,25 @@ pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> Inf
             "whole_layers",
             match held {
                 Some(held) => format!(
-                    "the memory of all members together would do, but in whole layers they hold {held} of {}",
+                    "total memory of all devices suffices, but in whole layers they hold only {held} of {}",
                     question.graph.layer_block.len()
                 ),
-                None => "the memory of all members together would do, but not in whole layers".to_owned(),
+                None => "total memory of all devices suffices, but not in whole layers".to_owned(),
             },
             None,
             vec![smaller(), shorter(), more()],
         ),
         PlacementInfeasible::Disconnected { .. } => (
             "disconnected",
-            "the members that could hold the model together are not joined by links".to_owned(),
+            "the devices that could hold the model are not connected by links".to_owned(),
             None,
             vec!["a link between them: --link and --topology, or `links` of the rig".to_owned()],
         ),
         PlacementInfeasible::Stopped { .. } => (
             "stopped",
-            "the search ended before any placement was found: there may be one".to_owned(),
+            "the search ended before a placement was found; one may exist".to_owned(),
             None,
-            vec![
-                "more time, where --time-limit ended it".to_owned(),
-                "fewer unlike members, or more memory".to_owned(),
-            ],
+            vec!["a longer --time-limit".to_owned(), "fewer kinds of devices, or more memory".to_owned()],
         ),
     };
     let mut reason = InfeasibleReport {
@@ -82,13 +79,13 @@ pub fn reason(question: &PlacementProblem, refusal: &PlacementInfeasible) -> Inf
     reason
 }
 
-/// Fills in what conflicts, and what comes nearest.
+/// Fills in the conflict and the nearest placement.
 fn conflicting(question: &PlacementProblem, reason: &mut InfeasibleReport) {
     let priced = |question: &PlacementProblem| {
         MemberPrices::new(question).chain(PlacementWork::Token(question.concurrency)).chain
     };
     let chain = priced(question);
-    // Where one way of sharing layers has a placement, another was asked about.
+    // Feasible with tensor parallelism or without it: no conflict to report.
     if holds(&chain) {
         return;
     }
@@ -108,27 +105,27 @@ fn conflicting(question: &PlacementProblem, reason: &mut InfeasibleReport) {
     reason.nearest = lacks.map(lack).collect();
 }
 
-/// Members like `member`, by name.
+/// Devices equal to `member`, by name.
 fn like(question: &PlacementProblem, kinds: &[usize], member: usize) -> String {
     let like: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == kinds[member]).collect();
     let name = &question.offers[member].name;
-    if like.len() == 1 { name.clone() } else { format!("{name} and {} like it", like.len() - 1) }
+    if like.len() == 1 { name.clone() } else { format!("{name} and {} equal devices", like.len() - 1) }
 }
 
 fn name(question: &PlacementProblem, chain: &Chain, limit: PlacementLimit) -> String {
     match limit {
-        PlacementLimit::Links => "the links there are".to_owned(),
+        PlacementLimit::Links => "the available links".to_owned(),
         PlacementLimit::Hosts => "host memory".to_owned(),
         PlacementLimit::Cache => {
             let tokens = grouped(question.lengths.isl + question.lengths.osl);
-            format!("the cache of {} of {tokens} tokens", count(question.concurrency, "request"))
+            format!("the KV cache of {} of {tokens} tokens", count(question.concurrency, "request"))
         }
-        PlacementLimit::Weights => "the weights in their format".to_owned(),
+        PlacementLimit::Weights => "the weights in the given format".to_owned(),
         PlacementLimit::Memory(member) => format!("the memory of {}", like(question, &chain.kinds(), member)),
     }
 }
 
-/// The single changes as they are told, those of formats before them.
+/// The report of single changes, format changes first.
 pub fn tried(
     question: &PlacementProblem,
     formats: Vec<TriedChange>,
@@ -141,7 +138,10 @@ pub fn tried(
         let needed = relaxation.needed;
         match relaxation.lever {
             Lever::Devices(member) => TriedChange {
-                change: format!("devices like {}, joined as it is", question.offers[member].name),
+                change: format!(
+                    "devices equal to {}, connected in the same way",
+                    question.offers[member].name
+                ),
                 stated: of(member).to_string(),
                 needed: needed.map(|more| (of(member) + more).to_string()),
             },

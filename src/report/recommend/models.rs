@@ -1,4 +1,4 @@
-//! What one machine serves well: the models, how long a context, how many users.
+//! Models that one system serves: longest context and number of users of each.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Build, RejectedBuild, Requirements, SearchSummary};
 use crate::spec::scenario::Scenario;
 
-/// A model that the machine serves.
+/// A model that the system serves.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ServedModel {
     /// Its parameters.
@@ -14,30 +14,30 @@ pub struct ServedModel {
     /// Longest context at which the stated users are still served within the limits, in powers of two or
     /// what the model states; what is beyond the new prompt tokens of a request is cached.
     pub longest_context_tokens: u64,
-    /// How it is served.
+    /// Its deployment.
     pub build: Build,
 }
 
-/// The answer.
+/// The result.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ServedModels {
-    /// What every model is asked, so that the answer can be checked.
+    /// The scenario of every model, so that the result can be verified.
     pub scenario: Scenario,
-    /// What was sought.
+    /// The requirements.
     pub sought: Requirements,
-    /// What it serves, the largest model first.
+    /// Models served, the largest first.
     pub models: Vec<ServedModel>,
     /// Names of those with the longest context, the longest first.
     pub longest_contexts: Vec<String>,
     /// Names of those with the most users, the most first.
     pub most_users: Vec<String>,
-    /// What it does not serve, and what is missed.
+    /// Rejected models, with reasons.
     pub missed: Vec<RejectedBuild>,
-    /// What was looked at.
+    /// Models and searches considered.
     pub looked: SearchSummary,
 }
 
-/// Puts the answer in order.
+/// Sorts the result.
 pub fn serves(
     (scenario, sought): (Scenario, Requirements),
     mut models: Vec<ServedModel>,
@@ -47,7 +47,7 @@ pub fn serves(
     models.sort_by(|a, b| b.parameters.cmp(&a.parameters).then_with(|| a.build.model.cmp(&b.build.model)));
     let by = |figure: fn(&ServedModel) -> u64| {
         let mut order: Vec<&ServedModel> = models.iter().collect();
-        // Of equals the larger model is worth more.
+        // Ties are broken by model size.
         order.sort_by_key(|held| std::cmp::Reverse(figure(held)));
         order.iter().map(|held| held.build.model.clone()).collect::<Vec<_>>()
     };

@@ -1,4 +1,4 @@
-//! The next-best strategies, and what each gives up and gains against the best.
+//! The best configuration and its runners-up, with the difference in metrics of each.
 
 use super::page::{WIDTH, heading, indent, shorten, wrap};
 use crate::report::number::{change, digits, requests, word};
@@ -6,13 +6,13 @@ use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::{grouped, table};
 use crate::spec::objective::{Direction, Metric};
 
-/// So many are told; the others are in the JSON.
+/// Runners-up shown; the JSON has all of them.
 const TOLD: usize = 5;
 
-/// Columns of a plan.
+/// Width of the plan column, in characters.
 const PLAN: usize = 32;
 
-/// What is compared.
+/// Metrics compared with the best configuration.
 const COMPARED: [Metric; 7] = [
     Metric::OutputTokS,
     Metric::Ttft,
@@ -23,11 +23,11 @@ const COMPARED: [Metric; 7] = [
     Metric::Devices,
 ];
 
-/// Against the best: the objective's metric, then what is better, then what is as good.
+/// Difference from the best: first the objective's metric, then the metrics that are better.
 fn trade(best: &ReportedDeployment, other: &ReportedDeployment, aim: Option<Metric>) -> String {
     let both = |metric: Metric| Some((best.figure(metric)?, other.figure(metric)?));
     let spell = |metric: Metric, from: f64, to: f64| {
-        let change = if from == to { "the same".to_string() } else { change(from, to) };
+        let change = if from == to { "unchanged".to_string() } else { change(from, to) };
         format!("{} {change}", word(metric))
     };
     let loss = aim.and_then(|aim| both(aim).map(|(from, to)| spell(aim, from, to)));
@@ -37,16 +37,16 @@ fn trade(best: &ReportedDeployment, other: &ReportedDeployment, aim: Option<Metr
             Direction::Minimize => from - to,
             Direction::Maximize => to - from,
         };
-        // Less than a percent is no reason to choose otherwise.
+        // A gain below 1 % is not reported.
         (gain / from.abs() >= 0.01).then(|| spell(metric, from, to))
     });
     let better: Vec<String> = better.collect();
     let gains = if better.is_empty() {
-        "nothing is better".to_string()
+        "no metric better".to_string()
     } else {
-        format!("for {}", better.join(", "))
+        format!("better: {}", better.join(", "))
     };
-    format!("{}; {gains}", loss.unwrap_or_else(|| "the objective's metric is unknown".to_string()))
+    format!("{}; {gains}", loss.unwrap_or_else(|| "objective metric unknown".to_string()))
 }
 
 fn column(metric: Metric) -> &'static str {
@@ -65,19 +65,19 @@ fn column(metric: Metric) -> &'static str {
     }
 }
 
-/// The alternatives, two lines each.
+/// The table of configurations, two lines for each runner-up.
 pub fn alternatives(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let others = &answer.alternatives;
     if others.is_empty() {
         return String::new();
     }
     let aim = answer.question.optimize.first().map(|aim| aim.metric);
-    // The objective's own metric stands last, unless it has a column already.
+    // The objective's own metric is the last column, unless it already has one.
     let last = match aim {
         None | Some(Metric::OutputTokS | Metric::Ttft | Metric::Tpot | Metric::Devices) => Metric::UsdPerMtok,
         Some(aim) => aim,
     };
-    let header = ["plan", "weights", "requests", "devices", "tok/s", "TTFT ms", "TPOT ms", column(last)];
+    let header = ["plan", "weights", "conc.", "devices", "tok/s", "TTFT ms", "TPOT ms", column(last)];
     let figure = |other: &ReportedDeployment, metric| other.figure(metric).map_or_else(String::new, digits);
     let row = |other: &ReportedDeployment| {
         vec![
@@ -99,7 +99,7 @@ pub fn alternatives(answer: &OptimizeResult, best: &ReportedDeployment) -> Strin
     } else {
         String::new()
     };
-    let mut text = heading("Next best", &more);
+    let mut text = heading("Top configurations", &more);
     for (place, line) in lines.lines().enumerate() {
         text.push_str(&indent(line, 2));
         if let Some(other) = place.checked_sub(2).and_then(|place| told.get(place)) {

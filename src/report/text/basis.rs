@@ -1,4 +1,4 @@
-//! What an answer stands on: lower formats left aside, data assumed, candidates counted.
+//! The basis of a result: lower weight formats, sources of its inputs, search space and candidate counts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::report::table::grouped;
 use crate::search::outcome::Census;
 use crate::spec::objective::{Direction, Metric};
 
-/// What the next lower weight format would gain, and what is published of its quality.
+/// Gain of the next lower weight format, with its published quality.
 pub fn lower_format(answer: &OptimizeResult) -> String {
     let Some(lower) = &answer.lower_format else { return String::new() };
     let metric = Metric::parse(&lower.metric).ok();
@@ -30,38 +30,38 @@ pub fn lower_format(answer: &OptimizeResult) -> String {
             format!("{} instead of {} ({}){verdict}", told(then), digits(now), change(now, then))
         }
         (None, Some(then)) => format!("feasible, with {}", told(then)),
-        (_, None) => "infeasible all the same".to_string(),
+        (_, None) => "also infeasible".to_string(),
     };
     let name = &lower.weight_format;
-    let mut text = heading("Lower weight format", "not taken unless asked for");
+    let mut text = heading("Lower-precision weights", "not considered by default");
     let bits = digits(lower.bits_per_weight);
     text.push_str(&paragraph(&format!(
-        "{name}, {bits} bits a weight with scales: {gain} (--weight-format {name})"
+        "{name}, {bits} bits per weight including scales: {gain} (--weight-format {name})"
     )));
     if lower.then.is_none() {
         return text;
     }
     let quality = lower.quality.as_ref().map_or_else(
-        || "no figure for its loss of quality is known here".to_string(),
+        || "no published quality figure in the catalogue".to_string(),
         |quality| {
             let crate::spec::format::Quality { metric, value, model, source } = quality;
-            format!("quality as published: {metric} {value}, on {model}; {source}")
+            format!("published quality: {metric} {value}, on {model}; {source}")
         },
     );
     text + &paragraph(&quality)
 }
 
-/// Characters of a source that are told.
+/// Characters of a source that are shown.
 const SOURCE: usize = 260;
 
-/// What the metrics rest on, by how far it may be trusted; what was assumed, by source.
+/// Inputs of the metrics counted by grade, and the assumed ones grouped by source.
 pub fn assumptions(evidence: &BTreeMap<Grade, u64>, assumptions: &[Assumption]) -> String {
     let Some((weakest, _)) = evidence.last_key_value() else { return String::new() };
     let all: u64 = evidence.values().sum();
     let by: Vec<String> =
         evidence.iter().map(|(grade, count)| format!("{} {grade}", grouped(*count))).collect();
-    let figures = format!("{}: {}; the weakest is {weakest}", count(all, "figure"), by.join(", "));
-    let mut text = heading("It rests on", "") + &paragraph(&figures);
+    let figures = format!("{}: {}; weakest: {weakest}", count(all, "input"), by.join(", "));
+    let mut text = heading("Sources", "") + &paragraph(&figures);
     let mut sources: Vec<(&str, Vec<String>)> = Vec::new();
     for assumption in assumptions {
         let figure = format!("{} {}", assumption.symbol, assumption.value);
@@ -77,56 +77,53 @@ pub fn assumptions(evidence: &BTreeMap<Grade, u64>, assumptions: &[Assumption]) 
     text
 }
 
-/// What an answer costs at the bounds of the price that it rests on; empty where none are known.
+/// Cost at the lowest and the highest known price; empty if no price range is known.
 pub fn prices(reported: &ReportedDeployment) -> String {
     let Some(PriceBounds { low, high }) = &reported.price_bounds else { return String::new() };
-    let at = |bound: &PriceBound| {
-        format!("{} USD per million output tokens at a {}", digits(bound.usd_per_mtok), bound.price)
-    };
-    let mut text = wrap(&format!("prices differ: {}, {}", at(low), at(high)), WIDTH, 2, 4);
+    let at =
+        |bound: &PriceBound| format!("{} USD/Mtok of output at {}", digits(bound.usd_per_mtok), bound.price);
+    let mut text = wrap(&format!("price range: {}, {}", at(low), at(high)), WIDTH, 2, 4);
     for bound in [low, high] {
         text.push_str(&wrap(&format!("{}: {}", bound.price, shorten(&bound.source, SOURCE)), WIDTH, 4, 4));
     }
     text
 }
 
-/// Bounds of the search in words.
+/// Descriptions of the pruning bounds.
 static BOUNDS: &[(&str, &str)] = &[
-    ("latency_limit", "beyond the load at which a latency limit breaks"),
-    ("dominated", "cannot reach the front or the optimum"),
-    ("less_throughput", "cannot yield as much as the best"),
-    ("outrun", "another of its size answers quicker and carries more"),
+    ("latency_limit", "beyond the load at which a latency SLO is missed"),
+    ("dominated", "cannot reach the Pareto front or the optimum"),
+    ("less_throughput", "less throughput than the best"),
+    ("outrun", "dominated by a configuration of equal size"),
 ];
 
-/// So many reasons are told with an example.
+/// Rejection reasons shown, each with an example.
 const REASONS: usize = 4;
 
-/// What the search covers, and what it does not.
+/// The search space, and the plans outside it.
 pub fn space(space: &Space) -> String {
     let yes = |flag: bool, what: &str| if flag { format!(", {what}") } else { String::new() };
     let covers = format!(
         "every degree of {}{}{}; {}; {}; host memory {}.",
         space.degrees.join(", "),
-        yes(space.split, "prefill and decode split"),
-        yes(space.mixes, "instances of several shapes"),
+        yes(space.split, "prefill/decode disaggregation"),
+        yes(space.mixes, "mixed parallel configurations"),
         space.formats.join(" or "),
         space.loads,
         space.offload
     );
     let outside =
-        format!("Outside: {}. Best is meant under the model: {}.", space.outside.join("; "), space.under);
-    heading("What the search covers", "its worth: docs/optimality.md")
-        + &paragraph(&covers)
-        + &paragraph(&outside)
+        format!("Not searched: {}. Optimal under the model: {}.", space.outside.join("; "), space.under);
+    heading("Search space", "details: docs/optimality.md") + &paragraph(&covers) + &paragraph(&outside)
 }
 
-/// What became of every candidate, in a paragraph.
+/// Counts of evaluated, pruned and rejected candidates.
 pub fn census(census: &Census) -> String {
     let mut text = heading("Search", "");
     let pruned: u64 = census.pruned.values().sum();
     let mut told = format!(
-        "{} (a legal plan in formats that hold the model), {}, {} evaluated one by one",
-        count(census.shapes, "shape"),
+        "{} (valid plan and formats), {}, {} evaluated",
+        count(census.shapes, "configuration"),
         count(census.candidates, "candidate"),
         grouped(census.evaluated)
     );
@@ -139,10 +136,7 @@ pub fn census(census: &Census) -> String {
             format!("{} {words}", grouped(*count))
         };
         let by: Vec<String> = by.into_iter().map(spell).collect();
-        told.push_str(&format!(
-            "; not evaluated because a bound shows that they cannot matter: {}",
-            by.join(", ")
-        ));
+        told.push_str(&format!("; pruned by bounds: {}", by.join(", ")));
     }
     text.push_str(&paragraph(&format!("{told}.")));
     let refused = super::infeasible::sorted(census);
@@ -156,7 +150,7 @@ pub fn census(census: &Census) -> String {
         let more = refused.len().saturating_sub(REASONS);
         let more =
             if more > 0 { format!("; and {}", count(more as u64, "other reason")) } else { String::new() };
-        text.push_str(&paragraph(&format!("{} refused: {}{more}.", grouped(all), by.join("; "))));
+        text.push_str(&paragraph(&format!("{} rejected: {}{more}.", grouped(all), by.join("; "))));
     }
     text
 }

@@ -1,4 +1,4 @@
-//! The arithmetic of the device count, idle devices named.
+//! The device count as a sum over pools, with idle devices.
 
 use super::head::pools;
 use super::page::{heading, paragraph};
@@ -7,7 +7,7 @@ use crate::report::inputs::ReportInputs;
 use crate::report::result::{PoolReport, ReportedDeployment};
 use crate::search::candidate::PoolRole;
 
-/// One instance: `tp4 x pp2 = 8`; what experts use is told beside it.
+/// Devices of one replica: `(tp4 x pp2 = 8)`; expert parallelism has its own line.
 fn instance(pool: &PoolReport) -> String {
     let degrees = [("tp", pool.tp), ("pp", pool.pp), ("dp", pool.dp), ("cp", pool.cp)];
     let used: Vec<String> =
@@ -16,13 +16,13 @@ fn instance(pool: &PoolReport) -> String {
     format!("({used} = {})", pool.tp * pool.pp * pool.dp * pool.cp)
 }
 
-/// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and what else the plan says.
+/// `8 = prefill 2 x (pp2 = 2) + decode 1 x (tp4 = 4) + 0 idle`, and expert and stage layouts.
 pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[Constraint]) -> String {
     let pools = pools(best);
     let apart = pools[0].duty == PoolRole::Prefill;
     let told = |pool: &&PoolReport| {
         let duty = match pool.duty {
-            PoolRole::Both if apart => "both ",
+            PoolRole::Both if apart => "aggregated ",
             PoolRole::Both => "",
             PoolRole::Prefill => "prefill ",
             PoolRole::Decode => "decode ",
@@ -41,7 +41,7 @@ pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[C
         pools.iter().filter(|pool| pool.ep * pool.moe_tp > 1 && (pool.ep > 1 || pool.moe_tp != pool.tp))
     {
         let experts = format!(
-            "experts of {}: ep{} x moe_tp{} = the same {} devices of a stage",
+            "experts of {}: ep{} x moe_tp{} on the same {} devices of a stage",
             pool.label,
             pool.ep,
             pool.moe_tp,
@@ -51,7 +51,7 @@ pub fn devices(best: &ReportedDeployment, asked: &ReportInputs, constraints: &[C
     }
     for pool in pools.iter().filter(|pool| pool.stages.len() > 1) {
         let stages: Vec<String> = pool.stages.iter().map(u32::to_string).collect();
-        text.push_str(&paragraph(&format!("layers per stage of {}: {}", pool.label, stages.join(" + "))));
+        text.push_str(&paragraph(&format!("layers per PP stage of {}: {}", pool.label, stages.join(" + "))));
     }
     text
 }

@@ -1,4 +1,4 @@
-//! A fleet as text: how many of what first, then where the traffic goes, then what is certified.
+//! A fleet as text: systems and their counts, routing of the traffic, certificate.
 
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, styled, wrap};
 use crate::report::fleet::{FleetInputs, FleetResult};
@@ -8,12 +8,12 @@ use crate::search::fleet::FleetObjective;
 use crate::search::mip::solve::Prover;
 use crate::search::outcome::Status;
 
-/// Rows of the traffic, at most.
+/// Maximum number of traffic rows.
 const ROWS: usize = 16;
-/// Gaps below that are those of numbers in floating point.
+/// Gaps below this are floating-point rounding.
 const ROUNDING: f64 = 1e-6;
 
-/// The whole answer.
+/// The whole report.
 pub fn table(answer: &FleetResult) -> String {
     join([
         head(answer),
@@ -42,26 +42,26 @@ fn asked(asked: &FleetInputs) -> String {
         }
     }
     if let Some(usd) = asked.budget_usd_per_hour {
-        text.push_str(&format!("; at most {} USD/h", plain(usd)));
+        text.push_str(&format!("; ≤ {} USD/h", plain(usd)));
     }
     if let Some(devices) = asked.max_devices {
-        text.push_str(&format!("; at most {}", count(devices, "device")));
+        text.push_str(&format!("; ≤ {}", count(devices, "device")));
     }
     if asked.spare {
-        text.push_str("; one spare of every kind");
+        text.push_str("; one spare per kind of system");
     }
     text.push_str(match asked.aim {
-        FleetObjective::Cost => "; least cost",
-        FleetObjective::Devices => "; fewest devices",
-        FleetObjective::Throughput => "; most throughput",
+        FleetObjective::Cost => "; objective cost",
+        FleetObjective::Devices => "; objective devices",
+        FleetObjective::Throughput => "; objective throughput",
     });
     text
 }
 
 fn head(answer: &FleetResult) -> String {
     let proof = match answer.certificate.status {
-        Status::Optimal => "proved optimal",
-        Status::Feasible => "not proved the best",
+        Status::Optimal => "optimal under the model",
+        Status::Feasible => "not proved optimal",
         Status::Infeasible | Status::Unknown => "",
     };
     let verdict = match (answer.usd_per_hour, answer.devices) {
@@ -75,9 +75,9 @@ fn head(answer: &FleetResult) -> String {
             styled(GOOD, &format!("{all}: {} USD/h, {}, {proof}", digits(usd), count(devices, "device")))
         }
         _ if answer.certificate.status == Status::Unknown => {
-            styled(BAD, "UNKNOWN: stopped before a mix was found")
+            styled(BAD, "UNKNOWN: stopped before a fleet was found")
         }
-        _ => styled(BAD, "INFEASIBLE: no mix serves this"),
+        _ => styled(BAD, "INFEASIBLE: no fleet serves this traffic"),
     };
     format!("{verdict}\n{}", wrap(&asked(&answer.asked), WIDTH, 0, 2))
 }
@@ -87,7 +87,7 @@ fn systems(answer: &FleetResult) -> String {
         return String::new();
     }
     let several = answer.asked.models.len() > 1;
-    let header = ["systems", "of", "offer", "runs", "devices", "USD/h", "requests/s", "busy"];
+    let header = ["count", "system", "offer", "plan", "devices", "USD/h", "requests/s", "busy"];
     let row = |one: &crate::report::fleet::Systems| {
         let runs = if several { format!("{}, {}", one.model, one.plan) } else { one.plan.clone() };
         vec![
@@ -111,7 +111,7 @@ fn routes(answer: &FleetResult) -> String {
     if answer.routes.is_empty() {
         return String::new();
     }
-    let header = ["ISL", "OSL", "requests/s", "share", "on"];
+    let header = ["ISL", "OSL", "requests/s", "share", "system"];
     let row = |route: &crate::report::fleet::Routed| {
         let system = &answer.systems[route.systems as usize];
         vec![
@@ -132,8 +132,8 @@ fn why(answer: &FleetResult) -> String {
     if answer.conflict.is_empty() {
         return String::new();
     }
-    let proof = if answer.irreducible { "leaving out any one of them, the others can" } else { "" };
-    let mut text = heading("What cannot all be kept", proof);
+    let proof = if answer.irreducible { "dropping any one makes the rest feasible" } else { "" };
+    let mut text = heading("Conflicting constraints", proof);
     text.extend(answer.conflict.iter().map(|group| bullet(group)));
     if let Some(most) = answer.most_output_tok_s {
         let wanted = answer.output_tok_s.1;
@@ -146,10 +146,7 @@ fn why(answer: &FleetResult) -> String {
         ));
     }
     if !answer.helps.is_empty() {
-        text.push_str(&heading(
-            "Any one of these would help",
-            "the least such change, tried by solving again",
-        ));
+        text.push_str(&heading("Smallest changes that make it feasible", "each re-optimized alone"));
         for help in &answer.helps {
             text.push_str(&bullet(&format!(
                 "{}: {} → {}",
@@ -171,15 +168,15 @@ fn certificate(answer: &FleetResult) -> String {
     let certificate = &answer.certificate;
     let status = match certificate.status {
         Status::Optimal => "optimal",
-        Status::Feasible => "feasible, not proved to be the best; the bound is proved",
+        Status::Feasible => "feasible, not proved optimal; bound proved",
         Status::Infeasible => "infeasible",
         Status::Unknown => "unknown",
     };
     let prover = match certificate.prover {
-        Prover::Solver => "by the solver's tree",
-        Prover::OwnSearch => "by our own search",
-        Prover::Prices => "by prices on what is scarce",
-        Prover::Trivial => "by the sum of the least costs",
+        Prover::Solver => "by branch and bound (MIP solver)",
+        Prover::OwnSearch => "by exact search",
+        Prover::Prices => "by Lagrangian prices on scarce resources",
+        Prover::Trivial => "by the sum of least costs",
     };
     let mut text = format!("{status} {prover}");
     if let (Some(value), Some(bound)) = (certificate.objective, certificate.bound) {
@@ -187,7 +184,7 @@ fn certificate(answer: &FleetResult) -> String {
         text.push_str(&format!(": {value} {unit}, bound {} {unit}", digits(bound)));
         if let Some(gap) = certificate.gap {
             let gap = if gap > 0.0 && gap < ROUNDING {
-                "0 % to rounding".into()
+                "0 % (rounding)".into()
             } else {
                 format!("{} %", plain(gap * 100.0))
             };
@@ -195,7 +192,7 @@ fn certificate(answer: &FleetResult) -> String {
         }
     }
     text.push_str(&format!(
-        "; {}, {} shapes, {} unknowns, {} of {} rows checked in whole numbers",
+        "; {}, {} system types, {} variables, {} of {} constraints checked in exact integers",
         count(certificate.nodes, "node"),
         grouped(answer.kinds),
         grouped(certificate.columns),
@@ -208,5 +205,5 @@ fn certificate(answer: &FleetResult) -> String {
 
 fn assumed(asked: &FleetInputs) -> String {
     let lines: String = asked.assumed.iter().map(|line| bullet(line)).collect();
-    if lines.is_empty() { lines } else { heading("Assumed", "nobody stated it") + &lines }
+    if lines.is_empty() { lines } else { heading("Defaults used", "not specified") + &lines }
 }

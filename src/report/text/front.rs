@@ -1,4 +1,4 @@
-//! The Pareto front as a small plot, and how to have it whole.
+//! The Pareto front as a small plot, with the option that saves all of it.
 
 use super::page::{heading, indent, paragraph};
 use crate::report::number::{count, word};
@@ -8,9 +8,9 @@ use crate::report::table::grouped;
 use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
 
-/// What may stand across, the most telling first.
+/// Metrics for the horizontal axis, in order of preference.
 const ACROSS: [Metric; 4] = [Metric::Tpot, Metric::OutputTokSPerUser, Metric::Ttft, Metric::E2e];
-/// What may stand upwards.
+/// Metrics for the vertical axis, in order of preference.
 const UP: [Metric; 7] = [
     Metric::OutputTokSPerDevice,
     Metric::OutputTokS,
@@ -27,7 +27,7 @@ fn axes(names: &[String]) -> Option<(Metric, Metric)> {
     let (across, up) = (first(&ACROSS), first(&UP));
     match (across, up) {
         (Some(across), Some(up)) => Some((across, up)),
-        // Two latencies, or two yields.
+        // Two latencies, or two throughputs.
         _ if known.len() > 1 => Some((known[0], known[1])),
         _ => None,
     }
@@ -48,14 +48,14 @@ fn apart(point: &ReportedDeployment) -> bool {
     point.plan.prefill.duty == PoolRole::Prefill
 }
 
-/// The front: how many points on which axes, drawn on two of them.
+/// The front: number of configurations, axes, and a plot over two of the axes.
 pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let names = &answer.question.pareto;
     let points = &answer.front;
-    let all = count(answer.front_points, "point");
+    let all = count(answer.front_points, "configuration");
     let title = format!("{all} over {}", names.join(", "));
     let mut text =
-        heading("Pareto front", "") + &paragraph(&format!("{title}; write it with --pareto-out front.csv"));
+        heading("Pareto front", "") + &paragraph(&format!("{title}; save with --pareto-out front.csv"));
     let Some((across, up)) = axes(names) else { return text };
     let mark = |point: &ReportedDeployment, sign| {
         Some(Mark { x: point.figure(across)?, y: point.figure(up)?, sign })
@@ -65,7 +65,7 @@ pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let kind = |points: &[&ReportedDeployment], sign| -> Vec<Mark> {
         points.iter().filter_map(|point| mark(point, sign)).collect()
     };
-    // The rarer kind is drawn over the other, the answer over both.
+    // The rarer kind is drawn over the other, the selected configuration over both.
     let mut kinds = [kind(&whole, TOGETHER), kind(&split, APART)];
     kinds.sort_by_key(|marks| std::cmp::Reverse(marks.len()));
     let mut marks = kinds.concat();
@@ -80,12 +80,12 @@ pub fn front(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
         if drawn_all { format!(" ({})", grouped(points.len() as u64)) } else { String::new() }
     };
     let mut legend = format!(
-        "{BEST} the answer   {TOGETHER} aggregated{}   {APART} disaggregated{}",
+        "{BEST} selected   {TOGETHER} aggregated{}   {APART} disaggregated{}",
         told(&whole),
         told(&split)
     );
     if !drawn_all {
-        legend.push_str(&format!("   {} of the points drawn", grouped(points.len() as u64)));
+        legend.push_str(&format!("   {} drawn", grouped(points.len() as u64)));
     }
     text + &indent(&legend, 13)
 }

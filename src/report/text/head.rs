@@ -1,4 +1,4 @@
-//! The head of an answer: what to run, on what, what it yields, how far it is proved.
+//! The headline of a result: plan, formats, runtime, objective value, optimality.
 
 use super::page::{BAD, BOLD, GOOD, WIDTH, bullet, styled, wrap};
 use crate::report::inputs::ReportInputs;
@@ -10,7 +10,7 @@ use crate::search::candidate::PoolRole;
 use crate::search::outcome::Status;
 use crate::spec::percentile::Confidence;
 
-/// The pools of a deployment: those that prefill first, those that do both last.
+/// The pools of a deployment: prefill workers first, aggregated replicas last.
 pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
     let plan = &best.plan;
     let apart = (plan.prefill.duty == PoolRole::Prefill).then_some(&plan.prefill);
@@ -20,13 +20,13 @@ pub fn pools(best: &ReportedDeployment) -> Vec<&PoolReport> {
     pools
 }
 
-/// The plan in words: `2 prefill (pp2) + 1 decode (tp4) instances`.
+/// The plan in words: `2 prefill (pp2) + 1 decode (tp4) workers`.
 pub fn plan(best: &ReportedDeployment) -> String {
     let pools = pools(best);
     let apart = pools[0].duty == PoolRole::Prefill;
     let told = |pool: &&PoolReport| {
         let duty = match pool.duty {
-            PoolRole::Both if apart => " both",
+            PoolRole::Both if apart => " aggregated",
             PoolRole::Both => "",
             PoolRole::Prefill => " prefill",
             PoolRole::Decode => " decode",
@@ -34,12 +34,12 @@ pub fn plan(best: &ReportedDeployment) -> String {
         format!("{}{duty} ({})", grouped(pool.replicas), pool.label)
     };
     match pools[..] {
-        [one] => format!("{} ({})", count(one.replicas, "instance"), one.label),
-        _ => format!("{} instances", pools.iter().map(told).collect::<Vec<_>>().join(" + ")),
+        [one] => format!("{} ({})", count(one.replicas, "replica"), one.label),
+        _ => format!("{} workers", pools.iter().map(told).collect::<Vec<_>>().join(" + ")),
     }
 }
 
-/// What the question is: model, hardware, traffic, limits.
+/// The problem: model, hardware, traffic, latency SLOs, objective.
 pub fn asked(asked: &ReportInputs) -> String {
     let ReportInputs { model, hardware, devices, workload, isl, osl, prefix, .. } = asked;
     let cached = if *prefix > 0 { format!(" ({} cached)", grouped(*prefix)) } else { String::new() };
@@ -52,7 +52,7 @@ pub fn asked(asked: &ReportInputs) -> String {
         )
     });
     let flow = match (asked.concurrency, asked.rate) {
-        (Some(requests), _) => format!(", {} in flight", count(requests, "request")),
+        (Some(requests), _) => format!(", {}", count(requests, "concurrent request")),
         (None, Some(rate)) => {
             let part = asked.percentile.unwrap_or_default().name();
             format!(", {} requests/s, latencies at {part}", crate::report::number::plain(rate))
@@ -61,11 +61,11 @@ pub fn asked(asked: &ReportInputs) -> String {
     };
     let ahead = asked.speculation.as_ref().map_or_else(String::new, |found| {
         let tokens = count(found.tokens, "token");
-        format!("; {} guesses {tokens} ahead, {} accepted", found.draft, percent(found.acceptance))
+        format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance))
     });
-    let risk = if asked.risk == Confidence::P90 { " in 9 of 10 measurements" } else { "" };
+    let risk = if asked.risk == Confidence::P90 { " at prediction p90" } else { "" };
     let limits = super::metrics::limits(asked);
-    let limits = if limits.is_empty() { "no latency limit".to_string() } else { limits.join(", ") };
+    let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(
         "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{ahead}; {limits}{risk}; objective {}",
         count(*devices, "device"),
@@ -75,41 +75,41 @@ pub fn asked(asked: &ReportInputs) -> String {
     )
 }
 
-/// How far it is proved, and among which plans.
+/// Whether the plan is proved optimal, and over how many plans.
 fn proof(answer: &OptimizeResult) -> String {
     match answer.status {
         Status::Optimal => {
-            format!("optimal over {}, under the model", count(answer.proof.space.plans, "plan"))
+            format!("optimal under the model ({})", count(answer.proof.space.plans, "plan"))
         }
         _ => "not proved optimal".to_string(),
     }
 }
 
-/// That an answer is not proved, where it is not: before anything else.
+/// A warning before the headline if optimality is not proved; otherwise empty.
 fn stopped(answer: &OptimizeResult) -> String {
     if answer.status == Status::Optimal {
         return String::new();
     }
     let by = match answer.proof.stopped_by {
-        Some(StoppedBy::TimeLimit) => "stopped by the time limit",
+        Some(StoppedBy::TimeLimit) => "time limit reached",
         Some(StoppedBy::Interrupt) => "interrupted",
-        Some(StoppedBy::Memory) => "stopped as memory ran short",
+        Some(StoppedBy::Memory) => "stopped for lack of memory",
         None => "stopped",
     };
     let gap = match answer.proof.gap {
-        Some(gap) => format!("nothing is more than {} better", percent(gap)),
-        None => "how much better another is has no bound".to_string(),
+        Some(gap) => format!("gap at most {}", percent(gap)),
+        None => "gap unknown".to_string(),
     };
     styled(BAD, &format!("NOT PROVED OPTIMAL: {by}; {gap}")) + "\n"
 }
 
-/// The runtime, with its version where stated.
+/// The runtime, with its version if given.
 fn runtime(asked: &ReportInputs) -> String {
     let version = asked.runtime_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
     format!("{}{version}", asked.runtime)
 }
 
-/// What is yielded, in the objective's first metric.
+/// The value of the objective's first metric.
 fn yielded(best: &ReportedDeployment, asked: &ReportInputs) -> Option<String> {
     let aim = asked.optimize.first()?;
     Some(told(aim.metric, best.figure(aim.metric)?))
@@ -124,7 +124,7 @@ fn offloaded(best: &ReportedDeployment) -> String {
     format!(", with {} per device in host memory", crate::report::number::gib(bytes))
 }
 
-/// The answer in one line, what it answers in the next.
+/// The result in one line, the problem in the next.
 pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let yielded = yielded(best, &answer.question).map_or_else(String::new, |text| format!(": {text}"));
     let ReportedDeployment { weight_format, .. } = best;
@@ -137,17 +137,17 @@ pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     format!("{head}\n{rest}{}", wrap(&self::asked(&answer.question), WIDTH, 0, 2))
 }
 
-/// A stated deployment: what it breaks first and loud.
+/// A given deployment, with its violations first.
 pub fn estimate(candidate: &ReportedDeployment, question: &ReportInputs) -> String {
     let ReportedDeployment { weight_format, kv_format, .. } = candidate;
     let mut text = String::new();
     let broken = &candidate.violations;
     if !broken.is_empty() {
         let verdict = match candidate.feasibility {
-            Feasibility::Illegal => "THIS CANNOT RUN: a rule forbids it",
-            Feasibility::InsufficientMemory => "THIS CANNOT RUN: it does not fit",
-            _ if candidate.metrics.is_none() => "THIS CANNOT RUN: it does not carry the traffic",
-            Feasibility::InVram | Feasibility::WithOffload => "THIS BREAKS A LIMIT",
+            Feasibility::Illegal => "CANNOT RUN: invalid plan",
+            Feasibility::InsufficientMemory => "CANNOT RUN: out of memory",
+            _ if candidate.metrics.is_none() => "CANNOT RUN: capacity below the request rate",
+            Feasibility::InVram | Feasibility::WithOffload => "SLO VIOLATED",
         };
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
         text.extend(broken.iter().map(|reason| bullet(reason)));

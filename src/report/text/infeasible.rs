@@ -1,4 +1,4 @@
-//! When nothing is feasible: that first, then why with numbers, what came nearest, and what gives an answer.
+//! The report of an infeasible problem: verdict, rejection reasons, nearest miss, conflicts, smallest changes.
 
 use super::head;
 use super::page::{BAD, WIDTH, bullet, heading, styled, wrap};
@@ -9,35 +9,33 @@ use crate::report::table::grouped;
 use crate::search::outcome::{Census, RejectionCount, Status};
 use crate::spec::objective::Metric;
 
-/// That there is none.
+/// The verdict and the problem.
 pub fn head(answer: &OptimizeResult) -> String {
     let verdict = match answer.status {
-        Status::Unknown => "UNKNOWN: stopped before anything was found",
-        _ => "INFEASIBLE: no deployment can serve this",
+        Status::Unknown => "UNKNOWN: stopped before a deployment was found",
+        _ => "INFEASIBLE: no deployment meets these conditions",
     };
     let aim = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
     let bound = aim.zip(answer.proof.bound);
-    let bound = bound.map_or_else(String::new, |(aim, bound)| {
-        format!("nothing is better than {}; ", told(aim.metric, bound))
-    });
+    let bound = bound.map_or_else(String::new, |(aim, bound)| format!("bound {}; ", told(aim.metric, bound)));
     let asked = bound + &head::asked(&answer.question);
     format!("{}\n{}", styled(BAD, verdict), wrap(&asked, WIDTH, 0, 2))
 }
 
-/// Reasons against candidates, the most frequent first.
+/// Rejection reasons, the most frequent first.
 pub fn sorted(census: &Census) -> Vec<(&String, &RejectionCount)> {
     let mut all: Vec<_> = census.illegal.iter().collect();
     all.sort_by(|a, b| b.1.count.cmp(&a.1.count).then(a.0.cmp(b.0)));
     all
 }
 
-/// Why every candidate was refused.
+/// Rejection reasons with counts and examples.
 pub fn reasons(census: &Census) -> String {
     let all = sorted(census);
     if all.is_empty() {
         return String::new();
     }
-    let mut text = heading("Why", "");
+    let mut text = heading("Rejected configurations", "");
     for (kind, RejectionCount { count, example }) in all {
         text.push_str(&bullet(&format!("{kind}, {}, e.g. {example}", times(*count, "time"))));
     }
@@ -50,47 +48,43 @@ fn figures(candidate: &ReportedDeployment) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// What came nearest, and what it misses.
+/// The deployment nearest to feasibility, and the limits it misses.
 pub fn nearest(answer: &OptimizeResult) -> String {
     let Some(near) = &answer.nearest else { return String::new() };
     let candidate = &near.candidate;
     let ReportedDeployment { weight_format, concurrency, violations, .. } = candidate;
     let mut text = heading("Nearest miss", "");
-    let noun = if *concurrency == 1.0 { "request" } else { "requests" };
+    let noun = if *concurrency == 1.0 { "concurrent request" } else { "concurrent requests" };
     let requests = format!("{} {noun}", requests(*concurrency));
-    let plan =
-        format!("{}, {weight_format}, {requests} in flight: {}", head::plan(candidate), figures(candidate));
+    let plan = format!("{}, {weight_format}, {requests}: {}", head::plan(candidate), figures(candidate));
     text.push_str(&wrap(&plan, WIDTH, 2, 4));
     text.extend(violations.iter().map(|reason| bullet(reason)));
     text
 }
 
-/// Conditions that cannot all be kept, and the changes with which there is an answer.
+/// Conflicting conditions, and the smallest changes that make the problem feasible.
 pub fn conflict(answer: &OptimizeResult) -> String {
     let Some(conflict) = &answer.conflict else { return String::new() };
     let mut text = String::new();
     if !conflict.conflicts.is_empty() {
-        text.push_str(&heading("What cannot be kept here", ""));
+        text.push_str(&heading("Conflicting conditions", ""));
         text.extend(conflict.conflicts.iter().map(|clash| {
             let set = clash.conditions.join(" and ");
             match (&clash.why, clash.conditions.len()) {
                 (Some(why), _) => bullet(&format!("{set}: {why}")),
-                (None, 1) => bullet(&format!("{set}, whatever the other conditions are")),
-                (None, _) => bullet(&format!("{set} together; without any one of them the others can")),
+                (None, 1) => bullet(&format!("{set}: unattainable whatever the other conditions are")),
+                (None, _) => bullet(&format!("{set}: dropping any one makes the rest feasible")),
             }
         }));
     }
     if !conflict.remedies.is_empty() {
         text.push_str(if text.is_empty() { "" } else { "\n" });
-        text.push_str(&heading(
-            "Any one of these gives an answer",
-            "each searched again as it is printed here",
-        ));
+        text.push_str(&heading("Smallest changes that make it feasible", "each re-optimized alone"));
         text.extend(conflict.remedies.iter().map(|remedy| bullet(&change(remedy))));
     }
     if let Some(more) = conflict.more_memory_gb {
         text.push_str(&bullet(&format!(
-            "{more} GB more memory on every device of this kind would do, {} GB not",
+            "{more} GB more memory per device would be enough, {} GB would not",
             more - 1
         )));
     }
@@ -100,30 +94,32 @@ pub fn conflict(answer: &OptimizeResult) -> String {
     text
 }
 
-/// The flags, what they take the place of, and what was tried beside them.
+/// The new flags, the flags they replace, and how close the change is to the smallest.
 fn change(remedy: &Remedy) -> String {
     let Remedy { flags, now, claim, tighter } = remedy;
     let now = if now.is_empty() { String::new() } else { format!(" instead of {now}") };
     match claim {
-        RemedyClaim::Least => format!("{flags}{now}; no answer with {}", tighter.join(", nor with ")),
-        RemedyClaim::About => format!("{flags}{now}; about the least"),
+        RemedyClaim::Least => format!("{flags}{now}; infeasible with {}", tighter.join(", and with ")),
+        RemedyClaim::About => format!("{flags}{now}; approximately the smallest"),
         RemedyClaim::Works => format!("{flags}{now}"),
     }
 }
 
-/// What the weights take, as far as it follows from what is known.
+/// Memory of the weights against the usable memory per device.
 pub fn weights(answer: &OptimizeResult) -> String {
     let mut text = String::new();
     for need in &answer.weights_need {
         let (weights, usable) = (gib(need.weights_bytes), gib(need.usable_bytes_per_device));
         let (format, there) = (&need.weight_format, answer.question.devices);
-        let line = format!("the weights alone take {weights} in {format}, of which a device holds {usable}");
+        let line = format!("{format} weights take {weights}, usable per device {usable}");
         if need.least_devices > there {
-            let least = times(need.least_devices, "such device");
-            text.push_str(&bullet(&format!("{line}: at least {least}, {} there", grouped(there))));
+            let least = times(need.least_devices, "device");
+            text.push_str(&bullet(&format!("{line}: at least {least} needed, {} available", grouped(there))));
         } else {
-            text.push_str(&bullet(&format!("{line}: they fit, what lies beside them does not")));
+            text.push_str(&bullet(&format!(
+                "{line}: the weights fit, but KV cache, activations and buffers do not"
+            )));
         }
     }
-    if text.is_empty() { text } else { heading("What the weights take", "") + &text }
+    if text.is_empty() { text } else { heading("Weight memory", "") + &text }
 }

@@ -1,4 +1,4 @@
-//! What the fullest device of each pool holds, as bars.
+//! Memory of the fullest device of each pool, as bars.
 
 use super::page::{BAD, heading, styled};
 use crate::report::detail::PoolMemory;
@@ -6,7 +6,7 @@ use crate::report::number::{bar, gib, gib_number, percent};
 use crate::report::result::MemoryReport;
 use crate::search::candidate::PoolRole;
 
-/// Cells of a bar.
+/// Width of a bar, in characters.
 const CELLS: usize = 30;
 
 fn rows(memory: &MemoryReport) -> String {
@@ -26,8 +26,8 @@ fn rows(memory: &MemoryReport) -> String {
     }
     let (number, usable) = (gib_number(memory.total_bytes), gib(memory.usable_bytes));
     let (seen, share) = (gib(memory.capacity_bytes), memory.utilization);
-    let of = format!("of {usable} usable = {seen} seen by software x {share} utilisation");
-    text.push_str(&format!("  {:<12} {number:>9} GiB  {of}\n", "in all"));
+    let of = format!("of {usable} ({seen} x memory utilization {share})");
+    text.push_str(&format!("  {:<12} {number:>9} GiB  {of}\n", "total"));
     if let Some(found) = &memory.interval {
         let between = format!("{} to {}", gib(found.p10), gib(found.p90));
         text.push_str(&format!("  {:<12} {:>9}      p10–p90 {between}\n", "", ""));
@@ -36,7 +36,7 @@ fn rows(memory: &MemoryReport) -> String {
         let number = gib_number(memory.offloaded_bytes);
         text.push_str(&format!("  {:<12} {number:>9} GiB  of the above in host memory\n", "offloaded"));
     } else if over > 0.0 {
-        text.push_str(&format!("  {}\n", styled(BAD, &format!("SHORT OF {}", gib(over)))));
+        text.push_str(&format!("  {}\n", styled(BAD, &format!("SHORT BY {}", gib(over)))));
     }
     text
 }
@@ -52,7 +52,7 @@ pub fn memory(pools: &[PoolMemory]) -> String {
         };
         text.push_str(&heading(
             &format!("Memory per device{duty} ({})", pool.label),
-            "shares of what software sees",
+            "% of the memory that software sees",
         ));
         text.push_str(&rows(&pool.memory));
     }

@@ -1,4 +1,4 @@
-//! What a deployment is judged by, each figure with its unit and its limit.
+//! The metrics of a deployment, each with its unit, interval and SLO.
 
 use super::page::heading;
 use crate::report::inputs::ReportInputs;
@@ -7,7 +7,7 @@ use crate::report::result::{Intervals, Quantiles, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::candidate::PoolRole;
 
-/// The latency limits: `TTFT at most 2 s`.
+/// The latency SLOs: `TTFT ≤ 2 s`.
 pub fn limits(asked: &ReportInputs) -> Vec<String> {
     let limits = [("TTFT", asked.limits.ttft), ("TPOT", asked.limits.tpot), ("E2E", asked.limits.e2e)];
     let told = |(name, limit): (&str, Option<f64>)| Some(format!("{name} ≤ {}", spell(limit? * 1e3)));
@@ -15,17 +15,17 @@ pub fn limits(asked: &ReportInputs) -> Vec<String> {
 }
 
 fn against(value: f64, limit: Option<f64>) -> String {
-    let Some(limit) = limit else { return "no limit".to_string() };
+    let Some(limit) = limit else { return "no SLO".to_string() };
     let limit = limit * 1e3;
     let mark = if value > limit { ": MISSED" } else { "" };
-    format!("{} of the limit of {}{mark}", percent(value / limit), spell(limit))
+    format!("{} of the SLO of {}{mark}", percent(value / limit), spell(limit))
 }
 
-/// The table of metrics; empty where nothing runs.
+/// The table of metrics; empty if the deployment cannot run.
 pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
     let Some(m) = &best.metrics else { return String::new() };
     let limits = &asked.limits;
-    let answering = if best.plan.decode.duty == PoolRole::Decode { "decode instance" } else { "instance" };
+    let answering = if best.plan.decode.duty == PoolRole::Decode { "decode worker" } else { "replica" };
     let each = best.plan.decode.concurrency_per_replica;
     let between = |pick: fn(&Intervals) -> Quantiles, spell: fn(f64) -> String| {
         let found = best.intervals.as_ref().map(pick);
@@ -35,17 +35,14 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
     let unknown = || ("unknown".to_string(), String::new());
     let (cost, cost_note) = m.usd_per_mtok.map_or_else(unknown, |usd| {
         let total = m.usd_per_mtok_total.map_or_else(|| "unknown".to_string(), digits);
-        (
-            format!("{} USD", digits(usd)),
-            format!("per million output tokens; {total} USD per million in and out"),
-        )
+        (format!("{} USD/Mtok", digits(usd)), format!("of output; {total} USD/Mtok of input and output"))
     });
     let (power, power_note) = m.watts.map_or_else(unknown, |watts| {
         let joule = m.tok_per_joule.map_or_else(|| "unknown".to_string(), digits);
         (format!("{} W", digits(watts)), format!("{joule} output tok/J"))
     });
     let tpot_note = if asked.osl == 1 {
-        "of the requests' one token there is no next: the pace they would go on at".to_string()
+        "OSL is 1: time of a further token".to_string()
     } else {
         against(m.tpot_ms, limits.tpot)
     };
@@ -54,7 +51,7 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
         ("TPOT", time(m.tpot_ms), tpot_note + &between(|i| i.tpot_ms, time)),
         ("E2E", time(m.e2e_ms), against(m.e2e_ms, limits.e2e)),
         (
-            "output",
+            "throughput",
             format!("{} tok/s", digits(m.output_tok_s)),
             format!(
                 "{} tok/s per device, {} tok/s per user",
@@ -67,12 +64,12 @@ pub fn metrics(best: &ReportedDeployment, asked: &ReportInputs) -> String {
         (
             "concurrency",
             requests(best.concurrency),
-            format!("requests in flight, {} per {answering}", grouped(each)),
+            format!("concurrent requests, {} per {answering}", grouped(each)),
         ),
         (
             "max context",
             format!("{} tokens", grouped(m.max_context_tokens as u64)),
-            "prompt and answer, at this concurrency".to_string(),
+            "ISL + OSL, at this concurrency".to_string(),
         ),
         ("formats", best.weight_format.clone(), format!("weights; KV cache {}", best.kv_format)),
     ];

@@ -1,4 +1,4 @@
-//! What one machine serves well, as text: the largest models, the longest contexts, the most users.
+//! Models that one system serves, as text: the largest models, the longest contexts, the most users.
 
 use super::page::{BAD, GOOD, WIDTH, heading, indent, join, paragraph, shorten, styled, wrap};
 use super::recommend::{assumed, missed, sought};
@@ -6,12 +6,12 @@ use crate::report::number::{count, digits};
 use crate::report::recommend::models::{ServedModel, ServedModels};
 use crate::report::table::{grouped, table as rows};
 
-/// Rows of a table, at most.
+/// Maximum number of rows of a table.
 const ROWS: usize = 12;
-/// Names of a list, at most.
+/// Maximum number of names in a list.
 const NAMES: usize = 5;
 
-/// The whole answer.
+/// The whole report.
 pub fn table(answer: &ServedModels) -> String {
     let verdict = match answer.models.first() {
         Some(held) => {
@@ -19,12 +19,12 @@ pub fn table(answer: &ServedModels) -> String {
             styled(
                 GOOD,
                 &format!(
-                    "{} of the catalogue; the largest: {largest}",
+                    "{} of the catalogue meet the SLO; largest: {largest}",
                     count(answer.models.len() as u64, "model")
                 ),
             )
         }
-        None => styled(BAD, "NOTHING RUNS HERE within the limits"),
+        None => styled(BAD, "NO MODEL MEETS THE SLO on this hardware"),
     };
     join([
         format!("{verdict}\n{}", wrap(&sought(&answer.sought), WIDTH, 0, 2)),
@@ -34,7 +34,7 @@ pub fn table(answer: &ServedModels) -> String {
         }),
         first(answer, "Most users", &answer.most_users, |held| {
             format!(
-                "{} at {} tok/s in all",
+                "{}, {} tok/s in total",
                 count(held.build.most_users, "user"),
                 digits(held.build.most_output_tok_s)
             )
@@ -42,7 +42,7 @@ pub fn table(answer: &ServedModels) -> String {
         missed(&answer.missed),
         assumed(&answer.sought),
         paragraph(&format!(
-            "{} looked at, {} run here; {} searches, {}",
+            "{} considered, {} meet the SLO; {} searches, {}",
             count(answer.looked.systems, "model"),
             grouped(answer.looked.serve),
             grouped(answer.looked.searches),

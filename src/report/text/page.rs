@@ -1,43 +1,43 @@
-//! How text is laid out: headings, wrapped paragraphs, columns. Knows nothing of what it says.
+//! Text layout: headings, wrapped paragraphs, columns.
 
 use anstyle::{AnsiColor, Style};
 
 use crate::spec::visible::visible_lines;
 
-/// No line is longer.
+/// Maximum line width, in characters.
 pub const WIDTH: usize = 100;
 
-/// What stands out.
+/// Style of headings.
 pub const BOLD: Style = Style::new().bold();
-/// What went well.
+/// Style of success.
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// What is wrong.
+/// Style of errors.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Sections one after another, an empty line between them; empty ones are left out.
+/// Joins sections with an empty line between them; empty sections are omitted.
 pub fn join<const N: usize>(sections: [String; N]) -> String {
     let told: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
     told.join("\n")
 }
 
-/// Text in a style.
+/// `text` in a terminal style.
 pub fn styled(style: Style, text: &str) -> String {
     format!("{style}{}{style:#}", visible_lines(text))
 }
 
-/// A section: its title, and the rest of that line.
+/// A section heading: its title, and the rest of that line.
 pub fn heading(title: &str, rest: &str) -> String {
     let gap = if rest.is_empty() { "" } else { "  " };
     format!("{}{gap}{rest}\n", styled(BOLD, title))
 }
 
-/// What stays on the line of the number before it.
+/// Units that stay on the line of the preceding number.
 const UNITS: [&str; 15] = [
     "%", "ms", "s", "µs", "GiB", "GB", "W", "USD", "tok/s", "tok/J", "requests", "request", "devices",
     "tokens", "bits",
 ];
 
-/// Words that no line end may part: numbers with their units, comparisons with both sides.
+/// Words that must not be split over lines: numbers with units, both sides of a comparison.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let number = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
@@ -55,7 +55,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// `text` in lines of at most `width` characters, the first indented by `first`, the others by `rest`.
-/// A word that is longer is cut where it must be.
+/// A word longer than a line is cut.
 pub fn wrap(text: &str, width: usize, first: usize, rest: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let (mut line, mut length, mut empty) = (" ".repeat(first), first, true);
@@ -90,7 +90,7 @@ pub fn paragraph(text: &str) -> String {
     wrap(text, WIDTH, 2, 2)
 }
 
-/// A point of a list.
+/// A list item.
 pub fn bullet(text: &str) -> String {
     let text = wrap(text, WIDTH, 4, 4);
     format!("  - {}", text.trim_start())

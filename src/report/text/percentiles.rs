@@ -1,15 +1,15 @@
-//! Latencies by part of the requests, where these come at random.
+//! Latency percentiles under random arrivals.
 
 use super::page::heading;
 use crate::report::detail::Latencies;
 use crate::report::number::time;
 
-/// The table; empty where only the typical request is known.
+/// The table; empty if only mean latencies are known.
 pub fn percentiles(latencies: &[Latencies]) -> String {
     if latencies.is_empty() {
         return String::new();
     }
-    let mut text = heading("Latencies", "no more than this for that part of requests; arrivals at random");
+    let mut text = heading("Latency percentiles", "Poisson arrivals");
     let names = latencies.iter().map(|at| at.percentile.name().to_string()).collect();
     let row = |pick: fn(&Latencies) -> f64| latencies.iter().map(|at| time(pick(at))).collect();
     let rows: [(&str, Vec<String>); 4] = [

@@ -1,4 +1,4 @@
-//! A placement as text: where the layers are, how fast that is, and what proves it.
+//! A placement as text: layers per device, speed, proof of optimality.
 
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled, wrap};
 use crate::report::number::{digits, gib, gib_number, percent, time};
@@ -8,7 +8,7 @@ use crate::report::place::{
 };
 use crate::report::table::{grouped, table};
 
-/// The whole answer.
+/// The whole report.
 pub fn table_of(answer: &PlacementResult) -> String {
     join([
         head(answer),
@@ -18,8 +18,8 @@ pub fn table_of(answer: &PlacementResult) -> String {
         apart(answer),
         proof(answer),
         infeasible(answer),
-        list("Start it", &answer.commands),
-        list("Mind", &answer.notes),
+        list("Commands", &answer.commands),
+        list("Notes", &answer.notes),
     ])
 }
 
@@ -28,12 +28,12 @@ fn asked(answer: &PlacementResult) -> String {
     let mut runtimes = asked.runtimes.clone();
     runtimes.dedup();
     let requests = if asked.concurrency == 1 {
-        "1 request".to_owned()
+        "1 concurrent request".to_owned()
     } else {
-        format!("{} requests", grouped(asked.concurrency))
+        format!("{} concurrent requests", grouped(asked.concurrency))
     };
     format!(
-        "{} in {} on {}; {}; ISL {}, OSL {}, {requests} in flight",
+        "{} in {} on {}; {}; ISL {}, OSL {}, {requests}",
         asked.model,
         asked.weight_format,
         asked.rig,
@@ -47,8 +47,8 @@ fn head(answer: &PlacementResult) -> String {
     let asked = wrap(&asked(answer), WIDTH, 0, 2);
     let Some(placed) = &answer.placement else {
         let none = match answer.status {
-            PlacementStatus::Unknown => "STOPPED: no placement was found so far",
-            _ => "INFEASIBLE: no placement holds this",
+            PlacementStatus::Unknown => "STOPPED: no placement found yet",
+            _ => "INFEASIBLE: no placement fits",
         };
         return format!("{}\n{asked}", styled(BAD, none));
     };
@@ -57,20 +57,20 @@ fn head(answer: &PlacementResult) -> String {
         "throughput" => format!("{} output tok/s", digits(placed.decode_tok_s)),
         "request" => match split {
             Some(apart) => format!(
-                "a request in {} with prefill and decode apart, {} with both on the same members",
+                "E2E {} with disaggregated prefill and decode, {} aggregated",
                 time(apart.request_ms),
                 time(placed.request_ms)
             ),
-            None => format!("a request in {}", time(placed.request_ms)),
+            None => format!("E2E {}", time(placed.request_ms)),
         },
         "max-context" => format!("{} tokens of context", grouped(answer.max_context.unwrap_or_default())),
-        _ => format!("a token in {}", time(placed.token_ms)),
+        _ => format!("{} per token", time(placed.token_ms)),
     };
     let proof = match answer.status {
-        PlacementStatus::Optimal if split.is_none_or(proved) => "proved best",
-        PlacementStatus::TimeLimit => "best found in the time",
+        PlacementStatus::Optimal if split.is_none_or(proved) => "optimal under the model",
+        PlacementStatus::TimeLimit => "best found within the time limit",
         PlacementStatus::Interrupted => "best found so far",
-        _ => "best found, not proved",
+        _ => "best found, not proved optimal",
     };
     format!("{}\n{asked}", styled(GOOD, &format!("{what}, {proof}")))
 }
@@ -110,15 +110,15 @@ fn stages(placed: &PlacementReport) -> String {
         }
         row
     };
-    let mut header = vec!["member", "layers", "n", "decode", "prefill", "send on", "GiB"];
+    let mut header = vec!["device", "layers", "n", "decode", "prefill", "transfer", "GiB"];
     if spilled {
-        header.push("in host memory");
+        header.push("host GiB");
     }
     if stored {
-        header.push("on disk");
+        header.push("disk GiB");
     }
     let rows: Vec<Vec<String>> = placed.stages.iter().map(row).collect();
-    let mut text = heading("Where the layers are", "");
+    let mut text = heading("Layer placement", "");
     text.push_str(&indent(&table(&header, &rows), 2));
     let experts = placed.stages.iter().filter_map(|stage| {
         let (first, last) = stage.experts_out?;
@@ -130,24 +130,20 @@ fn stages(placed: &PlacementReport) -> String {
     }
     if placed.stages.iter().any(|stage| !stage.copies.is_empty()) {
         text.push_str(&paragraph(
-            "members with a stroke between them each hold all layers of the stage and take turns",
+            "devices separated by | each hold all layers of the stage; requests alternate between them",
         ));
     }
     if !placed.unused.is_empty() {
-        text.push_str(&paragraph(&format!("left out: {}", placed.unused.join(", "))));
+        text.push_str(&paragraph(&format!("unused: {}", placed.unused.join(", "))));
     }
     text
 }
 
 fn speed(placed: &PlacementReport, answer: &PlacementResult) -> String {
     let mut rows = vec![
-        vec!["decode step".into(), time(placed.token_ms), "one token's way through all stages".into()],
-        vec!["prompt".into(), time(placed.prefill_ms), format!("{} tokens", grouped(answer.question.isl))],
-        vec![
-            "request".into(),
-            time(placed.request_ms),
-            "by itself: prompt, and answer token by token".into(),
-        ],
+        vec!["decode step".into(), time(placed.token_ms), "one token through all stages".into()],
+        vec!["prefill".into(), time(placed.prefill_ms), format!("{} tokens", grouped(answer.question.isl))],
+        vec!["E2E".into(), time(placed.request_ms), "one request at batch 1: prefill and decode".into()],
     ];
     let batches = if placed.micro_batches > 1 {
         format!("{} micro-batches of {}", placed.micro_batches, placed.requests_each)
@@ -157,20 +153,20 @@ fn speed(placed: &PlacementReport, answer: &PlacementResult) -> String {
     rows.push(vec![
         "throughput".into(),
         format!("{} tok/s", digits(placed.decode_tok_s)),
-        format!("decode alone, {batches}"),
+        format!("decode only, {batches}"),
     ]);
-    let mut text = heading("How fast", "");
+    let mut text = heading("Speed", "");
     text.push_str(&indent(&headless(&rows), 2));
     text
 }
 
-/// Columns without a header.
+/// A table without a header.
 fn headless(rows: &[Vec<String>]) -> String {
     let text = table(&["", "", ""], rows);
     text.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned())
 }
 
-/// Whether no other split can be better.
+/// Whether the disaggregated placement is proved optimal.
 fn proved(apart: &DisaggregatedReport) -> bool {
     apart.request_ms <= apart.lower_bound_ms * (1.0 + 1e-9)
 }
@@ -183,12 +179,12 @@ fn compared(answer: &PlacementResult) -> String {
     if answer.compared.is_empty() {
         return String::new();
     }
-    let mut text = heading("Splits by memory alone, under the same prices", "");
+    let mut text = heading("Baselines: layers split by memory alone, same cost model", "");
     for other in &answer.compared {
         let told = match (other.objective_ms, other.times) {
             (Some(ms), Some(times)) => {
                 let slower = match times {
-                    times if times < 1.0005 => "as fast".to_owned(),
+                    times if times < 1.0005 => "equally fast".to_owned(),
                     times => format!("{} times as long", digits(times)),
                 };
                 format!("{}: {}, {slower} ({})", other.rule, time(ms), layers(&other.layers))
@@ -204,14 +200,14 @@ fn apart(answer: &PlacementResult) -> String {
     let Some(apart) = &answer.apart else { return String::new() };
     let DisaggregatedReport { prefill, decode, gain, .. } = apart;
     let verdict = if *gain > 1.0005 {
-        format!("{} times as fast as both on the same members", digits(*gain))
+        format!("{} times as fast as aggregated", digits(*gain))
     } else {
-        "no faster than both on the same members".to_owned()
+        "no faster than aggregated".to_owned()
     };
     let mut text =
-        heading("Prefill and decode apart", &format!("a request in {}, {verdict}", time(apart.request_ms)));
+        heading("Prefill/decode disaggregation", &format!("E2E {}, {verdict}", time(apart.request_ms)));
     text.push_str(&paragraph(&format!(
-        "prefill on {}: {}; the cache streamed layer by layer, {} of it after the prompt; decode on {}: {} a token",
+        "prefill on {}: {}; KV cache streamed layer by layer, {} of it after prefill; decode on {}: {} per token",
         layers(prefill),
         time(apart.prefill_ms),
         time(apart.exposed_ms),
@@ -219,21 +215,21 @@ fn apart(answer: &PlacementResult) -> String {
         time(apart.token_ms)
     )));
     let proof = if proved(apart) {
-        format!("proved best of {} pairs of sets of members", grouped(apart.pairs))
+        format!("optimal over {} pairs of device sets", grouped(apart.pairs))
     } else {
         let gap = 1.0 - apart.lower_bound_ms / apart.request_ms;
-        format!("within {} of the best of {} pairs", percent(gap), grouped(apart.pairs))
+        format!("within {} of the optimum over {} pairs of device sets", percent(gap), grouped(apart.pairs))
     };
     text.push_str(&paragraph(&proof));
     if !answer.alone.is_empty() {
         let each = |(name, ms): &(String, f64)| {
             format!("{name} {} ({} times as long)", time(*ms), digits(ms / apart.request_ms))
         };
-        // Like members take as long: one of them is told.
+        // Equal devices take equally long: only one of them is listed.
         let mut unlike: Vec<(String, f64)> = answer.alone.clone();
         unlike.dedup_by(|a, b| time(a.1) == time(b.1));
         let alone: Vec<String> = unlike.iter().map(each).collect();
-        text.push_str(&paragraph(&format!("each by itself: {}", alone.join(", "))));
+        text.push_str(&paragraph(&format!("single devices: {}", alone.join(", "))));
     }
     text
 }
@@ -243,7 +239,7 @@ fn proof(answer: &PlacementResult) -> String {
     let mut text = heading("Proof", "");
     let gap = if proof.gap == 0.0 { "gap 0".to_owned() } else { format!("gap {}", percent(proof.gap)) };
     text.push_str(&paragraph(&format!(
-        "{}; lower bound {}, {gap}, by {}; states: {}, kinds of members: {}",
+        "{}; lower bound {}, {gap}, by {}; states: {}, kinds of devices: {}",
         time(proof.objective_ms),
         time(proof.lower_bound_ms),
         proof.proved_by,
@@ -251,7 +247,7 @@ fn proof(answer: &PlacementResult) -> String {
         proof.unlike_members,
     )));
     text.push_str(&paragraph(&format!(
-        "independent bound, order and links left out: {}",
+        "independent lower bound (device order and links relaxed): {}",
         time(proof.independent_bound_ms)
     )));
     text
@@ -262,34 +258,36 @@ fn infeasible(answer: &PlacementResult) -> String {
     let mut text = heading("Why", "");
     text.push_str(&paragraph(&reason.text));
     if !reason.conflict.is_empty() {
-        text.push_str(&paragraph("these conflict, and without any one of them the others do not:"));
+        text.push_str(&paragraph(
+            "minimal conflicting constraints (dropping any one resolves the conflict):",
+        ));
         reason.conflict.iter().for_each(|limit| text.push_str(&bullet(limit)));
     }
     if !reason.innocent.is_empty() {
-        text.push_str(&paragraph(&format!(
-            "not at fault, as nothing fits without: {}",
-            reason.innocent.join(", ")
-        )));
+        text.push_str(&paragraph(&format!("not part of the conflict: {}", reason.innocent.join(", "))));
     }
     if reason.several {
-        text.push_str(&paragraph("other limits conflict as well: lifting one of these may not be enough"));
+        text.push_str(&paragraph(
+            "other constraints conflict as well: relaxing one of these may not be enough",
+        ));
     }
     if !reason.nearest.is_empty() {
-        text.push_str(&heading("What comes nearest", ""));
+        text.push_str(&heading("Nearest placement", ""));
         for lack in &reason.nearest {
             let StageShortfall { member, first_layer, last_layer, short_bytes } = lack;
             let lacks =
-                if *short_bytes > 0.0 { format!("lacks {}", gib(*short_bytes)) } else { "fits".into() };
+                if *short_bytes > 0.0 { format!("short by {}", gib(*short_bytes)) } else { "fits".into() };
             text.push_str(&bullet(&format!("{member}, layers {first_layer}-{last_layer}: {lacks}")));
         }
     }
     let (helps, useless): (Vec<&TriedChange>, Vec<&TriedChange>) =
         reason.tried.iter().partition(|tried| tried.needed.is_some());
-    let title = if helps.is_empty() { "What might help" } else { "What would help, each tried by itself" };
+    let title =
+        if helps.is_empty() { "Possible changes" } else { "Changes that make it feasible, each tried alone" };
     text.push_str(&heading(title, ""));
     for TriedChange { change, stated, needed } in &helps {
         text.push_str(&bullet(&format!(
-            "{change}: {} ({stated} now)",
+            "{change}: {} (now {stated})",
             needed.as_deref().unwrap_or_default()
         )));
     }
@@ -298,7 +296,7 @@ fn infeasible(answer: &PlacementResult) -> String {
     }
     if !useless.is_empty() {
         let useless: Vec<&str> = useless.iter().map(|tried| tried.change.as_str()).collect();
-        text.push_str(&paragraph(&format!("not enough by itself: {}", useless.join(", "))));
+        text.push_str(&paragraph(&format!("not enough alone: {}", useless.join(", "))));
     }
     text
 }

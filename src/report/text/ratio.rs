@@ -1,4 +1,4 @@
-//! Whether prompts and answers are apart, and what another ratio would give.
+//! The choice between aggregated and disaggregated serving, with the throughput of the alternative.
 
 use super::page::{heading, paragraph};
 use crate::report::number::{change, told};
@@ -6,28 +6,33 @@ use crate::report::ratio::SplitAdvice;
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::spec::objective::Metric;
 
-/// Outputs that differ by less are the same.
+/// Relative tolerance below which two throughputs are equal.
 const CLOSE: f64 = 1e-9;
 
-/// The section; empty where there is no ratio to choose, or the plan says all of it.
+/// The section; empty if there is no choice to report.
 pub fn ratio(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let Some(ratio) = &answer.split_ratio else { return String::new() };
     let now = best.figure(Metric::OutputTokS).unwrap_or(f64::NAN);
     let against = |value: f64| format!("{} ({})", told(Metric::OutputTokS, value), change(now, value));
     let split = ratio.split_plan.as_deref().zip(ratio.split_output_tok_s);
-    let apart = |(plan, value): (&str, f64)| format!("the best split, {plan}, gives {}", against(value));
+    let apart =
+        |(plan, value): (&str, f64)| format!("the best disaggregated plan, {plan}, gives {}", against(value));
     let each = ratio.one_shape_each_output_tok_s.filter(|each| (each - now).abs() > CLOSE * now);
-    let each = each
-        .map(|each| format!("one shape that prefills and one that decodes give at most {}", against(each)));
+    let each = each.map(|each| {
+        format!("one prefill configuration and one decode configuration give at most {}", against(each))
+    });
     let verdict = match (ratio.verdict, split, each) {
-        (SplitAdvice::DoNotSplit, Some(split), _) => format!("do not split: {}", apart(split)),
-        (SplitAdvice::DoNotSplit, None, _) => "do not split: no split keeps the limits".to_string(),
+        (SplitAdvice::DoNotSplit, Some(split), _) => format!("Aggregated. Disaggregated: {}", apart(split)),
+        (SplitAdvice::DoNotSplit, None, _) => "Aggregated: no disaggregated plan meets the SLO".to_string(),
         (SplitAdvice::SplitWithBoth, Some((plan, value)), each) => {
             let each = each.map_or_else(String::new, |each| format!("; {each}"));
-            format!("split, and what is left does both; without that {}{each}", apart((plan, value)))
+            format!(
+                "Disaggregated, leftover devices serve aggregated; without them {}{each}",
+                apart((plan, value))
+            )
         }
-        (_, _, Some(each)) => format!("split in several shapes; {each}"),
+        (_, _, Some(each)) => format!("Disaggregated with mixed parallel configurations; {each}"),
         (_, _, None) => return String::new(),
     };
-    heading("Prompts and answers apart", "") + &paragraph(&verdict)
+    heading("Prefill/decode disaggregation", "") + &paragraph(&verdict)
 }

@@ -1,4 +1,4 @@
-//! A recommendation as text: the builds worth naming first, then a table of all, then what misses and why.
+//! A recommendation as text: the named builds, a table of all builds, rejected systems with reasons.
 
 use super::head;
 use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, shorten, styled, wrap};
@@ -6,12 +6,12 @@ use crate::report::number::{count, digits, limit, plain, time};
 use crate::report::recommend::{Build, PaymentMode, Recommendation, RejectedBuild, Requirements};
 use crate::report::table::{grouped, table as rows};
 
-/// Rows of the table, at most; the rest are in the other formats.
+/// Maximum number of rows of the table; CSV and JSON have all.
 const ROWS: usize = 16;
-/// Systems told of a reason, at most.
+/// Maximum number of systems named for a rejection reason.
 const NAMES: usize = 6;
 
-/// The whole answer.
+/// The whole report.
 pub fn table(answer: &Recommendation) -> String {
     join([
         head(answer),
@@ -30,7 +30,7 @@ pub(super) fn sought(sought: &Requirements) -> String {
         prefix => format!(" ({} of the prompt cached)", grouped(prefix)),
     };
     let mut text = format!(
-        "{} for {} at {} tok/s each or more, {context} tokens of context{cached}",
+        "{} for {} at ≥ {} tok/s/user, context {context} tokens{cached}",
         sought.model.as_deref().or(sought.hardware.as_deref()).unwrap_or("everything"),
         count(sought.users, "user"),
         plain(sought.target_tok_s)
@@ -39,13 +39,13 @@ pub(super) fn sought(sought: &Requirements) -> String {
         text.push_str(&format!("; TTFT ≤ {}", limit(ttft * 1e3)));
     }
     if let Some(usd) = sought.budget_usd {
-        text.push_str(&format!("; at most {} USD to buy", plain(usd)));
+        text.push_str(&format!("; purchase ≤ {} USD", plain(usd)));
     }
     if let Some(usd) = sought.budget_usd_per_hour {
-        text.push_str(&format!("; at most {} USD/h", plain(usd)));
+        text.push_str(&format!("; ≤ {} USD/h", plain(usd)));
     }
     if let Some(watts) = sought.max_watts {
-        text.push_str(&format!("; at most {} W", plain(watts)));
+        text.push_str(&format!("; ≤ {} W", plain(watts)));
     }
     match sought.prefer {
         Some(PaymentMode::Buy) => text.push_str("; bought"),
@@ -64,12 +64,12 @@ fn head(answer: &Recommendation) -> String {
         }
         None => match answer.builds.first() {
             Some(build) => {
-                let why = build.because.as_deref().unwrap_or("no price is known of it");
-                let text = "NOTHING SERVES THIS within what may be spent";
-                let nearest = format!("; the cheapest that serves is {}: {why}", build.name);
+                let why = build.because.as_deref().unwrap_or("its price is unknown");
+                let text = "NO SYSTEM MEETS THE SLO within the budget";
+                let nearest = format!("; the cheapest that meets the SLO is {}: {why}", build.name);
                 format!("{}{nearest}", styled(BAD, text))
             }
-            None => styled(BAD, "NOTHING SERVES THIS: no system of the catalogue keeps the limits"),
+            None => styled(BAD, "NO SYSTEM OF THE CATALOGUE MEETS THE SLO"),
         },
     };
     format!("{verdict}\n{}", wrap(&sought(&answer.sought), WIDTH, 0, 2))
@@ -98,12 +98,12 @@ fn named(answer: &Recommendation) -> String {
     }
     for (at, build) in answer.tiers.iter().enumerate() {
         let also = if same(build, &answer.value) { ", the best value" } else { "" };
-        text.push_str(&told(&format!("Step {}{also}", at + 1), build, answer.minimum.as_ref()));
+        text.push_str(&told(&format!("Upgrade {}{also}", at + 1), build, answer.minimum.as_ref()));
     }
     text
 }
 
-/// A build in a few lines; against the minimum where there is one.
+/// A build in a few lines, compared with the minimum if there is one.
 fn told(title: &str, build: &Build, minimum: Option<&Build>) -> String {
     let money = &build.money;
     let mut text = heading(title, &build.name);
@@ -129,7 +129,7 @@ fn told(title: &str, build: &Build, minimum: Option<&Build>) -> String {
     let watts = build.watts.map_or(String::new(), |watts| format!(", {} W", digits(watts)));
     text.push_str(&wrap(
         &format!(
-            "{} tok/s per user{between}{ttft}, {} output tok/s{watts}; carries {} and {} tok/s at most",
+            "{} tok/s per user{between}{ttft}, {} output tok/s{watts}; max {}, {} tok/s",
             digits(build.tok_s_per_user),
             digits(build.output_tok_s),
             count(build.most_users, "user"),
@@ -140,15 +140,14 @@ fn told(title: &str, build: &Build, minimum: Option<&Build>) -> String {
         4,
     ));
     text.push_str(&wrap(&priced(build), WIDTH, 2, 4));
-    // Nothing is so many times what is free.
+    // A ratio to a cost of 0 is undefined.
     let minimum = minimum.and_then(|minimum| Some((minimum, minimum.money.usd_per_hour?)));
     if let Some((minimum, hourly)) = minimum.filter(|(_, hourly)| *hourly > 0.0) {
-        let ratio = |now: f64, then: f64| format!("x {}", digits(now / then));
-        let cost =
-            money.usd_per_hour.map_or(String::new(), |usd| format!(" for {} the cost", ratio(usd, hourly)));
+        let ratio = |now: f64, then: f64| format!("{}x", digits(now / then));
+        let cost = money.usd_per_hour.map_or(String::new(), |usd| format!(", {} cost", ratio(usd, hourly)));
         text.push_str(&wrap(
             &format!(
-                "against the minimum: {} the users, {} the pace{cost}",
+                "vs minimum: {} capacity, {} speed{cost}",
                 ratio(build.most_users as f64, minimum.most_users as f64),
                 ratio(build.tok_s_per_user, minimum.tok_s_per_user)
             ),
@@ -164,9 +163,9 @@ fn priced(build: &Build) -> String {
     let money = &build.money;
     let mut parts: Vec<String> = Vec::new();
     if let Some(usd) = money.buy_usd {
-        let what = if money.buy_covers_host { "" } else { " for the devices without their host" };
+        let what = if money.buy_covers_host { "" } else { " (devices without host)" };
         let energy = money.electricity_usd_per_hour;
-        let energy = energy.map_or(String::new(), |usd| format!(" and {} USD/h of electricity", digits(usd)));
+        let energy = energy.map_or(String::new(), |usd| format!(" + electricity {} USD/h", digits(usd)));
         parts.push(format!("buy {} USD{what}{energy}", digits(usd)));
     }
     if let Some(usd) = money.rent_usd_per_hour {
@@ -177,14 +176,14 @@ fn priced(build: &Build) -> String {
         Some(PaymentMode::Rent) => "rented",
         None => {
             return format!(
-                "{}no price of that kind is known",
+                "{}no price of this kind is known",
                 parts.join(", ") + if parts.is_empty() { "" } else { "; " }
             );
         }
     };
     let known = |usd: Option<f64>| usd.map_or_else(|| "unknown".to_string(), digits);
     format!(
-        "{}; {way}: {} USD/h, {} a day, {} a month, {} per million output tokens ({} when full)",
+        "{}; {way}: {} USD/h, {} USD/day, {} USD/month, {} USD/Mtok ({} at full load)",
         parts.join(", "),
         known(money.usd_per_hour),
         known(money.usd_per_day),
@@ -198,7 +197,7 @@ fn all(answer: &Recommendation) -> String {
     if answer.builds.is_empty() {
         return String::new();
     }
-    let header = ["build", "weights", "USD/h", "buy USD", "W", "tok/s/user", "users", "tok/s", "standing"];
+    let header = ["build", "weights", "USD/h", "buy USD", "W", "tok/s/user", "users", "tok/s", "status"];
     let known = |figure: Option<f64>| figure.map_or_else(|| "-".to_string(), digits);
     let row = |build: &Build| {
         let because = build.because.as_ref().map_or(String::new(), |why| format!(" by {why}"));
@@ -222,7 +221,7 @@ fn all(answer: &Recommendation) -> String {
     let told: Vec<Vec<String>> = answer.builds.iter().take(ROWS).map(row).collect();
     let rest = answer.builds.len().saturating_sub(ROWS);
     let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
-    heading("Everything that serves", &more) + &indent(&rows(&header, &told), 2)
+    heading("All systems that meet the SLO", &more) + &indent(&rows(&header, &told), 2)
 }
 
 pub(super) fn missed(misses: &[RejectedBuild]) -> String {
@@ -232,8 +231,7 @@ pub(super) fn missed(misses: &[RejectedBuild]) -> String {
     let mut kinds: Vec<&str> = misses.iter().map(|miss| miss.kind.as_str()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let mut text =
-        heading("What does not serve", &format!("{} in --format json", count(misses.len() as u64, "reason")));
+    let mut text = heading("Rejected", &format!("{} in --format json", count(misses.len() as u64, "reason")));
     for kind in kinds {
         let those: Vec<&RejectedBuild> = misses.iter().filter(|miss| miss.kind == kind).collect();
         let names: Vec<&str> = those.iter().take(NAMES).map(|miss| miss.name.as_str()).collect();
@@ -251,13 +249,13 @@ pub(super) fn missed(misses: &[RejectedBuild]) -> String {
 pub(super) fn assumed(sought: &Requirements) -> String {
     let lines = sought.assumed.iter().map(|line| bullet(line));
     let lines: String = lines.collect();
-    if lines.is_empty() { lines } else { heading("Assumed", "nobody stated it") + &lines }
+    if lines.is_empty() { lines } else { heading("Defaults used", "not specified") + &lines }
 }
 
 fn looked(answer: &Recommendation) -> String {
     let looked = &answer.looked;
     paragraph(&format!(
-        "{} looked at, {} serve; {}, {}, {} evaluated, the rest ruled out by bounds that tests check",
+        "{} considered, {} meet the SLO; {}, {}, {} evaluated, the rest pruned by bounds",
         count(looked.systems, "system"),
         grouped(looked.serve),
         count(looked.searches, "search").replace("searchs", "searches"),

@@ -1,4 +1,4 @@
-//! Where the time goes: by what bounds it, by module, and how near each comes to the speed of light.
+//! Latency breakdown by bottleneck, module and operator, each against its speed of light (SOL).
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::report::number::{bar, count, percent, percents, time as spell};
 use crate::report::result::ReportedDeployment;
 use crate::report::table::grouped;
 
-/// Cells of a bar.
+/// Width of a bar, in characters.
 const CELLS: usize = 10;
-/// Columns of a name.
+/// Width of the name column, in characters.
 const NAME: usize = 34;
-/// Shares of a phase under which an operator is not told apart.
+/// Share of a phase below which operators are summed into one line.
 const SMALL: f64 = 0.02;
 
-/// An operator, wherever in its block it stands under one name.
+/// The operators of one name in a block, summed.
 struct TimeRow {
     place: String,
     layers: u64,
@@ -33,7 +33,7 @@ impl TimeRow {
     }
 }
 
-/// Operators of a phase by module, both with the longest first.
+/// Operators of a phase by module, both sorted by time, longest first.
 fn modules(times: &PhaseTime) -> Vec<(Module, Vec<TimeRow>)> {
     let mut by: BTreeMap<Module, Vec<TimeRow>> = BTreeMap::new();
     for line in times.operators.iter().filter(|line| line.time_ms > 0.0) {
@@ -85,7 +85,7 @@ fn phase(times: &PhaseTime, title: &str) -> String {
     let mut text = paragraph(&format!("{title}: {} = {}", spell(times.time_ms), shares.join(" + ")));
     let header = format!(
         "    {:<NAME$} {:<13} {:>9} {:>9} {:>7}  {:>5}",
-        "operator x times", "bound by", "time", "light", "% light", "share"
+        "operator x layers", "bound by", "time", "SOL", "SOL %", "share"
     );
     text.push_str(&format!("{header}\n"));
     for (module, rows) in modules(times) {
@@ -107,7 +107,7 @@ fn phase(times: &PhaseTime, title: &str) -> String {
         if !small.is_empty() {
             let sum = |pick: fn(&TimeRow) -> f64| small.iter().map(|row| pick(row)).sum::<f64>();
             let (time, light) = (sum(|row| row.time), sum(|row| row.light));
-            let name = format!("  {}", count(small.len() as u64, "smaller one"));
+            let name = format!("  {}", count(small.len() as u64, "smaller operator"));
             text.push_str(&format!("    {}\n", row(&name, "", (time, light), share(time)).trim_end()));
         }
     }
@@ -115,30 +115,31 @@ fn phase(times: &PhaseTime, title: &str) -> String {
     if apart.abs() > times.time_ms * 5e-3 {
         let all = spell(times.operators_ms);
         let why = if apart > 0.0 {
-            "the rest is hand-overs between stages, reads from host memory, waits between chunks"
+            "the rest is stage transfers, host-memory reads and waits between chunks"
         } else {
-            "exchanges that overlap with them are told in full; stages share what is told"
+            "overlapped communication is shown at full duration; times are summed over pipeline stages"
         };
-        text.push_str(&paragraph(&format!("operators take {all} one after another; {why}")));
+        text.push_str(&paragraph(&format!("sum of operators {all}; {why}")));
     }
     text
 }
 
-/// Where the time goes in both phases.
+/// Latency breakdown of prefill and decode.
 pub fn time(detail: &DeploymentDetail, asked: &ReportInputs, best: &ReportedDeployment) -> String {
-    let mut text = heading("Where the time goes", "light: FLOPs at dense peak, bytes at full bandwidth");
+    let mut text =
+        heading("Latency breakdown", "SOL (speed of light): FLOPs at dense peak, bytes at full bandwidth");
     for times in &detail.phases {
         let title = match times.phase {
             Phase::Prefill => {
                 let images = asked.images.map_or(0, |images| images.number * images.tokens);
                 let tokens = asked.isl - asked.prefix + images;
                 let plan = &best.plan.prefill;
-                let each = if plan.dp > 1 { ", one prompt a dp rank" } else { "" };
+                let each = if plan.dp > 1 { ", one prompt per DP rank" } else { "" };
                 format!("Prefill of {} tokens{each} ({})", grouped(tokens), plan.label)
             }
             Phase::Decode => {
                 let each = best.plan.decode.concurrency_per_replica;
-                format!("Decode step, {} per instance ({})", count(each, "request"), best.plan.decode.label)
+                format!("Decode step, {} ({})", count(each, "concurrent request"), best.plan.decode.label)
             }
         };
         text.push_str(&phase(times, &title));

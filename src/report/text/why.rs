@@ -1,4 +1,4 @@
-//! Why the best is the best: families, crossovers, what more would be worth.
+//! Why the best plan is the best: strategies, crossovers, sensitivity.
 
 use super::page::{bullet, heading, indent, paragraph, shorten};
 use crate::report::number::{digits, requests};
@@ -7,12 +7,12 @@ use crate::report::table::{grouped, table};
 use crate::report::why::{Crossing, Gain, Strategy, Why, moved};
 use crate::search::why::Along;
 
-/// Columns of a plan.
+/// Width of the plan column, in characters.
 const PLAN: usize = 36;
-/// Columns of a reason.
+/// Width of a reason, in characters.
 const REASON: usize = 92;
 
-/// The section; empty where it was not asked for.
+/// The section; empty unless requested.
 pub fn why(answer: &OptimizeResult) -> String {
     let Some(why) = &answer.why else { return String::new() };
     let mut text = heading("Why", "");
@@ -21,11 +21,11 @@ pub fn why(answer: &OptimizeResult) -> String {
     text.push_str(&strategies(why));
     if !why.crossovers.is_empty() {
         text.push('\n');
-        text.push_str(&heading("Crossover to the runner-up", "both searched again at each value"));
+        text.push_str(&heading("Crossover to the runner-up", "both re-optimized at each value"));
         text.extend(why.crossovers.iter().map(|one| bullet(&crossing(one))));
     }
     text.push('\n');
-    text.push_str(&heading("What more would be worth", "each searched again"));
+    text.push_str(&heading("Sensitivity", "re-optimized"));
     let (helps, idle): (Vec<&Gain>, Vec<&Gain>) = why.worth.iter().partition(|gain| gain.helps);
     let now = why.strategies.first().and_then(|best| best.value);
     for gain in helps {
@@ -41,13 +41,13 @@ pub fn why(answer: &OptimizeResult) -> String {
     }
     if !idle.is_empty() {
         let names: Vec<&str> = idle.iter().map(|gain| gain.what.as_str()).collect();
-        text.push_str(&paragraph(&format!("nothing: {}", names.join("; "))));
+        text.push_str(&paragraph(&format!("no effect: {}", names.join("; "))));
     }
     text
 }
 
 fn strategies(why: &Why) -> String {
-    let header = ["strategy", "best plan", "weights", "requests", &why.metric, "TTFT ms", "TPOT ms", ""];
+    let header = ["strategy", "best plan", "weights", "conc.", &why.metric, "TTFT ms", "TPOT ms", ""];
     let best = why.strategies.first().and_then(|one| one.value);
     let (some, none): (Vec<&Strategy>, Vec<&Strategy>) =
         why.strategies.iter().partition(|one| one.plan.is_some());
@@ -74,14 +74,14 @@ fn strategies(why: &Why) -> String {
 
 fn crossing(one: &Crossing) -> String {
     let what = match one.along {
-        Along::Concurrency => "requests in flight",
+        Along::Concurrency => "concurrent requests",
         Along::Prompt => "prompt tokens",
-        Along::Purchase => "USD to buy a device",
+        Along::Purchase => "USD purchase price per device",
     };
     let range = format!("from {} to {} {what}", grouped(one.least), grouped(one.most));
-    let Some(leader) = one.leader else { return format!("{range}: neither serves") };
+    let Some(leader) = one.leader else { return format!("{range}: neither is feasible") };
     if one.changes.is_empty() {
-        return format!("{range}: none, {} leads throughout", leader.name());
+        return format!("{range}: no crossover, {} leads throughout", leader.name());
     }
     let changes = one.changes.iter().map(|change| {
         let (below, at) = (grouped(change.below), grouped(change.at));

@@ -1,5 +1,5 @@
-//! A saved fleet held against the formulas: every system, share, load and limit, what it costs, its bound, fleets
-//! beside it, and the search itself. Knows no file.
+//! Verification of a saved fleet against the formulas: every system, share, load and limit, cost, bound,
+//! neighbouring fleets, and the search itself. Reads no files.
 
 mod read;
 
@@ -13,10 +13,10 @@ use read::{Route, SavedFleet, read};
 
 /// Shares are whole parts of a thousand million, loads are rounded up to one in a hundred thousand.
 const ROUNDED: f64 = 1e-5;
-/// Fleets beside the stated one that are tried, at most: each is a programme of its own.
+/// Maximum number of neighbouring fleets tried: each needs its own integer program.
 const MOST_BESIDE: u64 = 300;
 
-/// What no fleet is below, or for throughput above: each bucket by itself where it is served at least cost.
+/// A bound for every fleet: each bucket alone, served at least cost.
 fn apart(posed: &FleetProblem) -> f64 {
     let fleet = &posed.fleet;
     let worth = |kind: &SystemKind| match posed.asked.aim {
@@ -34,36 +34,38 @@ fn apart(posed: &FleetProblem) -> f64 {
     }
 }
 
-/// Whether `a` is beyond `b`, in the direction of better.
+/// Whether `a` is better than `b`.
 fn beyond(aim: FleetObjective, a: f64, b: f64) -> bool {
     let hair = CLOSE.max(ROUNDED) * b.abs();
     if aim == FleetObjective::Throughput { a > b + hair } else { a < b - hair }
 }
 
-/// What the certificate says of itself.
+/// Consistency of the certificate.
 fn certificate(posed: &FleetProblem, saved: &Value, objective: f64) -> Vec<String> {
     let (proof, aim) = (&saved["certificate"], posed.asked.aim);
     let (told, bound) = (figure(proof, "objective"), figure(proof, "bound"));
     let mut faults: Vec<String> =
         off("certificate.objective", told, objective, ROUNDED).into_iter().collect();
     if bound.is_nan() || beyond(aim, told, bound) {
-        faults.push(format!("certificate.bound: {bound} is saved, the objective {told} is beyond it"));
+        faults.push(format!("certificate.bound: saved {bound}, the objective {told} is beyond it"));
     }
     let apart = apart(posed);
     if beyond(aim, objective, apart) {
-        faults.push(format!("certificate.objective: {objective}, each length by itself comes to {apart}"));
+        faults.push(format!(
+            "certificate.objective: {objective}, beyond the bound {apart} of independent lengths"
+        ));
     }
     let gap = if told == 0.0 { 0.0 } else { (told - bound).abs() / told.abs() };
     if (figure(proof, "gap") - gap).abs() > ROUNDED || proof["gap"].is_null() {
-        faults.push(format!("certificate.gap: {} is saved, {gap} comes out", proof["gap"]));
+        faults.push(format!("certificate.gap: saved {}, recomputed {gap}", proof["gap"]));
     }
     if proof["status"] == "optimal" && gap > ROUNDED {
-        faults.push(format!("certificate.status: optimal is saved, the gap is {gap}"));
+        faults.push(format!("certificate.status: saved optimal, the gap is {gap}"));
     }
     faults
 }
 
-/// Fleets beside `read` that would be better than its bound: one system fewer, or some in place of others.
+/// Fleets near `read` that are better than its bound: one system fewer, or some replaced.
 fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec<String>) {
     let posed = read.posed;
     let (fleet, aim) = (&posed.fleet, posed.asked.aim);
@@ -98,7 +100,7 @@ fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec
     for counts in &tried {
         let other = worth(counts);
         looked += 1;
-        // What is no better needs no look at whether it serves.
+        // Feasibility is tested only for better fleets.
         if aim != FleetObjective::Throughput && !beyond(aim, other.objective(0.0), bound) {
             continue;
         }
@@ -108,7 +110,7 @@ fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec
             let name = |(kind, count): &(usize, u64)| format!("{count} x {}", fleet.kinds[*kind].name);
             let told: Vec<String> = other.systems.iter().map(name).collect();
             faults.push(format!(
-                "{}: comes to {objective}, none is said to be beyond {bound}",
+                "{}: objective {objective}, better than the saved bound {bound}",
                 told.join(", ")
             ));
         }
@@ -116,14 +118,14 @@ fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec
     (looked, faults)
 }
 
-/// The limits that are told, against those that the systems were sought by.
+/// Compares the saved limits with those of the scenario.
 fn limits(posed: &FleetProblem) -> Vec<String> {
     let (told, sought) = (posed.asked.limits, posed.scenario.limits(posed.asked.limits));
     let same = sought.is_ok_and(|sought| sought == told);
-    if same { vec![] } else { vec!["asked.limits: others are sought in the scenario".to_string()] }
+    if same { vec![] } else { vec!["asked.limits: differ from those of the scenario".to_string()] }
 }
 
-/// Checks a saved answer of `posed`; `fresh` is what a search of its own comes to.
+/// Checks a saved result of `posed`; `fresh` is the result of a new search.
 pub fn verify(
     posed: &FleetProblem,
     (saved, fresh): (&Value, &FleetResult),
@@ -131,36 +133,32 @@ pub fn verify(
 ) -> Verified {
     let again = value(fresh);
     let mut checks = vec![CheckResult::new(
-        "question: resolves to the same, every default filled in",
+        "question: resolves to the same inputs, with defaults",
         1,
         [unlike(&["scenario", "asked"], saved, &again), limits(posed)].concat(),
     )];
     let told = rows(saved, "systems").len();
     match read(posed, saved) {
         Err(faults) => {
-            checks.push(CheckResult::new("systems: of kinds that there are, in whole numbers", told, faults))
+            checks.push(CheckResult::new("systems: of known kinds, in integer counts", told, faults))
         }
         Ok(read) if told > 0 => {
-            checks.push(CheckResult::new("systems: of kinds that there are, in whole numbers", told, vec![]));
+            checks.push(CheckResult::new("systems: of known kinds, in integer counts", told, vec![]));
             let (routes, mut faults) = read.routes(saved);
             faults.extend(read.shares(&routes));
+            checks.push(CheckResult::new("traffic: shares of every length sum to 1", routes.len(), faults));
             checks.push(CheckResult::new(
-                "traffic: shares of every length come to one",
-                routes.len(),
-                faults,
-            ));
-            checks.push(CheckResult::new(
-                "load: devices, price and what keeps them busy, of every kind",
+                "load: devices, price and utilization of every system",
                 told,
                 read.systems(saved, &routes),
             ));
             checks.push(CheckResult::new(
-                "limits: every length on its systems, evaluated again",
+                "limits: every length on its systems, re-evaluated",
                 routes.len(),
                 read.limits(&routes),
             ));
             checks.push(CheckResult::new(
-                "bounds: budget, devices, what there is of every offer",
+                "bounds: budget, devices, availability of every offer",
                 posed.fleet.supplies.len() + 2,
                 read.bounds(),
             ));
@@ -174,7 +172,7 @@ pub fn verify(
                 ("output_tok_s.1", saved["output_tok_s"][1].as_f64().unwrap_or(f64::NAN), wanted),
             ];
             let faults = sums.into_iter().filter_map(|(key, saved, again)| off(key, saved, again, CLOSE));
-            checks.push(CheckResult::new("sums: cost, devices and output add up", 4, faults.collect()));
+            checks.push(CheckResult::new("sums: cost, devices and throughput add up", 4, faults.collect()));
             checks.push(CheckResult::new(
                 "certificate: objective, bounds and gap agree",
                 1,
@@ -182,14 +180,13 @@ pub fn verify(
             ));
             let bound = figure(&saved["certificate"], "bound");
             let (looked, faults) = beside(&read, bound, (count, seed));
-            let what =
-                "sample: one system fewer, or some in place of others, serves too little or is no better";
+            let what = "sample: fleets with one system fewer or replaced are infeasible or no better";
             checks.push(CheckResult::new(what, looked as usize, faults));
         }
-        // Where there is none, the search says so again.
+        // Without a fleet, the new search must confirm it.
         Ok(_) => {}
     }
-    let what = "search: done again, comes to the same answer in every field";
+    let what = "search: a new search gives the same result in every field";
     checks.push(CheckResult::new(what, 1, whole(saved, &again, &[])));
     Verified::of(checks, seed)
 }

@@ -1,17 +1,17 @@
-//! Laws that the numbers of a row keep among themselves, whatever the formulas that they come from: checked on what is
-//! saved, with arithmetic alone.
+//! Identities among the numbers of a row, independent of the formulas behind them: checked on the saved
+//! values alone.
 
 use serde_json::Value;
 
 use super::{figure, off, rows};
 use crate::search::question::{Problem, Traffic};
 
-/// Sums of the same numbers in another order.
+/// Tolerance of sums in another order.
 const SUMMED: f64 = 1e-9;
-/// The same, and what is told of a number that is whole but for rounding.
+/// Tolerance of a concurrency that is whole except for rounding.
 const IN_FLIGHT: f64 = 3e-9;
 
-/// The laws that a row breaks.
+/// The identities that a row violates.
 pub(super) fn laws(question: &Problem, row: &Value) -> Vec<String> {
     let mut faults: Vec<Option<String>> = Vec::new();
     let metrics = &row["metrics"];
@@ -33,21 +33,22 @@ pub(super) fn laws(question: &Problem, row: &Value) -> Vec<String> {
     faults.into_iter().flatten().collect()
 }
 
-/// p10, p50 and p90 in their order.
+/// p10, p50 and p90 are in ascending order.
 fn ordered(what: &str, quantiles: &Value) -> Option<String> {
     let [low, middle, high] = ["p10", "p50", "p90"].map(|key| figure(quantiles, key));
-    (!(low <= middle && middle <= high)).then(|| format!("{what}: {low}, {middle}, {high} do not rise"))
+    (!(low <= middle && middle <= high))
+        .then(|| format!("{what}: {low}, {middle}, {high} are not in ascending order"))
 }
 
-/// Times add up, rates agree with times, and as many requests are in flight as come and stay.
+/// Times add up, rates agree with times, and concurrency agrees with Little's law.
 fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<String>> {
     let of = |key: &str| figure(metrics, key);
     let osl = question.stated.lengths.osl as f64;
     let (ttft, tpot, e2e, output) = (of("ttft_ms"), of("tpot_ms"), of("e2e_ms"), of("output_tok_s"));
     let mut faults = vec![
-        off("metrics.e2e_ms: of the first token and the others", e2e, ttft + (osl - 1.0) * tpot, SUMMED),
+        off("metrics.e2e_ms: from TTFT and TPOT", e2e, ttft + (osl - 1.0) * tpot, SUMMED),
         off(
-            "metrics.output_tok_s: of that per device",
+            "metrics.output_tok_s: from output per device",
             output,
             of("output_tok_s_per_device") * figure(row, "devices"),
             SUMMED,
@@ -55,7 +56,7 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
     ];
     if osl > 1.0 {
         faults.push(off(
-            "metrics.output_tok_s_per_user: of a token's time",
+            "metrics.output_tok_s_per_user: from TPOT",
             of("output_tok_s_per_user"),
             1e3 / tpot,
             SUMMED,
@@ -64,7 +65,7 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
     if !metrics["watts"].is_null() {
         let watts = of("watts");
         faults.push(off(
-            "metrics.tok_per_joule: of output and power",
+            "metrics.tok_per_joule: from throughput and power",
             of("tok_per_joule"),
             output / watts,
             SUMMED,
@@ -73,12 +74,12 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
     let in_flight = output * e2e * 1e-3 / osl;
     faults.push(off("concurrency: output x E2E / OSL", figure(row, "concurrency"), in_flight, IN_FLIGHT));
     if let Traffic::Rate(rate) = question.traffic {
-        faults.push(off("metrics.output_tok_s: of the rate", output, rate * osl, SUMMED));
+        faults.push(off("metrics.output_tok_s: from the request rate", output, rate * osl, SUMMED));
     }
     faults
 }
 
-/// Devices of every pool, of all, and those that are left.
+/// Devices of every pool, of all pools, and idle ones.
 fn of_devices(question: &Problem, row: &Value) -> Vec<Option<String>> {
     let plan = &row["plan"];
     let number = |value: &Value, key: &str| value[key].as_u64().unwrap_or(0) as f64;

@@ -34,7 +34,7 @@ fn ahead(question: &Problem, a: f64, b: f64) -> bool {
     if smaller { a < b - hair } else { a > b + hair }
 }
 
-/// The first aim's figure of a deployment, as answers give it.
+/// The value of the first objective, in the units of results.
 fn aimed(question: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
     let metric = question.aims.first()?.metric;
     let value = found.point[metric as usize] / metric.entry().scale;
@@ -50,19 +50,19 @@ fn proved(question: &Problem, saved: &Value, best: Option<&EvaluatedCandidate>) 
     };
     let mut faults = Vec::new();
     if ahead(question, found, bound) {
-        faults.push(format!("proof.bound: {bound} is saved, the best comes to {found}"));
+        faults.push(format!("proof.bound: saved {bound}, the best has {found}"));
     }
     let gap = if found == bound { 0.0 } else { (found - bound).abs() / found.abs() };
     if (figure(proof, "gap") - gap).abs() > CLOSE || proof["gap"].is_null() {
-        faults.push(format!("proof.gap: {} is saved, {gap} comes out", proof["gap"]));
+        faults.push(format!("proof.gap: saved {}, recomputed {gap}", proof["gap"]));
     }
     if saved["status"] == "optimal" && gap > CLOSE {
-        faults.push(format!("status: optimal is saved, the gap is {gap}"));
+        faults.push(format!("status: saved optimal, the gap is {gap}"));
     }
     faults
 }
 
-/// The best and the bound of a search that was stopped against those of one that was not.
+/// Compares best and bound of a stopped search with those of a complete one.
 fn beyond(
     question: &Problem,
     saved: &Value,
@@ -74,18 +74,18 @@ fn beyond(
     if let Some((bound, reached)) =
         bound.zip(reached).filter(|(bound, reached)| ahead(question, *reached, *bound))
     {
-        faults.push(format!("proof.bound: {bound} is saved, {reached} is reached"));
+        faults.push(format!("proof.bound: saved {bound}, a new search reaches {reached}"));
     }
     let found = best.and_then(|best| aimed(question, best));
     if let Some((found, reached)) =
         found.zip(reached).filter(|(found, reached)| ahead(question, *found, *reached))
     {
-        faults.push(format!("best: {found} is saved, nothing is better than {reached}"));
+        faults.push(format!("best: saved {found}, the proved bound is {reached}"));
     }
     faults
 }
 
-/// The best laid open again, and what it rests on.
+/// Re-evaluates the details and assumptions of the best.
 fn laid_open(question: &Problem, saved: &Value, best: &EvaluatedCandidate) -> Vec<String> {
     let leaves = leaves(question, &best.candidate);
     let mut faults = Vec::new();
@@ -117,7 +117,7 @@ fn on_front(
     faults
 }
 
-/// Checks a saved answer of `question`; `fresh` is the answer of a search of its own, told in full.
+/// Checks a saved result of `question`; `fresh` is the full result of a new search.
 pub fn verify(
     question: &Problem,
     saved: &Value,
@@ -126,7 +126,7 @@ pub fn verify(
 ) -> Verified {
     let mut checks = Vec::new();
     let again = value(fresh);
-    let what = "question: resolves to the same, every default filled in";
+    let what = "question: resolves to the same inputs, with defaults";
     checks.push(CheckResult::new(what, 1, unlike(&["question", "scenario"], saved, &again)));
     let best_row: Vec<&Value> = saved.get("best").into_iter().filter(|row| !row.is_null()).collect();
     let (best, check) = evaluated(question, "best", &best_row);
@@ -138,7 +138,7 @@ pub fn verify(
     let (front, check) = evaluated(question, "front", &rows(saved, "front"));
     checks.push(check);
     let opened = best.as_ref().map_or_else(Vec::new, |best| laid_open(question, saved, best));
-    checks.push(CheckResult::new("detail: times, memory and what binds, from the formulas", 1, opened));
+    checks.push(CheckResult::new("detail: times, memory and constraints, from the formulas", 1, opened));
     let status = saved["status"].as_str().unwrap_or_default();
     let solved = matches!(status, "optimal" | "feasible");
     let mut faults = Vec::new();
@@ -152,34 +152,34 @@ pub fn verify(
     faults
         .extend(others.iter().chain(&front).filter(better).map(|found| format!("{} is better", told(found))));
     checks.push(CheckResult::new(
-        "objective: no row of the answer is better than its best",
+        "objective: no row of the result is better than its best",
         others.len() + front.len(),
         faults,
     ));
     let beaten = on_front(question, best.as_ref().filter(|_| !rows(saved, "front").is_empty()), &front);
     let what = "front: the best is on it, and no row is dominated by another";
     checks.push(CheckResult::new(what, front.len(), beaten));
-    // What lies in host memory is drawn by no sample: it is slower than all that fits.
+    // Samples contain no plans with host memory: they are slower than every plan that fits.
     let drawn = sample(question, best.as_ref(), count, seed);
     let better = drawn.better.iter().map(|found| {
         let requests = requests(found.candidate.in_flight(question));
-        format!("{} with {requests} requests is better: {}", told(found), plan(&found.candidate).label)
+        format!("{} at concurrency {requests} is better: {}", told(found), plan(&found.candidate).label)
     });
-    // What was stopped says only that nothing is beyond its bound.
+    // A stopped search only claims its bound.
     let stopped = matches!(status, "feasible" | "unknown");
     let faults: Vec<String> = if unread || stopped { vec![] } else { better.collect() };
     let what = format!(
-        "sample: of {} deployments drawn, {} keep the limits and none is better",
+        "sample: of {} random deployments, {} meet the SLOs and none is better",
         drawn.drawn, drawn.kept
     );
     checks.push(CheckResult::new(what, drawn.drawn as usize, faults));
     let what = "proof: the bound and the gap agree with the best";
     checks.push(CheckResult::new(what, 1, proved(question, saved, best.as_ref())));
     let (what, faults) = if stopped {
-        let what = "search: done again to its end, nothing is beyond the bound and the best is no better than the best";
+        let what = "search: a complete search contradicts neither the bound nor the best";
         (what, beyond(question, saved, fresh, best.as_ref()))
     } else {
-        ("search: done again, comes to the same answer in every field", whole(saved, &again, &[]))
+        ("search: a new search gives the same result in every field", whole(saved, &again, &[]))
     };
     checks.push(CheckResult::new(what, 1, faults));
     Verified::of(checks, seed)

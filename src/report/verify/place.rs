@@ -1,5 +1,5 @@
-//! A saved placement held against the formulas, placement by placement: its stages, memory, times, certificate, the
-//! placements beside it and others drawn at random, and the search itself. Knows no file.
+//! Verification of a saved placement against the formulas: its stages, memory, times, certificate,
+//! neighbouring and random placements, and the search itself. Reads no files.
 
 mod read;
 
@@ -14,17 +14,14 @@ use crate::search::placement::sample::{drawn, neighbours};
 use crate::search::placement::solve::PlacementObjective;
 use read::{SavedPlacement, read};
 
-/// What the certificate says of itself.
+/// Consistency of the certificate.
 fn certificate(saved: &Value, (seconds, least): (f64, f64)) -> Vec<String> {
     let proof = &saved["certificate"];
     let (objective, bound) = (figure(proof, "objective_ms"), figure(proof, "lower_bound_ms"));
     let mut faults: Vec<String> =
         off("certificate.objective_ms", objective, 1e3 * seconds, CLOSE).into_iter().collect();
     if seconds < least * (1.0 - CLOSE) {
-        faults.push(format!(
-            "{objective} ms are saved, without order and links none is below {} ms",
-            1e3 * least
-        ));
+        faults.push(format!("saved {objective} ms, the bound without order and links is {} ms", 1e3 * least));
     }
     let above = |bound: f64| bound.is_nan() || bound > objective * (1.0 + CLOSE);
     for key in ["lower_bound_ms", "independent_bound_ms"] {
@@ -34,16 +31,16 @@ fn certificate(saved: &Value, (seconds, least): (f64, f64)) -> Vec<String> {
     }
     let gap = (1.0 - bound / objective).max(0.0);
     if (figure(proof, "gap") - gap).abs() > CLOSE || figure(proof, "gap").is_nan() {
-        faults.push(format!("certificate.gap: {} is saved, {gap} comes out", proof["gap"]));
+        faults.push(format!("certificate.gap: saved {}, recomputed {gap}", proof["gap"]));
     }
     let proved = gap <= CLOSE;
     if proved != (saved["status"] == "optimal") {
-        faults.push(format!("status: {} is saved, the gap is {gap}", saved["status"]));
+        faults.push(format!("status: saved {}, the gap is {gap}", saved["status"]));
     }
     faults
 }
 
-/// Placements that are better than `most` seconds, of those beside `read` and of some drawn at random.
+/// Neighbouring and random placements that are better than `most` seconds.
 fn beaten(
     all: &[PlacementEvaluator],
     beside: Option<&SavedPlacement>,
@@ -60,11 +57,7 @@ fn beaten(
                 format!("{name} {} to {}", stage.from, stage.to - 1)
             };
             let told = stages.iter().map(names).collect::<Vec<_>>().join(", ");
-            faults.push(format!(
-                "{told}: {} ms, nothing is said to be below {} ms",
-                1e3 * seconds,
-                1e3 * most
-            ));
+            faults.push(format!("{told}: {} ms, below the saved bound of {} ms", 1e3 * seconds, 1e3 * most));
         }
     };
     if let Some(read) = beside {
@@ -80,7 +73,7 @@ fn beaten(
     (looked, faults)
 }
 
-/// The saved answer against a search of its own; of one that was stopped, its bounds.
+/// Compares the saved result with a new search; of a stopped one, only the bounds.
 fn searched(saved: &Value, fresh: &PlacementResult) -> Vec<String> {
     let Some(proof) = fresh.certificate.as_ref().filter(|_| stopped(saved)) else {
         let unknown = saved["status"] == "unknown";
@@ -92,17 +85,17 @@ fn searched(saved: &Value, fresh: &PlacementResult) -> Vec<String> {
     let mut faults = Vec::new();
     if bound > proof.objective_ms * hair {
         faults.push(format!(
-            "{} ms are reached, no placement is said to be below {bound} ms",
+            "a new search reaches {} ms, below the saved bound of {bound} ms",
             proof.objective_ms
         ));
     }
     if objective * hair < proof.lower_bound_ms {
-        faults.push(format!("{objective} ms are saved, no placement is below {} ms", proof.lower_bound_ms));
+        faults.push(format!("saved {objective} ms, below the proved bound of {} ms", proof.lower_bound_ms));
     }
     faults
 }
 
-/// Whether the saved answer is the best of a search that did not come to its end.
+/// Whether the saved result is from a search that was stopped early.
 fn stopped(saved: &Value) -> bool {
     let all = [PlacementStatus::Feasible, PlacementStatus::TimeLimit, PlacementStatus::Interrupted];
     all.iter().any(|status| value(status) == saved["status"])
@@ -118,7 +111,7 @@ pub fn verify(
 ) -> Verified {
     let again = value(fresh);
     let mut checks = vec![CheckResult::new(
-        "question: resolves to the same, every default filled in",
+        "question: resolves to the same inputs, with defaults",
         1,
         unlike(&["question", "scenario"], saved, &again),
     )];
@@ -129,7 +122,7 @@ pub fn verify(
     let placement = &saved["placement"];
     let told = rows(placement, "stages").len();
     let there = !placement.is_null();
-    // Which way of sharing layers it is of, it does not tell: the one that it differs least from.
+    // The result does not name its tensor parallelism: the problem with the fewest differences is used.
     let mut found: Option<(usize, SavedPlacement, Vec<String>)> = None;
     let mut unread: Option<Vec<String>> = None;
     for (set, scales) in
@@ -154,23 +147,23 @@ pub fn verify(
     }
     let faults = if found.is_some() { vec![] } else { unread.unwrap_or_default() };
     checks.push(CheckResult::new(
-        "stages: known members, each once, every layer once in order",
+        "stages: known devices, each once, every layer once in order",
         told,
         faults,
     ));
     let mut most = f64::INFINITY;
     if let Some((_, read, faults)) = &found {
         checks.push(CheckResult::new(
-            "memory: of every stage and host, straight from the formulas",
+            "memory: of every stage and host, from the formulas",
             told,
             read.memory(placement),
         ));
         checks.push(CheckResult::new(
-            "times: of every stage, straight from the formulas",
+            "times: of every stage, from the formulas",
             told,
             read.times(placement),
         ));
-        checks.push(CheckResult::new("objective: the placement priced again", told, faults.clone()));
+        checks.push(CheckResult::new("objective: the placement re-evaluated", told, faults.clone()));
         let told = read.scales.told(&read.stages, read.parts.clone(), read.dealt.as_ref());
         let (seconds, least) = told.map_or((f64::NAN, 0.0), |told| (told.seconds, told.cheap_bound));
         checks.push(CheckResult::new(
@@ -180,7 +173,7 @@ pub fn verify(
         ));
         most = 1e-3 * figure(&saved["certificate"], "lower_bound_ms");
     }
-    // Where nothing is said to be held at all, nothing of any set may be.
+    // If the result claims infeasibility, no random placement may fit.
     let set = found.as_ref().map(|(set, ..)| *set);
     let all: Vec<&Vec<PlacementEvaluator>> = weighed
         .iter()
@@ -197,16 +190,16 @@ pub fn verify(
             faults.extend(better);
         }
         let what = if there {
-            "sample: no placement beside it, and none drawn, is below its bound"
+            "sample: no neighbouring and no random placement is below its bound"
         } else {
-            "sample: no placement drawn is held"
+            "sample: no random placement fits"
         };
         checks.push(CheckResult::new(what, looked as usize, faults));
     }
     let what = if stopped(saved) {
-        "search: done again to its end, contradicts neither the objective nor the bound"
+        "search: a complete search contradicts neither the objective nor the bound"
     } else {
-        "search: done again, comes to the same answer in every field"
+        "search: a new search gives the same result in every field"
     };
     checks.push(CheckResult::new(what, 1, searched(saved, fresh)));
     Verified::of(checks, seed)

@@ -1,5 +1,5 @@
-//! Saved recommendations held against the formulas: every build estimated again, what dominates what, the builds that
-//! are named, a sample of what is said not to serve, and the search itself. Knows no catalogue.
+//! Verification of saved recommendations against the formulas: every build re-estimated, dominance, named
+//! builds, a sample of rejected systems, and the search itself. Independent of the catalogue.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::search::question::{Problem, Traffic};
 use crate::search::sample::sample;
 use crate::search::sizing::Sized;
 
-/// A saved build estimated again: its own plan through the one door, its money and power from that.
+/// Re-estimates a saved build from its plan, with cost and power.
 pub fn estimated(saved: &Value, serving: &SizedSystem, sought: &Requirements) -> Vec<String> {
     let question = serving.question;
     let mut shared: Problem = question.clone();
@@ -30,22 +30,22 @@ pub fn estimated(saved: &Value, serving: &SizedSystem, sought: &Requirements) ->
     let again = value(&build);
     let mut faults = Vec::new();
     for key in again.as_object().into_iter().flat_map(|build| build.keys()) {
-        // How it stands is told by what the others come to.
+        // The status depends on the other builds.
         if !["standing", "because", "each"].contains(&key.as_str()) {
             differences(key, &saved[key], &again[key], &mut faults);
         }
     }
     let pace = build.tok_s_per_user;
     if pace < sought.target_tok_s * (1.0 - CLOSE) {
-        faults.push(format!("tok_s_per_user: {pace} comes out, {} is sought", sought.target_tok_s));
+        faults.push(format!("tok_s_per_user: recomputed {pace}, target {}", sought.target_tok_s));
     }
     if build.most_users < sought.users {
-        faults.push(format!("most_users: {} comes out, {} are sought", build.most_users, sought.users));
+        faults.push(format!("most_users: recomputed {}, target {}", build.most_users, sought.users));
     }
     faults
 }
 
-/// A build in the numbers that it is judged by, as saved: dollars, users, pace, output, quality.
+/// The saved values that rank a build: cost, users, speed, output, quality.
 #[derive(Clone, Copy)]
 struct Judged {
     cost: f64,
@@ -76,13 +76,13 @@ impl Judged {
     }
 }
 
-/// What a build is called where another is said to dominate it.
+/// The name of a build as the dominating build of another.
 fn called(build: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
     format!("{}, {}", text(&build["name"]), text(&build["each"]["weight_format"]))
 }
 
-/// The budgets that a build breaks, or may.
+/// Whether a build exceeds, or may exceed, a budget.
 fn breaks(build: &Value, sought: &Requirements) -> bool {
     let beyond = |found: &Value, most: Option<f64>| {
         most.is_some_and(|most| found.as_f64().is_none_or(|found| found > most))
@@ -92,7 +92,7 @@ fn breaks(build: &Value, sought: &Requirements) -> bool {
         || beyond(&build["watts"], sought.max_watts)
 }
 
-/// How each build is said to stand, against all others.
+/// Checks the status of each build against all others.
 fn standing(builds: &[&Value], sought: &Requirements) -> Vec<String> {
     let mut faults = Vec::new();
     let within: Vec<bool> = builds.iter().map(|build| !breaks(build, sought)).collect();
@@ -113,25 +113,25 @@ fn standing(builds: &[&Value], sought: &Requirements) -> Vec<String> {
             "dominated"
         };
         if build["standing"] != expected {
-            faults.push(format!("{}: {} is saved, {expected} comes out", called(build), build["standing"]));
+            faults.push(format!("{}: saved {}, recomputed {expected}", called(build), build["standing"]));
         } else if expected == "dominated" {
             let because = build["because"].as_str().unwrap_or_default();
             if !by.iter().any(|other| called(builds[*other]) == because) {
                 faults.push(format!(
-                    "{}: dominated by {because} is saved, {} comes out",
+                    "{}: saved dominated by {because}, recomputed {}",
                     called(build),
                     called(builds[by[0]])
                 ));
             }
         }
         if at > 0 && numbers[at - 1].cost > numbers[at].cost {
-            faults.push(format!("{}: is cheaper than what comes before it", called(build)));
+            faults.push(format!("{}: cheaper than the build before it", called(build)));
         }
     }
     faults
 }
 
-/// The named builds: each one of the list, and the cheapest really is.
+/// Checks that each named build is in the list, and that the cheapest is the cheapest.
 fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String> {
     let mut faults = Vec::new();
     let one = |key: &str| Some(&saved[key]).filter(|build| !build.is_null());
@@ -141,7 +141,7 @@ fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String>
     for (key, build) in all.chain(tiers) {
         let listed = builds.iter().find(|other| called(other) == called(build));
         match listed {
-            None => faults.push(format!("{key}: {} is none of the builds", called(build))),
+            None => faults.push(format!("{key}: {} is not among the builds", called(build))),
             Some(listed) => differences(&key, build, listed, &mut faults),
         }
     }
@@ -161,7 +161,7 @@ fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String>
     if cost("minimum") != minimum {
         let told = cost("minimum");
         faults.push(format!(
-            "minimum: {told} USD/h is saved, {minimum} is the least that keeps quality and serves"
+            "minimum: saved {told} USD/h, the cheapest that keeps quality and meets the SLO costs {minimum}"
         ));
     }
     if one("minimum").is_some_and(|build| build["keeps_quality"] != true) {
@@ -169,12 +169,14 @@ fn named(saved: &Value, builds: &[&Value], sought: &Requirements) -> Vec<String>
     }
     let least_told = cost("minimum").min(cost("cheapest"));
     if least_told != cheapest {
-        faults.push(format!("cheapest: {least_told} USD/h is saved, {cheapest} is the least that serves"));
+        faults.push(format!(
+            "cheapest: saved {least_told} USD/h, the cheapest that meets the SLO costs {cheapest}"
+        ));
     }
     faults
 }
 
-/// Deployments drawn at random of systems that are said not to serve: none of them may.
+/// Random deployments of rejected systems: none may meet the SLO.
 pub fn missed(questions: &[(String, Problem)], (count, seed): (u64, u64)) -> CheckResult {
     let each = count.div_ceil(questions.len().max(1) as u64);
     let (mut drawn, mut faults) = (0, Vec::new());
@@ -185,26 +187,25 @@ pub fn missed(questions: &[(String, Problem)], (count, seed): (u64, u64)) -> Che
         drawn += found.drawn;
         if let Some(better) = found.better.first() {
             let plan = crate::report::answer::plan(&better.candidate).label;
-            faults.push(format!("{name} is said not to serve, {plan} does"));
+            faults.push(format!("{name}: saved as rejected, {plan} meets the SLO"));
         }
     }
-    let what =
-        format!("sample: no deployment drawn of {} systems that are said not to serve does", questions.len());
+    let what = format!("sample: no random deployment of {} rejected systems meets the SLO", questions.len());
     CheckResult::new(what, drawn as usize, faults)
 }
 
-/// The builds of an answer for a model.
+/// The builds of a result for a model.
 pub fn builds(saved: &Value) -> Vec<&Value> {
     rows(saved, "builds")
 }
 
-/// The builds of an answer for a machine.
+/// The builds of a result for a system.
 pub fn held(saved: &Value) -> Vec<&Value> {
     rows(saved, "models").into_iter().map(|held| &held["build"]).collect()
 }
 
-/// Checks a saved answer; `faults` are those of its builds estimated again, one list a build, and `fresh` is what a
-/// search of its own comes to.
+/// Checks a saved result; `faults` are those of its re-estimated builds, one list per build, and `fresh` is the
+/// result of a new search.
 pub fn verify(
     sought: &Requirements,
     (saved, fresh): (&Value, &Value),
@@ -218,21 +219,21 @@ pub fn verify(
     });
     let mut checks = vec![
         CheckResult::new(
-            "question: resolves to the same, every default filled in",
+            "question: resolves to the same inputs, with defaults",
             1,
             unlike(&["scenario", "sought"], saved, fresh),
         ),
-        CheckResult::new("builds: estimated again, each by its own plan", told, faults.collect()),
+        CheckResult::new("builds: re-estimated, each with its own plan", told, faults.collect()),
     ];
     let builds = builds(saved);
     if saved["models"].is_null() {
         checks.push(CheckResult::new(
-            "standing: what is dominated is, what is not is not",
+            "standing: front and dominated builds are classified correctly",
             builds.len(),
             standing(&builds, sought),
         ));
         checks.push(CheckResult::new(
-            "named: of the builds, and the cheapest that serves is the cheapest",
+            "named: among the builds, and the cheapest is the cheapest",
             rows(saved, "tiers").len() + 3,
             named(saved, &builds, sought),
         ));
@@ -241,11 +242,11 @@ pub fn verify(
         let larger =
             held.windows(2).filter(|pair| figure(pair[0], "parameters") < figure(pair[1], "parameters"));
         let faults =
-            larger.map(|pair| format!("{}: is larger than what comes before it", pair[1]["build"]["model"]));
+            larger.map(|pair| format!("{}: larger than the model before it", pair[1]["build"]["model"]));
         checks.push(CheckResult::new("order: the largest model first", held.len(), faults.collect()));
     }
     checks.push(missed);
-    let what = "search: done again, comes to the same answer in every field";
+    let what = "search: a new search gives the same result in every field";
     checks.push(CheckResult::new(what, 1, whole(saved, fresh, &[])));
     Verified::of(checks, seed)
 }

@@ -1,4 +1,4 @@
-//! Rows of a saved answer as deployments, each evaluated again straight from the formulas.
+//! Rows of a saved result as deployments, each re-evaluated from the formulas.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ fn pool(saved: &Value) -> Option<PoolPlan> {
     })
 }
 
-/// The deployments that a row may mean: host memory is told of it, not what lies in it.
+/// The deployments that a row may describe: it states the use of host memory, not its content.
 fn candidates(question: &Problem, row: &Value) -> Option<Vec<Candidate>> {
     let plan = row.get("plan")?;
     let apart = plan.get("mode")?.as_str()? == "disaggregated";
@@ -40,7 +40,7 @@ fn candidates(question: &Problem, row: &Value) -> Option<Vec<Candidate>> {
     for other in plan.get("others")?.as_array()? {
         pools.push(pool(other)?);
     }
-    // Prompts, answers, both, as they are deployed.
+    // Prefill, decode, aggregated, as deployed.
     let kinds = [PoolRole::Prefill, PoolRole::Decode, PoolRole::Both];
     pools.sort_by_key(|pool| kinds.iter().position(|duty| *duty == pool.duty));
     let text = |key: &str| row.get(key)?.as_str();
@@ -52,9 +52,9 @@ fn candidates(question: &Problem, row: &Value) -> Option<Vec<Candidate>> {
     Some(offloads.iter().map(one).collect())
 }
 
-/// A row evaluated again: its deployment, and where it differs from what is saved.
+/// Re-evaluates a row: its deployment, or its differences from the saved values.
 pub(super) fn again(question: &Problem, row: &Value) -> Result<EvaluatedCandidate, Vec<String>> {
-    let unreadable = || vec!["it is no deployment of this question".to_string()];
+    let unreadable = || vec!["it is not a deployment of this problem".to_string()];
     let mut least: Option<Vec<String>> = None;
     for candidate in candidates(question, row).ok_or_else(unreadable)? {
         let sound = candidate.pools.iter().all(|pool| {
@@ -66,7 +66,7 @@ pub(super) fn again(question: &Problem, row: &Value) -> Result<EvaluatedCandidat
             return Err(broken.iter().map(ToString::to_string).chain(unreadable()).take(1).collect());
         }
         if candidate.devices() > question.cluster.devices() {
-            return Err(vec!["it takes more devices than there are".into()]);
+            return Err(vec!["it needs more devices than available".into()]);
         }
         let fresh: ReportedDeployment = reported(question, &candidate);
         let mut faults = laws(question, row);
@@ -83,7 +83,7 @@ pub(super) fn again(question: &Problem, row: &Value) -> Result<EvaluatedCandidat
     Err(least.unwrap_or_else(unreadable))
 }
 
-/// Evaluates rows again; those that hold, and a check.
+/// Re-evaluates rows: the valid ones, and a check.
 pub(super) fn evaluated(
     question: &Problem,
     what: &str,
@@ -99,7 +99,7 @@ pub(super) fn evaluated(
     (
         found,
         CheckResult::new(
-            format!("{what}: evaluated again, legal, in memory, within the limits"),
+            format!("{what}: re-evaluated, valid, fits in memory, meets the SLOs"),
             rows.len(),
             faults,
         ),

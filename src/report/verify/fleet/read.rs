@@ -1,4 +1,4 @@
-//! A saved fleet as kinds of systems and shares of traffic, each held against the formulas.
+//! Reads a saved fleet as system types and traffic shares, each checked against the formulas.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use crate::search::point::place;
 use crate::serving::terms::Lengths;
 use crate::spec::objective::Metric;
 
-/// The systems of a saved fleet as kinds of the posed one.
+/// The systems of a saved fleet as system types of the problem.
 pub(super) struct SavedFleet<'a> {
     pub(super) posed: &'a FleetProblem,
-    /// Of each of the saved systems: the kind, and how many.
+    /// System type and count of each saved entry.
     pub(super) systems: Vec<(usize, u64)>,
 }
 
@@ -21,7 +21,7 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
     row[key].as_str().unwrap_or_default()
 }
 
-/// How many systems of a kind the traffic would keep busy that is saved as going to systems number `at`.
+/// Number of systems of a type that the traffic routed to entry `at` keeps busy.
 fn busy(posed: &FleetProblem, saved: &Value, (at, kind): (usize, usize)) -> f64 {
     let here = rows(saved, "routes").into_iter().filter(|row| row["systems"].as_u64() == Some(at as u64));
     let each = here.map(|row| {
@@ -36,7 +36,7 @@ fn busy(posed: &FleetProblem, saved: &Value, (at, kind): (usize, usize)) -> f64 
     each.sum()
 }
 
-/// Finds the kind of every system.
+/// Finds the type of every system.
 pub(super) fn read<'a>(posed: &'a FleetProblem, saved: &Value) -> Result<SavedFleet<'a>, Vec<String>> {
     let (mut systems, mut faults): (Vec<(usize, u64)>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, row) in rows(saved, "systems").into_iter().enumerate() {
@@ -44,7 +44,7 @@ pub(super) fn read<'a>(posed: &'a FleetProblem, saved: &Value) -> Result<SavedFl
         let name =
             SystemName { hardware: of("hardware"), offer: of("offer"), model: of("model"), plan: of("plan") };
         let Some(count) = row["count"].as_u64().filter(|count| *count > 0) else {
-            faults.push(format!("systems.{at}.count: {} is no number of systems", row["count"]));
+            faults.push(format!("systems.{at}.count: {} is not a positive integer", row["count"]));
             continue;
         };
         // Offers of the same hardware may differ in price alone.
@@ -53,14 +53,14 @@ pub(super) fn read<'a>(posed: &'a FleetProblem, saved: &Value) -> Result<SavedFl
         let price = |kind: usize| {
             (count as f64 * posed.fleet.kinds[kind].usd_per_hour - figure(row, "usd_per_hour")).abs()
         };
-        // Others keep to the limits under another load: what goes to them keeps them busy for another time.
+        // Types differ in capacity, so that the same traffic keeps them busy for a different time.
         let busy = |kind: usize| (busy(posed, saved, (at, kind)) - figure(row, "busy")).abs();
         let kinds = (0..posed.names.len()).filter(like);
         match kinds.min_by(|a, b| price(*a).total_cmp(&price(*b)).then_with(|| busy(*a).total_cmp(&busy(*b))))
         {
             Some(kind) => systems.push((kind, count)),
             None => faults.push(format!(
-                "systems.{at}: {} {} of {} as {} is nothing that any offer comes to",
+                "systems.{at}: {} {} of {} as {} matches no offer",
                 name.hardware, name.offer, name.model, name.plan
             )),
         }
@@ -90,7 +90,7 @@ impl<'a> SavedFleet<'a> {
         Lengths { isl: asked.isl, osl: asked.osl, prefix: asked.prefix }
     }
 
-    /// The saved routes; like buckets are taken in turn.
+    /// The saved routes; equal buckets are matched in order.
     pub(super) fn routes<'v>(&self, saved: &'v Value) -> (Vec<Route<'v>>, Vec<String>) {
         let (mut routes, mut faults): (Vec<Route>, Vec<String>) = (Vec::new(), Vec::new());
         for (at, row) in rows(saved, "routes").into_iter().enumerate() {
@@ -98,7 +98,7 @@ impl<'a> SavedFleet<'a> {
                 (row["systems"].as_u64().unwrap_or(u64::MAX) as usize, figure(row, "share"));
             if system >= self.systems.len() {
                 faults.push(format!(
-                    "routes.{at}.systems: {} is saved, there are {}",
+                    "routes.{at}.systems: saved {}, only {} exist",
                     row["systems"],
                     self.systems.len()
                 ));
@@ -106,7 +106,7 @@ impl<'a> SavedFleet<'a> {
             }
             if !(share > 0.0 && share <= 1.0 + CLOSE) {
                 faults.push(format!(
-                    "routes.{at}.share: {} is saved, more than 0 and at most 1 is expected",
+                    "routes.{at}.share: saved {}, expected more than 0 and at most 1",
                     row["share"]
                 ));
             }
@@ -125,7 +125,7 @@ impl<'a> SavedFleet<'a> {
             match buckets.min_by(|a, b| rate(*a).total_cmp(&rate(*b))) {
                 Some(bucket) => routes.push(Route { bucket, system, share, row }),
                 None => faults.push(format!(
-                    "routes.{at}: {} in, {} out of {model} is no traffic",
+                    "routes.{at}: ISL {}, OSL {} of {model} is not part of the traffic",
                     row["isl"], row["osl"]
                 )),
             }
@@ -133,7 +133,7 @@ impl<'a> SavedFleet<'a> {
         (routes, faults)
     }
 
-    /// What each system is said to be, against what its kind is and what goes to it.
+    /// Compares each saved system with its type and its routed traffic.
     pub(super) fn systems(&self, saved: &Value, routes: &[Route]) -> Vec<String> {
         let spare = f64::from(u8::from(self.posed.asked.spare));
         let mut faults = Vec::new();
@@ -152,13 +152,13 @@ impl<'a> SavedFleet<'a> {
                 off(&format!("systems.{at}.{key}"), figure(row, key), again, close)
             }));
             if busy > count as f64 - spare + ROUNDED * count as f64 {
-                faults.push(format!("systems.{at}: its traffic keeps {busy} busy, {count} are saved"));
+                faults.push(format!("systems.{at}: its traffic needs {busy} systems, saved {count}"));
             }
         }
         faults
     }
 
-    /// Every share on its system at the load that its rate was taken at, evaluated again: limits, rate.
+    /// Re-evaluates every share on its system at the load of its rate: limits, rate.
     pub(super) fn limits(&self, routes: &[Route]) -> Vec<String> {
         let limits = &self.posed.asked.limits;
         let mut faults = Vec::new();
@@ -167,7 +167,7 @@ impl<'a> SavedFleet<'a> {
             let place_of = shaped.buckets.iter().position(|bucket| *bucket == route.bucket);
             let carried = place_of.and_then(|at| shaped.shape.carried[at].as_ref());
             let Some((carried, rate)) = carried.zip(kind.rates[route.bucket]) else {
-                faults.push(format!("routes.{at}: {} does not serve it within the limits", kind.name));
+                faults.push(format!("routes.{at}: {} does not meet the SLO for it", kind.name));
                 continue;
             };
             let lengths = self.lengths(route.bucket);
@@ -175,7 +175,7 @@ impl<'a> SavedFleet<'a> {
             let again = point[place(Metric::OutputTokS)] / lengths.osl as f64;
             faults.extend(off(&format!("routes.{at}: requests/s of one system"), rate, again, CLOSE));
             if rate > room * (1.0 + CLOSE) {
-                faults.push(format!("routes.{at}: {rate} requests/s of one system, it carries {room}"));
+                faults.push(format!("routes.{at}: {rate} requests/s of one system, its capacity is {room}"));
             }
             for (metric, limit) in
                 [(Metric::Ttft, limits.ttft), (Metric::Tpot, limits.tpot), (Metric::E2e, limits.e2e)]
@@ -183,14 +183,14 @@ impl<'a> SavedFleet<'a> {
                 let found = point[place(metric)];
                 if let Some(limit) = limit.filter(|limit| found > *limit) {
                     let name = metric.entry().name;
-                    faults.push(format!("routes.{at}: {name} is {found} s, the limit is {limit} s"));
+                    faults.push(format!("routes.{at}: {name} is {found} s, the SLO is {limit} s"));
                 }
             }
         }
         faults
     }
 
-    /// Shares of each bucket, and what each says of itself.
+    /// Sums of the shares of each bucket, and consistency of each share.
     pub(super) fn shares(&self, routes: &[Route]) -> Vec<String> {
         let mut faults = Vec::new();
         for (at, bucket) in self.posed.fleet.buckets.iter().enumerate() {
@@ -198,7 +198,7 @@ impl<'a> SavedFleet<'a> {
             let all = self.posed.asked.aim != FleetObjective::Throughput;
             if sum > 1.0 + ROUNDED || all && sum < 1.0 - ROUNDED {
                 let most = if all { "" } else { "at most " };
-                faults.push(format!("{}: its shares come to {sum}, {most}1 is expected", bucket.name));
+                faults.push(format!("{}: its shares sum to {sum}, expected {most}1", bucket.name));
             }
         }
         for (at, route) in routes.iter().enumerate() {
@@ -206,7 +206,7 @@ impl<'a> SavedFleet<'a> {
             let (told, again) = (figure(route.row, "requests_per_s"), route.share * bucket.rate);
             faults.extend(off(&format!("routes.{at}.requests_per_s"), told, again, CLOSE));
             if self.kind(route.system).model != bucket.model {
-                faults.push(format!("routes.{at}: {} runs another model", self.kind(route.system).name));
+                faults.push(format!("routes.{at}: {} runs a different model", self.kind(route.system).name));
             }
         }
         faults
@@ -216,13 +216,13 @@ impl<'a> SavedFleet<'a> {
         (0..self.systems.len()).map(|at| self.systems[at].1 as f64 * of(self.kind(at))).sum()
     }
 
-    /// Budget, devices, and what of each offer there is.
+    /// Budget, devices, and availability of each offer.
     pub(super) fn bounds(&self) -> Vec<String> {
         let asked = &self.posed.asked;
         let mut faults = Vec::new();
         let mut most = |what: &str, found: f64, bound: Option<f64>| {
             if bound.is_some_and(|bound| found > bound * (1.0 + CLOSE)) {
-                faults.push(format!("{what}: {found} are taken, {} is the most", bound.unwrap_or_default()));
+                faults.push(format!("{what}: {found} used, at most {} allowed", bound.unwrap_or_default()));
             }
         };
         most("USD per hour", self.sum(|kind| kind.usd_per_hour), asked.budget_usd_per_hour);
@@ -234,17 +234,17 @@ impl<'a> SavedFleet<'a> {
         faults
     }
 
-    /// What the aim comes to.
+    /// The objective.
     pub(super) fn objective(&self, served: f64) -> f64 {
         match self.posed.asked.aim {
-            // Money is counted in whole thousandths of a dollar.
+            // Cost is counted in whole thousandths of a dollar.
             FleetObjective::Cost => self.sum(|kind| (kind.usd_per_hour * MILLS).ceil()) / MILLS,
             FleetObjective::Devices => self.sum(|kind| kind.devices as f64),
             FleetObjective::Throughput => served,
         }
     }
 
-    /// Numbers of systems of every kind.
+    /// Number of systems of every type.
     pub(super) fn counts(&self) -> Vec<u64> {
         let mut counts = vec![0; self.posed.fleet.kinds.len()];
         self.systems.iter().for_each(|(kind, count)| counts[*kind] += count);

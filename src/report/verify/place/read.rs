@@ -1,4 +1,4 @@
-//! A saved placement as stages on the members of a question, held against the formulas.
+//! Reads a saved placement as stages on the devices of a problem, checked against the formulas.
 
 use serde_json::Value;
 
@@ -11,20 +11,20 @@ use crate::search::placement::price::{DeviceGroup, PAGE};
 /// Sums of layers and whole stages are the same formulas added up in another order, in whole picoseconds.
 const ADDED_UP: f64 = 1e-6;
 
-/// A saved placement as stages on the members of one question.
+/// A saved placement as stages on the devices of one problem.
 pub(super) struct SavedPlacement<'a, 'q> {
     pub(super) scales: &'a PlacementEvaluator<'q>,
     pub(super) stages: Vec<Stage>,
     /// Pages of its host that each member takes, where members share one.
     pub(super) parts: Option<Vec<u64>>,
-    /// Where like members share stages.
+    /// Stages shared by equal devices.
     pub(super) dealt: Option<ReplicatedStages>,
 }
 
-/// The members beside the first of each stage, where any stage has some.
+/// The further devices of each stage, if any stage has several.
 ///
 /// # Errors
-/// What cannot be dealt so.
+/// Copies that are not equal devices, and requests that do not spread evenly.
 fn dealt(
     scales: &PlacementEvaluator,
     stages: &[Stage],
@@ -46,7 +46,8 @@ fn dealt(
                 .iter()
                 .position(like)
                 .filter(|member| !taken(member) && scales.alike(stage.member, *member));
-            let fault = || vec![format!("stage {at}: {name} is no other member like {}", first.name)];
+            let fault =
+                || vec![format!("stage {at}: {name} is not a further device equal to {}", first.name)];
             others.push(member.ok_or_else(fault)?);
         }
         copies.push(others);
@@ -61,14 +62,14 @@ fn dealt(
     let even = (0..stages.len()).all(|at| batches.0.is_multiple_of(dealt.held_by(at)));
     if !even || batches.0 < members || batches.1 != question.concurrency.div_ceil(batches.0) {
         return Err(vec![format!(
-            "{} micro-batches of {} requests are saved, {} requests are to be dealt evenly among {members} members",
+            "saved {} micro-batches of {} requests, {} requests must be spread evenly over {members} devices",
             batches.0, batches.1, question.concurrency
         )]);
     }
     Ok(Some(dealt))
 }
 
-/// The stages that `placement` tells of, on the members of a question.
+/// The stages of `placement` on the devices of a problem.
 pub(super) fn read<'a, 'q>(
     scales: &'a PlacementEvaluator<'q>,
     placement: &Value,
@@ -83,36 +84,33 @@ pub(super) fn read<'a, 'q>(
         let known = |offer: &DeviceGroup| offer.name == name && Some(offer.devices) == devices;
         let Some(member) = question.offers.iter().position(known) else {
             let devices = devices.map_or_else(|| "no number".to_owned(), |devices| devices.to_string());
-            return Err(vec![format!("stage {at}: {name} of {devices} devices is no member")]);
+            return Err(vec![format!("stage {at}: {name} of {devices} devices is unknown")]);
         };
         if let Some(key) =
             ["first_layer", "last_layer", "layers"].into_iter().find(|key| !stage[*key].is_u64())
         {
-            return Err(vec![format!(
-                "stage {at}: {key} {} is saved, a whole number is expected",
-                stage[key]
-            )]);
+            return Err(vec![format!("stage {at}: saved {key} {}, expected an integer", stage[key])]);
         }
         let number = |key: &str| stage[key].as_u64().map_or(usize::MAX, |number| number as usize);
         let (from, last, held) = (number("first_layer"), number("last_layer"), number("layers"));
         let expected = stages.last().map_or(0, |before: &Stage| before.to);
         if from != expected || last < from || last >= layers {
             faults.push(format!(
-                "stage {at}: layers {from} to {last} are saved, they begin with {expected} and end below {layers}"
+                "stage {at}: saved layers {from} to {last}, must begin with {expected} and end below {layers}"
             ));
             return Err(faults);
         }
         let to = last + 1;
         if held != to - from {
-            faults.push(format!("stage {at}: {held} layers are saved, {from} to {last} are {}", to - from));
+            faults.push(format!("stage {at}: saved {held} layers, {from} to {last} are {}", to - from));
         }
         for (key, expected) in [("embedding", from == 0), ("head", to == layers)] {
             if stage[key].as_bool() != Some(expected) {
-                faults.push(format!("stage {at}: {key} {} is saved, {expected} comes out", stage[key]));
+                faults.push(format!("stage {at}: saved {key} {}, recomputed {expected}", stage[key]));
             }
         }
         if stages.iter().any(|other: &Stage| other.member == member) {
-            faults.push(format!("stage {at}: {name} holds another stage already"));
+            faults.push(format!("stage {at}: {name} already holds another stage"));
         }
         let pages = |key: &str| PlacementEvaluator::pages(figure(stage, key));
         parts[member] = pages("offloaded_bytes").saturating_sub(pages("disk_bytes"));
@@ -120,7 +118,7 @@ pub(super) fn read<'a, 'q>(
     }
     let end = stages.last().map_or(0, |stage| stage.to);
     if end != layers {
-        faults.push(format!("stages end with layer {end}, there are {layers}"));
+        faults.push(format!("stages end with layer {end}, the model has {layers}"));
     }
     if !faults.is_empty() {
         return Err(faults);
@@ -139,20 +137,20 @@ impl SavedPlacement<'_, '_> {
         self.stages.iter().enumerate().map(|(at, stage)| self.scales.whole(stage, load(at))).collect()
     }
 
-    /// Memory of each stage straight from the formulas, and of the hosts that members share.
+    /// Checks the memory of each stage and shared host against the formulas.
     pub(super) fn memory(&self, placement: &Value) -> Vec<String> {
         let mut faults = Vec::new();
         for ((at, stage), whole) in rows(placement, "stages").into_iter().enumerate().zip(self.wholes()) {
             let layers = (self.stages[at].to - self.stages[at].from) as f64;
             let (held, out) = (figure(stage, "memory_bytes"), figure(stage, "offloaded_bytes"));
-            // Each part is told in whole pages.
+            // Each part is rounded to whole pages.
             let pages = PAGE * (layers + 4.0);
             if !(whole.bytes..=whole.bytes + pages).contains(&held) {
-                faults.push(format!("stage {at}: {held} B are saved, it holds {} B", whole.bytes));
+                faults.push(format!("stage {at}: saved {held} B, recomputed {} B", whole.bytes));
             }
             if whole.bytes > whole.usable + out {
                 let room = whole.usable + out;
-                faults.push(format!("stage {at}: it holds {} B and has {room} B for them", whole.bytes));
+                faults.push(format!("stage {at}: {} B needed, {room} B available", whole.bytes));
             }
         }
         let question = self.scales.question();
@@ -162,13 +160,13 @@ impl SavedPlacement<'_, '_> {
             if taken > host.pages {
                 let who = &question.offers[host.members[0].0].name;
                 let (taken, there) = (taken as f64 * PAGE, host.pages as f64 * PAGE);
-                faults.push(format!("the host of {who}: {taken} B are taken, there are {there} B"));
+                faults.push(format!("the host of {who}: {taken} B used, {there} B available"));
             }
         }
         faults
     }
 
-    /// Times of each stage straight from the formulas, of those that read nothing from elsewhere.
+    /// Checks the times of each stage without offloading against the formulas.
     pub(super) fn times(&self, placement: &Value) -> Vec<String> {
         let each = rows(placement, "stages").into_iter().enumerate().zip(self.wholes());
         let held = each.filter(|((_, stage), _)| figure(stage, "offloaded_bytes") == 0.0);
@@ -179,7 +177,7 @@ impl SavedPlacement<'_, '_> {
         .collect()
     }
 
-    /// Everything that is told of it, priced again.
+    /// Re-evaluates the whole placement and compares every field.
     pub(super) fn again(&self, placement: &Value) -> Vec<String> {
         let told = match self.scales.told(&self.stages, self.parts.clone(), self.dealt.as_ref()) {
             Ok(solved) => placed(self.scales.question(), &solved),
@@ -187,9 +185,9 @@ impl SavedPlacement<'_, '_> {
                 let name = &self.scales.question().offers[short.member].name;
                 let lack = short.pages as f64 * PAGE;
                 return vec![if short.pages == 0 {
-                    format!("{name} cannot hold its stage, or sends to a member that it is not joined to")
+                    format!("{name} cannot hold its stage, or sends to a device without a link")
                 } else {
-                    format!("{name} cannot hold its stage: {lack} B are missing")
+                    format!("{name} cannot hold its stage: short by {lack} B")
                 }];
             }
         };
