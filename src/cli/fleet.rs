@@ -216,7 +216,8 @@ fn traced(path: &Path) -> Result<Vec<TrafficBucket>, Error> {
     let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text.as_bytes());
     let requests: Result<Vec<TracedRequest>, _> = reader.deserialize().collect();
     let requests = requests.map_err(|fault| {
-        Error::new("", fault.to_string(), "the columns arrival, isl and osl", "correct that line").in_file(&name)
+        Error::new("", fault.to_string(), "the columns arrival, isl and osl", "correct that line")
+            .in_file(&name)
     })?;
     buckets(&requests).map_err(|fault| fault.in_file(&name))
 }

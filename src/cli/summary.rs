@@ -37,7 +37,7 @@ pub fn summary(problem: &ResolvedScenario) -> String {
         .iter()
         .map(|tier| format!("{} over {} at {}", tier.devices, tier.link, tier.bandwidth))
         .collect();
-    let joined = if tiers.is_empty() { "alone".to_owned() } else { tiers.join(", ") };
+    let joined = if tiers.is_empty() { "no interconnect".to_owned() } else { tiers.join(", ") };
     let load = match (workload.concurrency, workload.rate) {
         (Some(concurrency), _) => format!(", concurrency {concurrency}"),
         (None, Some(rate)) => format!(", {rate} requests/s"),

@@ -171,13 +171,18 @@ impl Cluster {
         }
         if nodes.saturating_mul(per_node) > MOST_DEVICES {
             let found = format!("{nodes} x {per_node}");
-            return Err(Error::new("nodes", found, format!("at most {MOST_DEVICES} devices"), "set a smaller number"));
+            return Err(Error::new(
+                "nodes",
+                found,
+                format!("at most {MOST_DEVICES} devices"),
+                "set a smaller number",
+            ));
         }
         if per_node > system.devices_per_node {
             return Err(Error::new(
                 "devices_per_node",
                 format!("{per_node} in one node"),
-                format!("at most {}: the maximum of {}", system.devices_per_node, system.name),
+                format!("at most {}, the maximum of {}", system.devices_per_node, system.name),
                 format!(
                     "write NODESxCOUNTxDEVICE, e.g. {}x{}x{}",
                     per_node.div_ceil(system.devices_per_node),

@@ -191,9 +191,8 @@ fn bounded<D: Dimension>(
         (Some(price), Some(bounds)) if bounds.hold(price) => Ok(()),
         (price, Some(bounds)) => {
             let found = format!("{} to {}", bounds.low, bounds.high);
-            let expected = price.map_or("a price with these bounds".to_owned(), |price| {
-                format!("bounds around {price}")
-            });
+            let expected = price
+                .map_or("a price with these bounds".to_owned(), |price| format!("bounds around {price}"));
             Err(Error::new(key, found, expected, "add the price, or correct the bounds"))
         }
     }

@@ -159,7 +159,9 @@ impl PlacementRequest<'_> {
         let mut best: Option<(f64, _)> = None;
         for question in questions {
             if question.offers.len() > MOST_MEMBERS {
-                let note = format!("disaggregated prefill and decode are evaluated for up to {MOST_MEMBERS} devices");
+                let note = format!(
+                    "disaggregated prefill and decode are evaluated for up to {MOST_MEMBERS} devices"
+                );
                 answer.notes.push(note);
                 return;
             }

@@ -59,7 +59,12 @@ impl Recommend {
             let context = tokens(text)?;
             if context <= osl {
                 let expected = format!("more than the {osl} output tokens");
-                return Err(Error::new("context", format!("`{text}`"), expected, "increase it, or lower --osl"));
+                return Err(Error::new(
+                    "context",
+                    format!("`{text}`"),
+                    expected,
+                    "increase it, or lower --osl",
+                ));
             }
             let fresh = isl - prefix;
             isl = context - osl;

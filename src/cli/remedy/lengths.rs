@@ -35,10 +35,9 @@ impl InfeasibleProblem<'_> {
         let longest = self.longest(isl, Flag::Isl, |flags| held(flags))?;
         if context.is_none() {
             let why = match longest {
-                Some(most) => format!(
-                    "{request}; device memory holds at most {}",
-                    grouped(most + images + osl)
-                ),
+                Some(most) => {
+                    format!("{request}; device memory holds at most {}", grouped(most + images + osl))
+                }
                 None => {
                     format!("{request}; device memory holds the model but not one prompt token")
                 }
