@@ -196,7 +196,7 @@ fn pool(work: NotationRole, text: &str) -> Result<PoolText, Error> {
     let count = shape.split_once(times).filter(|(count, _)| count.trim().parse::<u64>().is_ok());
     let shape = match count {
         Some((count, shape)) => {
-            found.degrees.replicas = Some(counted(count.trim(), "instances", &DEGREE)?);
+            found.degrees.replicas = Some(counted(count.trim(), "replicas", &DEGREE)?);
             shape
         }
         None => shape,
@@ -346,8 +346,8 @@ mod tests {
             ("tq4", "`tq4`"),
             ("tp0", "`0` as tp"),
             ("tp4 tp2", "tp twice"),
-            ("0 x tp4", "`0` as instances"),
-            ("tp4 @none", "`none` as requests in flight"),
+            ("0 x tp4", "`0` as replicas"),
+            ("tp4 @none", "`none` as concurrency"),
             ("tp2[4,4]", "`tp2[4,4]`"),
             ("pp2[4,", "`pp2[4,`"),
             ("tp4, weights", "`weights`"),
