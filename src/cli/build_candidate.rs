@@ -17,7 +17,7 @@ use crate::spec::notation::{NotationRole, Offloaded, PlanText, PoolText};
 /// replica: the plan's, else a share of the total concurrency, the least that sustains the rate, or the most that fits.
 ///
 /// # Errors
-/// Its degrees contradict each other or the model, or it takes more devices than there are.
+/// Its degrees contradict each other or the model, or it needs more devices than available.
 pub fn candidate(question: &Problem, text: &PlanText) -> Result<Candidate, Error> {
     let mut candidate = Candidate {
         formats: formats(question, text)?,

@@ -1,4 +1,4 @@
-//! Progress on standard error, if it is a terminal and the work takes a moment.
+//! Progress on standard error, if it is a terminal and the work is not instant.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

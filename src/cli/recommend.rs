@@ -78,7 +78,7 @@ pub struct Recommend {
 }
 
 impl Recommend {
-    /// Resolves the requirements and answers them.
+    /// Resolves the requirements and searches the catalogue.
     ///
     /// # Errors
     /// A requirement is faulty, or the output cannot be written.

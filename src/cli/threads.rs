@@ -12,7 +12,7 @@ const STACK: usize = 8 << 20;
 const FEWER: [usize; 5] = [16, 8, 4, 2, 1];
 
 /// Runs `work` on a pool of workers. If the system starts no further thread (limits on processes or memory), the
-/// current thread runs it alone, with a note on standard error.
+/// current thread runs it, with a note on standard error.
 pub fn on_workers<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if let Some(pool) = workers(0) {
         return pool.install(work);

@@ -216,7 +216,7 @@ impl Cluster {
                 "tiers",
                 found,
                 "each a multiple of the one inside it",
-                format!("take whole units of `{}`, or correct `devices` of the tiers", inner.name),
+                format!("use whole units of `{}`, or correct `devices` of the tiers", inner.name),
             ));
         }
         Ok(Cluster {

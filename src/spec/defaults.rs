@@ -34,7 +34,7 @@ pub struct Defaults {
     pub memory_bound_power: Figure<Ratio>,
     /// Fraction of the power limit drawn at idle.
     pub idle_power: Figure<Ratio>,
-    /// Devices that a host takes over its PCIe slots, where no system defines it.
+    /// Devices in the PCIe slots of a host, where no system defines it.
     pub pcie_devices: Figure<Ratio>,
     /// Network between hosts in a data centre, where no system defines it.
     pub network: Tier,

@@ -171,7 +171,7 @@ impl<D: Dimension> PriceRange<D> {
 }
 
 impl Price {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
     /// Bounds without a price, or a price outside its bounds.
@@ -210,7 +210,7 @@ pub struct MeasuredRate {
 }
 
 impl Device {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
     /// A figure is out of range.

@@ -88,7 +88,7 @@ pub struct PricedOffer {
 }
 
 impl FleetFile {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
     /// A number is out of range, or there are too many entries.

@@ -287,7 +287,7 @@ fn is_zero(number: &u64) -> bool {
 pub const MOST_TOKENS: u64 = 100_000_000;
 
 impl Workload {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
     /// A length or number is 0 or out of range, or the prefix is as long as the prompt.
@@ -348,7 +348,7 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
     /// No aim, or no axis.

@@ -93,7 +93,7 @@ pub struct Rig {
 pub type RigNode = usize;
 
 impl Rig {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
     /// Names the fault.

@@ -105,7 +105,7 @@ pub struct ServingFit {
     pub host_per_sequence: Figure<Seconds>,
     /// Additional delay of the first token per concurrent request.
     pub request_work: Figure<Seconds>,
-    /// Prompts queued before a new one, per request of a rank.
+    /// Queued prefills before a new one, per request of a rank.
     pub prompt_burst: Figure<Ratio>,
     /// Devices of the data of this runtime.
     pub measured_on: Vec<String>,
@@ -307,7 +307,7 @@ impl Runtime {
 pub struct Scheduler {
     /// Fixed delay of a request before prefill.
     pub request_overhead: Figure<Seconds>,
-    /// Prompts queued before a new one, per square root of the requests of a rank.
+    /// Queued prefills before a new one, per square root of the requests of a rank.
     pub prompt_queue: Figure<Ratio>,
     /// Decode steps before a new request is scheduled.
     pub step_wait: Figure<Ratio>,

@@ -32,7 +32,7 @@ pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T,
                 "",
                 format!("text that is not JSON: {inner}"),
                 format!("{what} as a JSON object"),
-                "mend the syntax at that line and column",
+                "correct the syntax at that line and column",
             );
         }
         let message = without_place(&inner.to_string());

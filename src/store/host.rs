@@ -125,7 +125,7 @@ impl Catalog {
     }
 }
 
-/// Devices that one host takes over its PCIe slots; none where the host link is not a bus with slots.
+/// Devices in the PCIe slots of one host; none where the host link is not a bus with slots.
 fn slots(device: &Device, defaults: &Defaults) -> u64 {
     let slotted = device.host_link.as_ref().is_some_and(|host| host.link.starts_with("pcie"));
     if slotted && device.class != UNIFIED { defaults.pcie_devices.value as u64 } else { 0 }

@@ -118,7 +118,7 @@ pub trait Entry: DeserializeOwned + Clone + Send + Sync + 'static {
     /// Its id, if given.
     fn id(&self) -> Option<&str>;
 
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
     /// Names the fault.

@@ -9,7 +9,7 @@ use crate::report::place::{PlacementReport, StageReport};
 use crate::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
 use crate::search::placement::solve::SolvedPlacement;
 
-/// The commands, where every stage runs in one runtime that accepts a layer split.
+/// The commands, where every stage runs in one runtime that accepts layers per stage.
 pub fn commands(
     rigged: &ResolvedRig,
     question: &PlacementProblem,

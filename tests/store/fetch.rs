@@ -162,7 +162,10 @@ fn a_page_in_place_of_a_file_is_refused_and_not_kept() {
         let (endpoint, _asked) = serve(answer);
         let client = client(&endpoint);
         let fault = get(&client.fetch).unwrap_err();
-        assert!(fault.found.contains("not a JSON object") && fault.fix.contains("by hand"), "{body}: {fault}");
+        assert!(
+            fault.found.contains("not a JSON object") && fault.fix.contains("by hand"),
+            "{body}: {fault}"
+        );
         assert_eq!(fault.to_string().lines().count(), 4, "{fault}");
         assert!(!client.fetch.cache.as_ref().unwrap().exists(), "{body} was kept");
     }

@@ -63,7 +63,7 @@ pub(super) fn tried(
                 .ok_or_else(|| format!("{}: no known price; set usd_per_hour", stated.hardware))?;
             let terms = match (stated.terms, rented) {
                 (Some(terms), _) => terms.name(),
-                (None, _) if stated.usd_per_hour.is_some() => "as stated",
+                (None, _) if stated.usd_per_hour.is_some() => "given price",
                 (None, true) => PricingTerms::OnDemand.name(),
                 (None, false) => PricingTerms::Owned.name(),
             };

@@ -28,7 +28,7 @@ pub(super) struct PlacementRequest<'a> {
     rig: Rig,
 }
 
-/// Resolves `stated` and solves it until `control` stops the search; returns the problem of each device too.
+/// Resolves `stated` and solves it until `control` stops the search; also returns the problem of each device.
 ///
 /// # Errors
 /// The problem is faulty.
@@ -100,7 +100,7 @@ impl PlacementRequest<'_> {
         let aim = aim(self.stated.objective);
         let first = rigged.questions.first().ok_or_else(|| {
             let fix = "name another --runtime, which shares layers between such devices";
-            Error::new("members", "a group that does not fit the model", "one that fits it", fix)
+            Error::new("members", "a group too small for the model", "a group that fits the model", fix)
         })?;
         let mut questions = &rigged.questions;
         let mut solved = solve(questions, aim, control);
@@ -130,7 +130,7 @@ impl PlacementRequest<'_> {
                 if matches!(why, PlacementInfeasible::Stopped { .. }) {
                     answer.status = Proved::Unknown;
                 }
-                // Conflicting constraints can be relaxed; other rejections state their requirement.
+                // Conflicting constraints can be relaxed; other rejections include their requirement.
                 if !reason.conflict.is_empty() {
                     reason.tried = tried(asked, self.formats(rigged), &relaxations(questions));
                 }

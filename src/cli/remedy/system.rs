@@ -42,7 +42,7 @@ impl InfeasibleProblem<'_> {
             }
             return self.confirmed(Some(flag(enough)));
         }
-        // The added devices alone resolve no conflict, but the model may fit on them.
+        // The added devices resolve no conflict by themselves, but the model may fit on them.
         let Some(last) = systems.len().checked_sub(1).filter(|_| bare) else { return Ok(None) };
         let flags = self.completed(flag(last))?;
         self.confirmed(flags)

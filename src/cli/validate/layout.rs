@@ -28,7 +28,7 @@ pub(super) fn untold(row: &MeasuredRow) -> Result<u64, String> {
     let laid = laid_out(row);
     if let Some(stated) = row.devices.filter(|stated| *stated > 0 && *stated != laid) {
         let layout = match row.pools.iter().any(|pool| pool.stated) {
-            true => format!("a layout of {laid}"),
+            true => format!("degrees for {laid}"),
             false => "no degrees".into(),
         };
         return Err(format!("devices: {stated} with {layout}, so the use of all devices is unknown"));

@@ -117,7 +117,7 @@ const CONVERTED: [&str; 20] = [
     "-quantized.w4a16",
 ];
 
-/// The name of the original model of a converted checkpoint, whoever converted it.
+/// The name of the original model of a converted checkpoint, for any publisher.
 fn base(model: &str) -> Option<&str> {
     let name = model.rsplit('/').next().unwrap_or(model);
     // The copy has as many bytes as the name: the suffix is found in one and removed from the other.
@@ -137,7 +137,7 @@ type ScenarioKey = (String, String, u64, String, String, String, bool, String);
 
 /// A prepared row, with the problem that contains its machine.
 pub struct PreparedRow {
-    /// Id of the runtime that ran: a vendor's own version of vLLM where a table says vLLM.
+    /// Id of the runtime that ran: a vendor's own version of vLLM for a table's vLLM.
     pub runtime: String,
     /// The problem of all rows of its kind.
     pub question: Arc<Problem>,
@@ -240,7 +240,7 @@ fn question(
             _ => Err(fault),
         })
     };
-    // A table says vLLM where a vendor's own version of it ran.
+    // A table names vLLM where a vendor's own version of it ran.
     let ran = |model: &str| {
         asked(model, runtime).or_else(|fault| match fault.key.as_str() {
             "runtime" => versions(catalog, runtime).find_map(|own| asked(model, &own).ok()).ok_or(fault),

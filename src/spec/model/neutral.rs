@@ -40,7 +40,7 @@ const NEUTRAL: &[&str] = &[
     "tokenizer_model_max_length",
     "tokenizer_padding_side",
     "tokenizer_name",
-    // what transformers 4 wrote into every file
+    // keys that transformers 4 wrote into every file
     "bad_words_ids",
     "begin_suppress_tokens",
     "chunk_size_feed_forward",

@@ -97,7 +97,7 @@ impl Quantization {
                 KEY,
                 inside.weight_format.unwrap_or(MIXED),
                 format!("{}, as in hf_quant_config.json", beside.weight_format.unwrap_or(MIXED)),
-                "take both files from the same revision of the checkpoint",
+                "use both files from the same revision of the checkpoint",
             )),
             (inside, beside) => Ok(inside.or(beside)),
         }
