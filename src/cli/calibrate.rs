@@ -258,7 +258,7 @@ impl Calibrate {
             if self.whole {
                 BEGINNINGS.iter().for_each(|known| set(&mut sample.machine, known.of, known.value));
             }
-            // Constants that affect no formula's time cannot be fitted.
+            // A sample without a positive predicted time determines no constant.
             let PredictedTimes { ttft, tpot } = sample.times(&[0.0; ORDER.len()]);
             let times = [ttft, tpot];
             times.iter().all(|time| time.is_finite() && *time > 0.0).then_some(sample)

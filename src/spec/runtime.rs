@@ -95,9 +95,9 @@ impl DefaultsOn {
 pub struct ServingFit {
     /// The data, their number and the remaining error.
     pub source: String,
-    /// Delay of each kernel of a layer.
+    /// Launch delay of each kernel of a layer.
     pub kernel_launch: Figure<Seconds>,
-    /// Additional delay of each matrix product with quantized weights: activations are quantized first.
+    /// Additional launch delay of each matrix product with quantized weights: activations are quantized first.
     pub quantised_launch: Figure<Seconds>,
     /// Delay of expert routing, per layer.
     pub experts_launch: Figure<Seconds>,
@@ -372,11 +372,11 @@ pub struct Constants {
     pub launch_per_layer: Figure<Seconds>,
     /// Host time between steps.
     pub host_per_step: Figure<Seconds>,
-    /// Latency of a collective of any size.
+    /// Base latency of a collective, independent of its size.
     pub collective_latency: Figure<Seconds>,
     /// Fraction of the link bandwidth that collectives reach.
     pub collective_bandwidth: Figure<Ratio>,
-    /// Slowdown of decodes that share steps with a prefill, as a multiple of the prefill time.
+    /// Delay of decodes that share steps with a prefill, as a multiple of the prefill time.
     pub prefill_interference: Figure<Ratio>,
     /// Source of the fit.
     pub source_note: Option<String>,

@@ -223,7 +223,7 @@ impl FileChecker<'_> {
         let mut doubts = plausible::device(device, |id| self.link(id));
         let missing = |key: &&str| Warning {
             key: (*key).to_owned(),
-            why: "missing: problems that need it will fail".into(),
+            why: "missing: problems that need it are rejected".into(),
         };
         doubts.extend(device.missing().iter().map(missing));
         let (mut served, mut measured) = (false, false);

@@ -213,7 +213,7 @@ fn common(
     })
 }
 
-/// The parallel degrees over `degree` devices, where the runtime and model allow them.
+/// The plan in which `degree` devices share a layer, where the runtime and the model allow one.
 fn shared(problem: &ResolvedScenario, weights: &FormatOption, degree: u64) -> Option<ParallelPlan> {
     let runtime = &problem.runtime;
     let experts = has_experts(&problem.graph);

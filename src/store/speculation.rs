@@ -32,7 +32,8 @@ impl Catalog {
             };
         };
         let Some(acceptance) = scenario.acceptance else {
-            let fix = "measure it on your traffic (servers report it), e.g. 0.8: it depends on the text, not on the hardware";
+            let fix =
+                "set the rate measured on your traffic (servers report it), e.g. 0.8; it depends on the text";
             return Err(Error::new("acceptance", "nothing", "an acceptance rate from 0 to 1", fix));
         };
         ACCEPTANCE.check("acceptance", acceptance)?;

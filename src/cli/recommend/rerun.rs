@@ -105,7 +105,7 @@ impl RecommendRerun {
         }
     }
 
-    /// Evaluates a system, or a model, that the result rejects; no faults if the rejection is confirmed.
+    /// The problems of a system, or a model, that the result rejects, with its name; none where it cannot be posed.
     fn passed_over(&self, catalog: &Catalog, miss: &Value) -> Vec<(String, Problem)> {
         let name = miss["name"].as_str().unwrap_or_default();
         let lot = if self.of_machine {
