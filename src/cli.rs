@@ -1,4 +1,4 @@
-//! The command line: flags to questions, answers to text. Knows no formula.
+//! The command line: parses flags into problems and renders reports. It contains no formula.
 
 pub mod ask;
 pub mod build_candidate;
@@ -39,7 +39,7 @@ pub use exit::ExitStatus;
 
 const AFTER: &str = concat!(
     "\
-Without a command, `optimize` is meant; without anything, Llama-3.3-70B on one HGX H100 node.
+The default command is `optimize`; without arguments it runs Llama-3.3-70B on one HGX H100 node.
 
 Examples:
   mantile-opt --model Qwen3-32B --hardware 4xl40s --objective perf-per-dollar
@@ -50,75 +50,76 @@ Examples:
   mantile-opt inspect hf:Qwen/Qwen3-8B
   mantile-opt catalog devices
 
-What the search covers: every degree that the runtime has, formats of the question over all pools, prefill and decode \
-aggregated or disaggregated, instances of different shapes, every concurrency. Outside, with its measured worth in docs/optimality.md: uneven \
-load over ranks, different formats per pool, caps on batch and chunk, other cuts of a pipeline.
+Search space: every parallel degree that the runtime supports, one set of formats for all pools, prefill and decode \
+aggregated or disaggregated, pools of mixed configurations, every concurrency. Not searched (docs/optimality.md \
+measures the effect): uneven load over ranks, different formats per pool, caps on batch and chunk size, other pipeline \
+cuts.
 
-Network: none, except for `hf:` models and Hugging Face addresses (HF_TOKEN, HF_ENDPOINT, HF_HOME); what was fetched \
-is kept, and fetched again with --refresh.
-Own catalogue files: $MANTILE_HOME, else ~/.config/mantile, with the repository's folders.
+Network: only for `hf:` models and Hugging Face URLs (HF_TOKEN, HF_ENDPOINT, HF_HOME); downloads are cached; \
+--refresh downloads again.
+Your own catalogue files: $MANTILE_HOME, else ~/.config/mantile, in the repository's folder structure.
 
 ",
     exit_codes!()
 );
 
-/// Finds the best way to serve a language model on given accelerators: how fast, at what cost, and why
+/// Find the best way to serve a language model on given hardware: plan, latency, throughput and cost
 #[derive(Debug, Parser)]
 #[command(name = "mantile-opt", version, about, after_help = AFTER)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Fetch `hf:` models again that are kept from an earlier run
+    /// Download `hf:` models again instead of reading them from the cache
     #[arg(long, global = true, help_heading = "Output")]
     pub refresh: bool,
-    /// What to optimise, where no command is named.
+    /// The flags of `optimize`, the default command.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// The best deployment, and the Pareto front behind it (what is meant without a command)
+    /// Find the best deployment and the Pareto front (default command)
     Optimize(Box<optimize::Optimize>),
-    /// One stated deployment: the same metrics
+    /// Evaluate one given deployment: the same metrics as `optimize`
     Estimate(Box<estimate::Estimate>),
     /// Place layers on heterogeneous devices, provably optimal
     Place(Box<place::PlaceArgs>),
-    /// One number, down to the data it comes from
+    /// Explain one number, down to its source data
     Explain(Box<explain::Explain>),
-    /// What to buy or rent for a model, over the whole catalogue; or what a machine serves well
+    /// Recommend hardware to buy or rent for a model, or models for a given machine
     Recommend(Box<recommend::Recommend>),
-    /// A mix of systems for a mix of traffic, at least cost, with a certificate
+    /// Size a fleet: the cheapest mix of systems for a traffic mix, with an optimality certificate
     Fleet(Box<fleet::FleetArgs>),
-    /// A model laid open: layers, operators, every tensor, KV layout, counts
+    /// Inspect a model: layers, operators, tensors, KV cache, parameter counts
     Inspect(inspect::Inspect),
-    /// A saved answer checked again: every row, the objective, a sample of what was pruned, the search
+    /// Recheck a saved result: every row, the objective, a sample of the pruned candidates, the search
     Verify(verify::Verify),
-    /// Predictions held against a table of measurements
+    /// Compare predictions with a table of measurements
     Validate(validate::Validate),
-    /// A runtime's factors refitted to measurements
+    /// Refit a runtime's calibration constants to measurements
     Calibrate(calibrate::Calibrate),
-    /// What is known: models, devices, systems, formats …
+    /// List the catalogue: models, devices, systems, formats …
     Catalog(catalog::ListCatalog),
-    /// JSON Schema of a file or a result
+    /// Print the JSON Schema of a file or a result
     Schema(reference::SchemaArgs),
-    /// What the words mean here
+    /// Explain the terms in the output
     Glossary(output::OutputArgs),
-    /// Completions for a shell
+    /// Print completions for a shell
     Completions(reference::Completions),
-    /// The manual page, in roff
+    /// Print the manual page in roff
     Man,
 }
 
-/// Why a command ended without an answer.
+/// An error that ends a command without a result.
 #[derive(Debug)]
 pub enum CliError {
-    /// What was asked is faulty.
+    /// Invalid input.
     Input(Error),
-    /// The answer could not be written.
+    /// Writing the output failed.
     Output(std::io::Error),
 }
 
@@ -162,10 +163,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What is said of flags that make no question: help and version on standard output, what is wrong on standard error.
+/// Prints a parse result of clap: help and version on standard output, errors on standard error.
 fn unparsed(told: &clap::Error) -> ExitCode {
     if told.use_stderr() {
-        // What was typed is shown; a terminal is not to obey it. Without styles whatever is left is spelled out.
+        // Typed text is echoed: control sequences in it are spelled out, so that the terminal does not act on them.
         let hostile = std::env::args_os().any(|typed| typed.to_string_lossy().chars().any(acts));
         let text = match hostile {
             true => visible_lines(&told.render().to_string()).replace('\t', "\\t"),
@@ -180,24 +181,24 @@ fn unparsed(told: &clap::Error) -> ExitCode {
     }
 }
 
-/// The end of a command whose answer could not be written.
+/// Ends a command whose output could not be written.
 fn unwritten(error: &std::io::Error) -> ExitCode {
-    // Whoever closed the pipe has read enough.
+    // A closed pipe is no error: the reader has read enough.
     if error.kind() == std::io::ErrorKind::BrokenPipe {
         return ExitCode::SUCCESS;
     }
     failed(&format!("the output could not be written: {}", crate::store::file::spell(error)))
 }
 
-/// The end of a command that failed.
+/// Ends a command that failed.
 fn failed(text: &str) -> ExitCode {
     let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
-    // Nobody is left to be told where even this fails.
+    // A failed write to standard error cannot be reported anywhere.
     let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {text}");
     ExitCode::from(BAD_INPUT)
 }
 
-/// Runs a command; `bare` is when nothing at all was asked.
+/// Runs a command; `bare` means that the command line is empty.
 fn run(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     let apart = matches!(
         cli.command,

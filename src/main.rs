@@ -1,4 +1,4 @@
-//! The command.
+//! The binary.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What the user states: model, device, cluster, workload, objective. Knows nothing of graphs or costs.
+//! User inputs: model, device, cluster, workload, objective. Independent of graphs and costs.
 
 pub mod cluster;
 pub mod defaults;

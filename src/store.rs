@@ -1,4 +1,4 @@
-//! Files, folders and the network: where catalogues, models and questions come from. Knows nothing of formulas.
+//! Files, folders and the network: sources of catalogues, models and problems. Contains no formula.
 
 pub mod build_problem;
 pub mod catalog;

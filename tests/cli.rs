@@ -124,7 +124,7 @@ fn nothing_asked_gives_an_answer_and_a_hint_beside_it() {
     assert!(text(&bare.stderr).contains("mantile-opt --help"));
     let asked = run(&["--objective", "throughput"]);
     assert_eq!(asked.stdout, bare.stdout);
-    assert!(!text(&asked.stderr).contains("Ask your own"));
+    assert!(!text(&asked.stderr).contains("For your own model"));
     assert_eq!(run(&["optimize"]).stdout, bare.stdout);
 }
 
@@ -299,7 +299,7 @@ fn a_model_without_a_network_says_what_to_do() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     let fault = text(&output.stderr);
-    assert!(fault.contains("no answer") && fault.contains("download config.json by hand"), "{fault}");
+    assert!(fault.contains("no response") && fault.contains("download config.json by hand"), "{fault}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn a_user_who_may_start_no_thread_gets_the_same_answer() {
     let before = [somebody, &["prlimit", "--nproc=1:1"]].concat();
     let (free, one) = (limited(&[], MANTILE), limited(&before, copy));
     assert_eq!(answer(&one), answer(&free));
-    assert!(note(&one).contains("no more threads can be started here; 1 at work"), "{}", note(&one));
+    assert!(note(&one).contains("no further thread can be started; 1 at work"), "{}", note(&one));
     assert_eq!(note(&free), "");
 }
 
@@ -55,5 +55,5 @@ fn a_user_who_may_start_no_thread_gets_the_same_answer() {
 fn more_threads_than_memory_for_their_stacks_are_fewer_threads() {
     let limited = limited(&["env", "RAYON_NUM_THREADS=512", "prlimit", "--as=1500000000"], MANTILE);
     answer(&limited);
-    assert!(note(&limited).contains("no more threads can be started here"), "{}", note(&limited));
+    assert!(note(&limited).contains("no further thread can be started"), "{}", note(&limited));
 }

@@ -1,4 +1,4 @@
-//! From a resolved problem to what is told of it: the question as asked, lower formats, why.
+//! From a resolved problem to its report: the problem as understood, lower weight formats, why.
 
 use crate::report::inputs::{ReportImages, ReportInputs, Speculation};
 use crate::report::result::LowerFormat;
@@ -13,7 +13,7 @@ use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
 use crate::store::resolved_scenario::ResolvedScenario;
 
-/// The question as it was understood, every default filled in.
+/// The problem as understood, every default filled in.
 pub fn asked(problem: &ResolvedScenario, question: &Problem) -> ReportInputs {
     let formats = |choices: &[FormatOption]| {
         choices.iter().map(|choice| format!("{} ({})", choice.format.id, choice.why)).collect()
@@ -50,18 +50,18 @@ pub fn asked(problem: &ResolvedScenario, question: &Problem) -> ReportInputs {
     }
 }
 
-/// What the next lower weight format would gain, found by the same search.
+/// The gain of the next lower weight format, found by the same search.
 ///
 /// # Errors
-/// Its machine cannot be put together.
+/// The problem in that format cannot be built.
 pub fn lower_format(problem: &ResolvedScenario, outcome: &Outcome) -> Result<Option<LowerFormat>, Error> {
     let Some(lower) = problem.lower_formats.first() else { return Ok(None) };
-    // Whoever stopped the search waits for no other.
+    // An interrupted search waits for no other.
     if matches!(outcome.status, Status::Feasible | Status::Unknown) {
         return Ok(None);
     }
     let with = ResolvedScenario { weight_formats: vec![lower.clone()], ..problem.clone() };
-    // Only the optimum is asked for: without axes no front is kept.
+    // Only the optimum is needed: without axes the search keeps no front.
     let mut question = with.question()?;
     question.axes.clear();
     let then = run(&question, &UNWATCHED);
@@ -80,11 +80,11 @@ pub fn lower_format(problem: &ResolvedScenario, outcome: &Outcome) -> Result<Opt
     }))
 }
 
-/// Why `best` is the best, by searching again.
+/// Explains why `best` is the best, by further searches.
 pub fn why(question: &Problem, best: &EvaluatedCandidate) -> Option<Why> {
     let tried = families(question);
     let winner = StrategyFamily::of(&best.candidate);
-    // The best of the other families, by the same order as everything else.
+    // The best of the other families, in the same order as everywhere.
     let others = tried.iter().filter(|one| one.family != winner);
     let runner = others.filter_map(|one| Some((one.family, one.best.as_ref()?)));
     let runner = runner.reduce(|a, b| if before(&b.1.point, &a.1.point, &question.aims) { b } else { a });

@@ -1,4 +1,4 @@
-//! A plan as it is typed, worked out for a question: degrees that follow from others, the cut of a pipeline, loads.
+//! From a typed plan to a candidate of a problem: implied degrees, pipeline cuts, concurrency.
 
 use crate::graph::model::ModelGraph;
 use crate::plan::legal::has_experts;
@@ -13,11 +13,11 @@ use crate::spec::deployment::Degrees;
 use crate::spec::error::Error;
 use crate::spec::notation::{NotationRole, Offloaded, PlanText, PoolText};
 
-/// The candidate that a plan is: pipelines are cut where stages hold alike unless it says where; each instance has
-/// the requests that it says, else its part of the concurrency, the least that carries the rate, or the most that fit.
+/// The candidate of a plan. Pipelines are cut into balanced stages unless the plan gives the cut. Concurrency per
+/// replica: the plan's, else a share of the total concurrency, the least that sustains the rate, or the most that fits.
 ///
 /// # Errors
-/// Its degrees contradict each other or the model, or it takes more devices than there are.
+/// Its degrees contradict each other or the model, or it needs more devices than available.
 pub fn candidate(question: &Problem, text: &PlanText) -> Result<Candidate, Error> {
     let mut candidate = Candidate {
         formats: formats(question, text)?,
@@ -37,22 +37,22 @@ pub fn candidate(question: &Problem, text: &PlanText) -> Result<Candidate, Error
     candidate.pools = pools;
     let (there, used) = (question.cluster.devices(), candidate.devices());
     if used > there {
-        let expected = format!("at most {there}: {}", question.cluster.name);
-        let fix = "lower a degree or the replicas, or state more hardware";
+        let expected = format!("at most {there}, the devices of {}", question.cluster.name);
+        let fix = "lower a degree or the replicas, or set more hardware";
         return Err(Error::new("deployment", format!("{used} devices"), expected, fix));
     }
     let has = |duty| candidate.pools.iter().any(|pool| pool.duty == duty);
     if has(PoolRole::Prefill) != has(PoolRole::Decode) {
-        let found = if has(PoolRole::Prefill) { "a prefill pool alone" } else { "a decode pool alone" };
+        let found = if has(PoolRole::Prefill) { "only a prefill pool" } else { "only a decode pool" };
         let expected = "a prefill pool and a decode pool";
-        return Err(Error::new("plan", found, expected, "add the other, or leave out its name"));
+        return Err(Error::new("plan", found, expected, "add the other pool, or omit the pool name"));
     }
     if candidate.offload != OffloadTarget::Nothing && has(PoolRole::Prefill) {
-        let expected = "pools that do both: caches that are handed over lie on the devices";
-        let fix = "leave out the offload, or the split";
-        return Err(Error::new("plan", "an offload in split pools", expected, fix));
+        let expected = "aggregated pools: transferred KV caches must lie in device memory";
+        let fix = "omit the offload, or the disaggregation";
+        return Err(Error::new("plan", "offload in disaggregated pools", expected, fix));
     }
-    // What no rule allows cannot be laid out.
+    // A plan that no rule allows cannot be sharded.
     if forbidden(question, &candidate).is_empty() {
         load(question, &mut candidate, &open);
         enough(question, &candidate)?;
@@ -69,12 +69,12 @@ fn formats(question: &Problem, text: &PlanText) -> Result<usize, Error> {
         let known = question.formats.iter().map(|one| format!("weights {}, kv {}", one.weights, one.kv));
         let name = |id: &Option<String>| id.clone().unwrap_or_else(|| "any".to_string());
         let found = format!("weights {}, kv {}", name(&text.weights), name(&text.kv));
-        let fix = "leave them out of the plan, or state --weight-format and --kv-format";
+        let fix = "omit them from the plan, or set --weight-format and --kv-format";
         Error::new("plan", found, known.collect::<Vec<_>>().join("; "), fix)
     })
 }
 
-/// Like instances, their loads still open.
+/// Equal replicas; their concurrency is still open.
 fn laid(question: &Problem, text: &PoolText) -> Result<PoolPlan, Error> {
     let (duty, prefix) = match text.work {
         NotationRole::Both => (PoolRole::Both, ""),
@@ -90,27 +90,27 @@ fn laid(question: &Problem, text: &PoolText) -> Result<PoolPlan, Error> {
     Ok(PoolPlan { duty, plan, stages, replicas: text.degrees.replicas.unwrap_or(1), concurrency })
 }
 
-/// Stages that hold all layers between them.
+/// Pipeline stages that hold all layers of the model.
 fn cut(question: &Problem, plan: &ParallelPlan, stages: &[u32], prefix: &str) -> Result<Vec<u32>, Error> {
     let layers = question.graph.layer_block.len() as u64;
     let sum: u64 = stages.iter().map(|layers| u64::from(*layers)).sum();
     let wrong = |found: String, expected: String| {
-        let fix = "state the layers of each stage, first to last, or leave them out for an even cut";
+        let fix = "give the layers of each stage, first to last, or omit them for a balanced cut";
         Err(Error::new(format!("{prefix}stages"), found, expected, fix))
     };
     if stages.len() as u64 != plan.pp {
         return wrong(format!("{} stages", stages.len()), format!("{}, the pipeline degree", plan.pp));
     }
     if stages.contains(&0) {
-        return wrong("a stage without layers".to_string(), "at least one layer in each".to_string());
+        return wrong("a stage without layers".to_string(), "at least one layer in each stage".to_string());
     }
     if sum != layers {
-        return wrong(format!("{sum} layers in all"), format!("{layers}, those of the model"));
+        return wrong(format!("{sum} layers in total"), format!("{layers}, the layers of the model"));
     }
     Ok(stages.to_vec())
 }
 
-/// Works out what the degrees leave open: expert layers take the devices that attention takes.
+/// Fills in the implied degrees: expert layers use the devices of attention.
 fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelPlan, Error> {
     let one = |degree: Option<u64>| degree.unwrap_or(1);
     let (tp, pp, dp, cp) = (one(degrees.tp), one(degrees.pp), one(degrees.dp), one(degrees.cp));
@@ -125,7 +125,7 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
         let experts = [("ep", degrees.ep), ("moe-tp", degrees.moe_tp)];
         if let Some((name, degree)) = experts.iter().find(|(_, degree)| degree.is_some_and(|n| n > 1)) {
             let found = format!("{} for a model without experts", one(*degree));
-            return Err(Error::new(format!("{prefix}{name}"), found, "1, or nothing", "leave it out"));
+            return Err(Error::new(format!("{prefix}{name}"), found, "1, or no value", "omit it"));
         }
         return Ok(ParallelPlan { tp, pp, dp, cp, ep: 1, moe_tp: tp, sp });
     }
@@ -138,14 +138,14 @@ fn plan(degrees: &Degrees, graph: &ModelGraph, prefix: &str) -> Result<ParallelP
             let spell = |degree: Option<u64>| degree.map_or("unset".to_owned(), |n| n.to_string());
             let found = format!("ep {}, moe-tp {}", spell(ep), spell(moe_tp));
             let expected = format!("ep x moe-tp = tp x cp x dp = {stage}");
-            let fix = "state one of them, and one that divides";
+            let fix = "set one of them to a divisor";
             return Err(Error::new(format!("{prefix}ep"), found, expected, fix));
         }
     };
     Ok(ParallelPlan { tp, pp, dp, cp, ep, moe_tp, sp })
 }
 
-/// Cuts pipelines and fills in the loads of the pools that are `open`.
+/// Cuts pipelines and sets the concurrency of the pools that are `open`.
 fn load(question: &Problem, candidate: &mut Candidate, open: &[bool]) {
     for pool in candidate.pools.iter_mut().filter(|pool| pool.stages.is_empty()) {
         pool.stages = cuts(question, pool.plan).swap_remove(0);
@@ -175,7 +175,7 @@ fn load(question: &Problem, candidate: &mut Candidate, open: &[bool]) {
     };
     let full = most.iter().copied().max().unwrap_or(1);
     let enough = match question.traffic {
-        // Of a stated rate the least load that carries it.
+        // For a required rate: the smallest concurrency that sustains it.
         Traffic::Rate(rate) => {
             let (unbound, mut probe) = (unbound(question), candidate.clone());
             let too_few = largest(full, |requests| {
@@ -189,14 +189,14 @@ fn load(question: &Problem, candidate: &mut Candidate, open: &[bool]) {
     put(candidate, enough);
 }
 
-/// Requests of a rank that an instance of a pool has room for; 0 where there is none for one.
+/// Requests per rank that fit in a replica of a pool; 0 where not even one fits.
 fn fits(question: &Problem, candidate: &Candidate, at: usize) -> u64 {
     let pool = &candidate.pools[at];
     let instance = Instance::new(&question.graph, pool.plan, pool.stages.clone(), question.tiers());
     shape(question, candidate.formats, &instance, candidate.offload).map_or(0, |shape| shape.fits)
 }
 
-/// Pools that do both hold all requests in flight that are asked for.
+/// Checks that aggregated pools hold the whole requested concurrency.
 fn enough(question: &Problem, candidate: &Candidate) -> Result<(), Error> {
     let Traffic::InFlight(requests) = question.traffic else { return Ok(()) };
     let each = candidate.pools.iter().map(|pool| pool.replicas.saturating_mul(pool.concurrency));
@@ -204,9 +204,9 @@ fn enough(question: &Problem, candidate: &Candidate) -> Result<(), Error> {
     if candidate.apart() || there >= requests {
         return Ok(());
     }
-    let fix = "raise @ of a pool, or leave it out";
-    let expected = format!("at least {requests}, the concurrency");
-    Err(Error::new("plan", format!("{there} requests in flight over all instances"), expected, fix))
+    let fix = "raise @ of a pool, or omit it";
+    let expected = format!("at least {requests}, the requested concurrency");
+    Err(Error::new("plan", format!("a concurrency of {there} over all replicas"), expected, fix))
 }
 
 #[cfg(test)]

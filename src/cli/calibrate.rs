@@ -1,4 +1,4 @@
-//! `calibrate`: runtimes' profiles refitted to measurements.
+//! `calibrate`: refits calibration constants of runtimes to measurements.
 
 mod errors;
 mod left_out;
@@ -45,41 +45,41 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Calibrate {
-    /// Tables of measurements, as for validate, of times or of memory; rows without a doubt count, split pools for their
-    /// intervals alone
+    /// Tables of measurements, as for validate, of latencies or of memory; rows flagged doubtful are skipped;
+    /// disaggregated rows calibrate only the intervals
     #[arg(required = true, value_name = "FILE.csv")]
     pub files: Vec<PathBuf>,
-    /// Take only rows of these runtimes
+    /// Use only rows of these runtimes
     #[arg(long, value_delimiter = ',', value_name = "R,R")]
     pub runtime: Vec<String>,
-    /// Fit all runtimes of the tables together, from nothing but what kernels measured alone tell, and the intervals too
+    /// Fit all runtimes of the tables jointly, starting from kernel microbenchmarks only, intervals included
     #[arg(long)]
     pub whole: bool,
-    /// Write the profile to a file; with --whole, every runtime's into a folder
+    /// Write the profile to a file; with --whole, write each runtime's profile into a folder
     #[arg(long, value_name = "FILE.json|FOLDER")]
     pub out: Option<PathBuf>,
-    /// Draw how far the like was off when it was left out, by runtime, hardware and model, into an SVG file
+    /// Plot held-out residuals by runtime, hardware and model (SVG)
     #[arg(long, value_name = "FILE", requires = "whole")]
     pub residuals: Option<PathBuf>,
-    /// Write every row as predicted while its like was left out, into a CSV file
+    /// Write the held-out prediction of each row (CSV)
     #[arg(long, value_name = "FILE.csv")]
     pub rows: Option<PathBuf>,
-    /// How to write the report
+    /// Format of the report
     #[arg(long, value_enum, default_value_t, value_name = "table|json|csv", hide_possible_values = true)]
     pub format: OutputFormat,
 }
 
-/// Fewer measurements than this for each constant that they tell about do not fix it.
+/// Minimum number of measurements per constant that they determine.
 const ROWS_PER_CONSTANT: usize = 2;
 
-/// What is written is found to four digits.
+/// Fitted values are rounded to four digits.
 const GAIN: f64 = 1e-4;
 
 impl Calibrate {
-    /// Refits, tells what it gained, and writes the profiles.
+    /// Refits, reports the gain, and writes the profiles.
     ///
     /// # Errors
-    /// The tables do not tell enough, or something cannot be read or written.
+    /// The tables do not determine the constants, or a file cannot be read or written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let measured = self.measured()?;
         let timed = |row: &MeasuredRow| row.outcome.ttft_ms.is_some() || row.outcome.tpot_ms.is_some();
@@ -97,7 +97,7 @@ impl Calibrate {
                 "runtime",
                 format!("rows of {}", runtimes.join(", ")),
                 "rows of one runtime",
-                "choose one with --runtime, or fit all with --whole",
+                "select one with --runtime, or fit all with --whole",
             )
             .into());
         }
@@ -106,9 +106,9 @@ impl Calibrate {
         {
             return Err(Error::new(
                 "serving_fit",
-                format!("none in the profile of {name}, which was never fitted"),
-                "a fit to adjust",
-                "add --whole, and name a folder with --out",
+                format!("no fit in the profile of {name}"),
+                "a fitted profile",
+                "add --whole, and set a folder with --out",
             )
             .into());
         }
@@ -117,9 +117,9 @@ impl Calibrate {
         if constants == 0 || samples.len() < ROWS_PER_CONSTANT * constants {
             return Err(Error::new(
                 "calibrate",
-                format!("{} rows, which bear on {constants} constants", samples.len()),
-                format!("{ROWS_PER_CONSTANT} rows at least for each constant"),
-                "give more measurements, or keep the shipped profile",
+                format!("{} rows, which affect {constants} constants", samples.len()),
+                format!("at least {ROWS_PER_CONSTANT} rows per constant"),
+                "add measurements, or keep the shipped profile",
             )
             .into());
         }
@@ -128,7 +128,7 @@ impl Calibrate {
         let nothing = FitSolution::nothing(unknowns(&samples, &order));
         let before = errors("before", &samples, &nothing.predict(&samples));
         let fit = nothing.solve(&samples, GAIN);
-        let after = errors("nothing: the rows that were fitted", &samples, &fit.predict(&samples));
+        let after = errors("nothing: the fitted rows", &samples, &fit.predict(&samples));
         let outs: &[HoldoutGroup] = match self.whole {
             true => &[
                 HoldoutGroup::Fifth,
@@ -146,7 +146,7 @@ impl Calibrate {
             keys: out.keys(&samples),
             made: left_out(&samples, &fit, *out),
         };
-        // Where all rows are of one kind none are left to predict it from.
+        // If all rows are of one kind, no rows remain to predict it from.
         let several = |one: &HoldoutGroup| one.keys(&samples).windows(2).any(|pair| pair[0] != pair[1]);
         let apart: Vec<HoldoutPredictions> = outs.iter().filter(|one| several(one)).map(without).collect();
         let strata: Vec<LeftOut> = apart.iter().map(|one| one.told(&samples)).collect();
@@ -200,7 +200,7 @@ impl Calibrate {
         })
     }
 
-    /// Rows of the tables without a doubt, of the runtimes that were asked for.
+    /// Rows of the selected runtimes, without rows flagged doubtful.
     fn measured(&self) -> Result<Vec<MeasuredRow>, CliError> {
         let mut rows = Vec::new();
         for path in &self.files {
@@ -214,7 +214,7 @@ impl Calibrate {
         Ok(rows)
     }
 
-    /// Tells how far memory beside the cache is off, and writes it into the profiles.
+    /// Reports the error of the predicted memory except the KV cache, and writes it into the profiles.
     fn memory(&self, catalog: &Catalog, rows: &[MeasuredRow]) -> Result<ExitStatus, CliError> {
         let ready = ready(catalog, rows, ProfileFit::Shipped);
         let found =
@@ -222,9 +222,9 @@ impl Calibrate {
         if found.is_empty() {
             return Err(Error::new(
                 "calibrate",
-                format!("{} rows, too few of each runtime", rows.len()),
-                format!("{} runs on one device at least", memory_ratios::LEAST),
-                "give more measurements, or keep the shipped profile",
+                format!("{} rows, too few per runtime", rows.len()),
+                format!("at least {} runs on one device", memory_ratios::LEAST),
+                "add measurements, or keep the shipped profile",
             )
             .into());
         }
@@ -240,7 +240,7 @@ impl Calibrate {
         let output = OutputArgs { format: self.format, out: None };
         output.found(&match self.format {
             OutputFormat::Table => format!(
-                "Memory beside the cache, measured over predicted\n\n{}",
+                "Memory except the KV cache, measured / predicted\n\n{}",
                 lines(&memory_ratios::HEADER, &cells)
             ),
             OutputFormat::Json => pretty(&json!({"memory": found})),
@@ -258,7 +258,7 @@ impl Calibrate {
             if self.whole {
                 BEGINNINGS.iter().for_each(|known| set(&mut sample.machine, known.of, known.value));
             }
-            // What no formula makes a time of tells nothing of constants.
+            // A sample without a positive predicted time determines no constant.
             let PredictedTimes { ttft, tpot } = sample.times(&[0.0; ORDER.len()]);
             let times = [ttft, tpot];
             times.iter().all(|time| time.is_finite() && *time > 0.0).then_some(sample)
@@ -267,7 +267,7 @@ impl Calibrate {
     }
 }
 
-/// A runtime's profile as it stands.
+/// The current profile of a runtime.
 fn profile(catalog: &Catalog, name: &str) -> Result<Value, Error> {
     let text = catalog.find(CatalogKind::Runtimes, name).map_err(Error::from)?.text()?;
     Ok(serde_json::from_str(&text).expect("rows were made ready with it, so it was read as a runtime"))
@@ -303,7 +303,7 @@ fn distinct(samples: &[&CalibrationSample], of: fn(&CalibrationSample) -> &Strin
     found
 }
 
-/// As far as each model was measured on each device in each format.
+/// The measured range of each model on each device in each format.
 fn measured_at(own: &[&CalibrationSample]) -> Vec<MeasuredAt> {
     let mut found = BTreeMap::<(&String, &String, &String), MeasuredAt>::new();
     for sample in own {
@@ -336,10 +336,10 @@ fn source(name: &str, own: &[&CalibrationSample], all: usize, errors: &Errors) -
     )
 }
 
-/// What was measured.
+/// The kind of measurement.
 fn kind(samples: &[&CalibrationSample]) -> &'static str {
     match samples.iter().all(|sample| sample.posed.apart) {
-        true => "prompt and answer rates of single streams",
+        true => "prefill and decode rates of single streams",
         false => "aggregated serving points",
     }
 }
@@ -353,12 +353,12 @@ fn report(
 ) -> String {
     let kept = match untold {
         [] => String::new(),
-        untold => format!("Not told by these rows, kept as they were: {}\n", untold.join(", ")),
+        untold => format!("Not determined by these rows, unchanged: {}\n", untold.join(", ")),
     };
     format!(
-        "{} rows of {}; {} unknowns\n{kept}\n{}\nAbsolute errors in %: the median, and what nine in ten stay below. Choices under a TPOT limit: how many in\n\
-         % meet it as measured, and the median of the throughput that they give up, in %. In 80 %: rows between p10 and p90 of\n\
-         the other groups that were left out alike.\n",
+        "{} rows of {}; {} unknowns\n{kept}\n{}\nAbsolute errors in %: median and p90. Choices under a \
+         TPOT SLO: the share in % that meets\nthe SLO as measured, and the median throughput regret in %. In 80 %: the \
+         share of rows between p10 and\np90 of the other held-out groups.\n",
         samples.len(),
         runtimes.join(", "),
         fit.unknowns.len(),

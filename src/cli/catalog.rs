@@ -1,4 +1,4 @@
-//! `catalog`: what is known, whether one's own files are in order, and how two entries differ.
+//! `catalog`: lists the catalogue, checks user files, compares entries.
 
 pub mod check;
 pub mod diff;
@@ -22,34 +22,34 @@ use crate::store::kind::{CatalogKind, Entry};
 #[derive(Clone, Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ListCatalog {
-    /// What else to do with it.
+    /// A subcommand.
     #[command(subcommand)]
     pub action: Option<Action>,
-    /// Which catalogue
+    /// Kind of catalogue entries
     #[arg(value_enum, value_name = "KIND", required = true)]
     pub kind: Option<CatalogKind>,
-    /// One entry of it, figure by figure, with sources
+    /// One entry, with every figure and its source
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What else to do with a catalogue.
+/// The subcommands of `catalog`.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Action {
-    /// Are these files in order? What was understood, what is doubtful, or what to mend
+    /// Check catalogue files: report their content, doubtful figures and faults
     Check(check::CheckFiles),
-    /// Two entries of one kind: the figures that differ, and how many times
+    /// Compare two entries of one kind: figures that differ, with their ratio
     Diff(diff::DiffEntries),
 }
 
 impl ListCatalog {
-    /// Lists a catalogue, or lays one entry open.
+    /// Lists a kind of entries, or shows one entry.
     ///
     /// # Errors
-    /// There is no such entry, a file is faulty, or the answer cannot be written.
+    /// The entry does not exist, a file is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         match (&self.action, self.kind, &self.name) {
             (Some(Action::Check(check)), ..) => check.run(catalog),
@@ -57,8 +57,8 @@ impl ListCatalog {
             (None, Some(kind), Some(name)) => self.one(catalog, kind, name),
             (None, Some(kind), None) => self.all(catalog, kind),
             (None, None, _) => {
-                let fix = "write `mantile-opt catalog devices`, or check or diff";
-                Err(Error::new("KIND", "nothing", "a catalogue", fix).into())
+                let fix = "write e.g. `mantile-opt catalog devices`, `catalog check` or `catalog diff`";
+                Err(Error::new("KIND", "nothing", "a kind of catalogue entries", fix).into())
             }
         }
     }
@@ -76,7 +76,7 @@ impl ListCatalog {
             OutputFormat::Table => entry(&value),
             OutputFormat::Json => json(&value),
             OutputFormat::Csv => {
-                let fix = "take --format table or json for one entry";
+                let fix = "use --format table or json for one entry";
                 return Err(Error::new("format", "csv", "table or json", fix).into());
             }
         })
@@ -97,7 +97,7 @@ impl ListCatalog {
     }
 }
 
-/// The line of a file, which is read whole: what is listed can be used.
+/// The line of a file, which is read whole: every listed entry can be used.
 fn line_of(kind: CatalogKind, shelved: &crate::store::catalog::CatalogEntry) -> Result<CatalogLine, Error> {
     fn of<T: Entry + Listed>(shelved: &crate::store::catalog::CatalogEntry) -> Result<CatalogLine, Error> {
         let line = read_entry::<T>(shelved)?.line();

@@ -1,4 +1,5 @@
-//! Long searches: progress on a terminal, a limit of time, and Ctrl-C, after which the best so far is told.
+//! Long searches: progress on a terminal, a time limit, Ctrl-C and a memory limit; each end reports the best found so
+//! far.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -11,13 +12,13 @@ use crate::report::proof::StoppedBy;
 use crate::search::run::Control;
 use crate::store::interrupt::{pressed, watched as until_pressed};
 
-/// Milliseconds between two looks at memory.
+/// Interval between two checks of memory, in milliseconds.
 const LOOK_EVERY: u64 = 100;
 
-/// Runs a search that may take long: with progress on standard error where somebody looks, no longer than `limit`,
-/// until Ctrl-C, and while there is memory; a second Ctrl-C ends the program. Tells why it was asked to stop, if it was.
+/// Runs a search that may take long: with progress on standard error if it is a terminal, at most `limit` seconds,
+/// until Ctrl-C, and while memory lasts; a second Ctrl-C ends the program. Returns the reason of an early stop, if any.
 ///
-/// The limit is in seconds; beyond what a clock counts there is none.
+/// A limit beyond the range of the clock counts as none.
 pub fn watched<T>(limit: Option<f64>, search: impl FnOnce(&Control) -> T) -> (T, Option<StoppedBy>) {
     let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let begun = Instant::now();
@@ -41,10 +42,10 @@ pub fn watched<T>(limit: Option<f64>, search: impl FnOnce(&Control) -> T) -> (T,
         Some(StoppedBy::Interrupt)
     } else if let Some((used, most)) = full.get() {
         let megabytes = |bytes: &u64| bytes / 1_000_000;
-        // Whoever closed standard error reads no note.
+        // A closed standard error needs no note.
         let _ = writeln!(
             anstream::stderr(),
-            "note: the search stopped with {} MB of memory in use, of {} MB that it may have",
+            "note: the search stopped at {} MB of memory in use; the limit is {} MB",
             megabytes(used),
             megabytes(most)
         );

@@ -1,4 +1,4 @@
-//! `estimate`: one stated deployment, the same metrics.
+//! `estimate`: evaluates one given deployment with the metrics of `optimize`.
 
 use std::path::{Path, PathBuf};
 
@@ -21,8 +21,8 @@ use crate::store::file;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 const AFTER: &str = "\
-A plan in one line has everything that determines the metrics: pools that prefill, decode or do both; of each how many \
-instances, how one is split, where its pipeline is cut, and how many requests are in flight on it (@). `optimize` \
+A one-line plan determines all metrics: aggregated, prefill and decode pools, and for each pool the number of \
+replicas or workers, the parallel degrees, the pipeline cut and the concurrency of each (@). `optimize` \
 writes it as `notation`.
 
 Examples:
@@ -37,16 +37,16 @@ Examples:
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = AFTER)]
 pub struct Estimate {
-    /// The question.
+    /// The problem.
     #[command(flatten)]
     pub question: QuestionArgs,
     /// The deployment.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// Where else the deployment comes from.
+    /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -54,19 +54,19 @@ pub struct Estimate {
 /// A plan in a file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SavedPlan {
-    /// Take the plan from a saved answer, with its question (flags come before it), or from a deployment file
+    /// Read the plan and problem from a saved result (flags override the problem), or from a deployment file
     #[arg(long, value_name = "FILE.json", help_heading = "The deployment")]
     pub plan_from: Option<PathBuf>,
-    /// Which row of the answer: best, nearest, alternatives/N or front/N [default: best]
+    /// Row of the saved result: best, nearest, alternatives/N or front/N [default: best]
     #[arg(long, value_name = "ROW", requires = "plan_from", help_heading = "The deployment")]
     pub pick: Option<String>,
 }
 
 impl Estimate {
-    /// Resolves the question and answers it.
+    /// Resolves the problem and evaluates the deployment.
     ///
     /// # Errors
-    /// The question is faulty, or the answer cannot be written.
+    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (question, deployment) = self.saved.filled(&self.question, &self.deployment)?;
         let (problem, plan) = stated(catalog, &question, &deployment)?;
@@ -86,11 +86,11 @@ impl Estimate {
     }
 }
 
-/// The problem, and the plan that it states: nothing stated is one instance on one device. Formats that the plan names
-/// come into question.
+/// The problem and its given plan; an empty plan is one replica on one device. Formats of the plan are added to those
+/// of the problem.
 ///
 /// # Errors
-/// The question or the plan is faulty.
+/// The problem or the plan is faulty.
 pub fn stated(
     catalog: &Catalog,
     question: &QuestionArgs,
@@ -107,8 +107,8 @@ pub fn stated(
     }
     let named = |key: &str, stated: &Option<String>, named: &Option<String>| match (stated, named) {
         (Some(stated), Some(named)) if stated != named && stated != "any" => {
-            let found = format!("`{named}` in the plan, `{stated}` beside it");
-            Err(Error::new(key, found, "one of them", format!("leave out --{key}")))
+            let found = format!("`{named}` in the plan, `{stated}` as a flag");
+            Err(Error::new(key, found, "one of them", format!("omit --{key}")))
         }
         _ => Ok(named.clone().or(stated.clone())),
     };
@@ -118,7 +118,7 @@ pub fn stated(
         ..scenario
     };
     let problem = ResolvedScenario::resolve(catalog, &scenario)?;
-    // A format may go by several names.
+    // A format may have several names.
     let id = |named: &Option<String>, known: &[crate::spec::precision::FormatOption]| {
         named.as_ref().and(known.first()).map(|choice| choice.format.id.clone())
     };
@@ -127,10 +127,10 @@ pub fn stated(
 }
 
 impl SavedPlan {
-    /// The question and the deployment with what the file adds: flags come before it.
+    /// The problem and the deployment with those of the file; flags take precedence.
     ///
     /// # Errors
-    /// The file is neither a saved answer nor a deployment.
+    /// The file is neither a saved result nor a deployment.
     pub fn filled(
         &self,
         question: &QuestionArgs,
@@ -149,15 +149,15 @@ impl SavedPlan {
         flags: &Deployment,
     ) -> Result<(QuestionArgs, Deployment), Error> {
         let text = file::read(path)?;
-        let saved: Value = from_json(&text, "a saved answer or a deployment")?;
+        let saved: Value = from_json(&text, "a saved result or a deployment")?;
         if saved.get("question").is_none() && saved.get("best").is_none() {
             let filed: Deployment = from_json(&text, "a deployment")?;
             return Ok((question.clone(), flags.clone().or(filed)));
         }
         let row = self.row(&saved)?;
         let plan = row.get("notation").and_then(Value::as_str).ok_or_else(|| {
-            let fix = "save the answer again with `mantile-opt ... --format json --out answer.json`";
-            Error::new("notation", "no plan in one line", "the plan of that row", fix)
+            let fix = "save the result again with `mantile-opt ... --format json --out answer.json`";
+            Error::new("notation", "no one-line plan", "the plan of that row", fix)
         })?;
         let filed = match saved.get("scenario") {
             Some(scenario) if scenario.is_object() => from_json(&scenario.to_string(), "scenario")?,
@@ -169,21 +169,21 @@ impl SavedPlan {
         Ok((QuestionArgs { stated, ..question.clone() }, deployment))
     }
 
-    /// The row that is picked.
+    /// The selected row.
     fn row<'a>(&self, saved: &'a Value) -> Result<&'a Value, Error> {
         let picked = self.pick.as_deref().unwrap_or("best");
-        // What `estimate` saved is a row itself.
+        // A result of `estimate` is itself a row.
         let whole = (self.pick.is_none() && saved.get("best").is_none()).then_some(saved);
         let row = whole.or_else(|| match picked.split_once('/') {
             Some((list, at)) => saved.get(list)?.get(at.parse::<usize>().ok()?),
             None => saved.get(picked).map(|row| row.get("candidate").unwrap_or(row)),
         });
         row.filter(|row| row.is_object()).ok_or_else(|| {
-            let fix = "state --pick best, nearest, alternatives/0 … or front/0 …";
+            let fix = "set --pick to best, nearest, alternatives/0 … or front/0 …";
             Error::new(
                 "pick",
-                format!("`{picked}`, which the answer does not have"),
-                "a row of the answer",
+                format!("`{picked}`, which the result does not contain"),
+                "a row of the result",
                 fix,
             )
         })

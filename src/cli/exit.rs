@@ -1,30 +1,30 @@
-//! How a command ends: one verdict, one exit code.
+//! Exit status of a command: one verdict, one exit code.
 
 use std::process::ExitCode;
 
 use crate::search::outcome::Status;
 
-/// The exit codes in words, for help and README. One place: every help text ends with it.
+/// The exit codes in words, for help and README. Every help text ends with them.
 macro_rules! exit_codes {
     () => {
-        "Exit codes: 0 an answer, proved where it says optimal; 2 bad input; 3 infeasible, proved; 4 feasible, but not \
-         proved optimal (stopped, or with a gap); 5 unknown: stopped before anything was found."
+        "Exit codes: 0 success (a status `optimal` is proved); 2 bad input; 3 infeasible (proved); 4 feasible, not \
+         proved optimal (stopped, or a gap remains); 5 unknown: stopped before any result."
     };
 }
 pub(crate) use exit_codes;
 
-/// How a command ended that wrote an answer.
+/// The verdict of a command that wrote a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// Here it is; nothing in the space is better, where that is what was searched for.
+    /// A result; where the command searched, nothing in the search space is better.
     Found,
-    /// What was to be checked is faulty, and the answer says how.
+    /// A checked file or result is faulty; the report lists the faults.
     Faulty,
-    /// There is none, and here is why.
+    /// No feasible deployment; the report gives the reasons.
     Infeasible,
-    /// Here is one; a better one may exist.
+    /// A feasible result; a better one may exist.
     Feasible,
-    /// The search was stopped before it found any; there may be one.
+    /// The search stopped before any result; one may exist.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! `explain`: one number, down to the data it comes from.
+//! `explain`: one number, down to its source data.
 
 use super::build_candidate::candidate;
 use super::estimate::{SavedPlan, stated};
@@ -26,52 +26,52 @@ pub enum Number {
     Tpot,
     /// Time to first token
     Ttft,
-    /// Output tokens a second of the whole deployment
+    /// Output tokens per second of the whole deployment
     OutputTokS,
     /// Memory of the fullest device
     Memory,
-    /// US dollars per million output tokens
+    /// USD per million output tokens
     UsdPerMtok,
 }
 
 /// The flags of `explain`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Explain {
-    /// Which number: tpot, ttft, output_tok_s, memory or usd_per_mtok
+    /// Number to explain: tpot, ttft, output_tok_s, memory or usd_per_mtok
     #[arg(
         long,
         value_enum,
         default_value_t,
         value_name = "NUMBER",
         hide_possible_values = true,
-        help_heading = "What to explain"
+        help_heading = "Number to explain"
     )]
     pub number: Number,
-    /// Only what lies under this part, e.g. decode/layer/attention
-    #[arg(long, value_name = "PATH", help_heading = "What to explain")]
+    /// Show only the terms under this path, e.g. decode/layer/attention
+    #[arg(long, value_name = "PATH", help_heading = "Number to explain")]
     pub path: Option<String>,
-    /// How many levels deep
-    #[arg(long, value_name = "N", value_parser = whole(&DEPTH), help_heading = "What to explain")]
+    /// Depth of the tree, in levels
+    #[arg(long, value_name = "N", value_parser = whole(&DEPTH), help_heading = "Number to explain")]
     pub depth: Option<u64>,
-    /// The question.
+    /// The problem.
     #[command(flatten)]
     pub question: QuestionArgs,
-    /// The deployment; the best one where none is stated.
+    /// The deployment; the best one if absent.
     #[command(flatten)]
     pub deployment: Deployment,
-    /// Where else the deployment comes from.
+    /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Explain {
-    /// Resolves the question and answers it.
+    /// Resolves the problem and explains the number.
     ///
     /// # Errors
-    /// The question is faulty, or the answer cannot be written.
+    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (question, deployment) = self.saved.filled(&self.question, &self.deployment)?;
         let (problem, plan) = stated(catalog, &question, &deployment)?;
@@ -86,14 +86,14 @@ impl Explain {
             run(&question, &UNWATCHED).best.map(|found| found.candidate)
         };
         let Some(candidate) = candidate else {
-            let text = "nothing is feasible, so there is no number to explain; `optimize` says why\n";
+            let text = "no feasible deployment, so no number to explain; `optimize` reports the reasons\n";
             self.output.write(text)?;
             return Ok(ExitStatus::Infeasible);
         };
         let broken = forbidden(&question, &candidate);
         if !broken.is_empty() {
             let broken: Vec<String> = broken.iter().map(ToString::to_string).collect();
-            let text = format!("this cannot run, so there is no number to explain: {}\n", broken.join("; "));
+            let text = format!("the deployment cannot run, so no number to explain: {}\n", broken.join("; "));
             self.output.write(&text)?;
             return Ok(ExitStatus::Infeasible);
         }
@@ -110,9 +110,9 @@ impl Explain {
         let Some(number) = number else {
             return Err(Error::new(
                 "number",
-                "usd_per_mtok, but no price of this device is known",
+                "usd_per_mtok, for a device without a known price",
                 "a device with a price",
-                "state one with --usd-per-device-hour",
+                "set one with --usd-per-device-hour",
             )
             .into());
         };
@@ -138,5 +138,5 @@ impl Explain {
     }
 }
 
-/// Levels that are told when nobody says how many.
+/// Default depth, in levels.
 const LEVELS: u64 = 3;

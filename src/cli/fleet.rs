@@ -1,4 +1,4 @@
-//! `fleet`: a mix of systems for a mix of traffic.
+//! `fleet`: the cheapest mix of systems for a traffic mix.
 
 pub mod build_problem;
 pub mod trials;
@@ -24,8 +24,9 @@ use build_problem::{answered, pose};
 
 const AFTER: &str = concat!(
     "\
-Every offer is searched for the plan that carries most of each bucket, as `optimize --rate` does: what a system carries \
-within the limits, with requests at random, is a coefficient of a programme whose numbers of systems are whole and whose shares of traffic are not. The answer is checked row by row.
+For each offer and bucket, the search of `optimize --rate` finds the plan with the highest request rate within the \
+SLOs, for random arrivals. These rates are the coefficients of a MIP with integer numbers of systems and fractional \
+shares of traffic. Every row of the result is checked.
 
 Examples:
   mantile-opt fleet
@@ -46,16 +47,16 @@ A trace is a CSV file with the columns arrival (seconds), isl, osl.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = AFTER)]
 pub struct FleetArgs {
-    /// Fleet file: buckets, offers, limits
+    /// Fleet file: buckets, offers, SLOs
     #[arg(long, value_name = "FILE.json", help_heading = "The fleet")]
     pub file: Option<PathBuf>,
-    /// Trace in place of buckets
+    /// Trace of requests, in place of buckets
     #[arg(long, value_name = "FILE.csv", help_heading = "The fleet")]
     pub trace: Option<PathBuf>,
     /// Systems in place of the file's offers, separated by commas
     #[arg(long, value_name = "H", value_delimiter = ',', help_heading = "The fleet")]
     pub offers: Vec<String>,
-    /// Least cost, fewest devices, or most throughput within the budget
+    /// Lowest cost, fewest devices, or highest throughput within the budget
     #[arg(
         long,
         value_enum,
@@ -65,46 +66,46 @@ pub struct FleetArgs {
         help_heading = "The fleet"
     )]
     pub aim: FleetObjective,
-    /// Most that an hour may cost, US dollars
+    /// Budget, USD/h
     #[arg(long, value_name = "USD", help_heading = "The fleet")]
     pub budget_hour: Option<String>,
-    /// Most devices
+    /// Maximum number of devices
     #[arg(long, value_name = "N", value_parser = whole(&MAX_DEVICES), help_heading = "The fleet")]
     pub max_devices: Option<u64>,
-    /// One system more of every kind in use than its load takes (N+1)
+    /// One spare system of every kind in use (N+1)
     #[arg(long, help_heading = "The fleet")]
     pub spare: bool,
-    /// Model of buckets that name none
+    /// Model of buckets without one
     #[arg(short, long, value_name = "M", help_heading = "The fleet")]
     pub model: Option<String>,
-    /// Longest time to first token; `none` for no limit
+    /// TTFT SLO: maximum time to first token; `none` for no limit
     #[arg(long, value_name = "T", help_heading = "The fleet")]
     pub ttft: Option<String>,
-    /// Longest time per output token; `none` for no limit
+    /// TPOT SLO: maximum time per output token; `none` for no limit
     #[arg(long, value_name = "T", help_heading = "The fleet")]
     pub tpot: Option<String>,
-    /// Weight format: an id, or `any` that runs
+    /// Weight format: an id, or `any`
     #[arg(long, value_name = "F", help_heading = "The fleet")]
     pub weight_format: Option<String>,
-    /// Price of energy, US dollars per kWh
+    /// Electricity price, USD/kWh
     #[arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), help_heading = "The fleet")]
     pub electricity_usd_per_kwh: Option<f64>,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Offered where nobody says what is.
+/// Default offers.
 const OFFERS: [&str; 6] =
     ["l40s-x1", "a100-sxm-80gb-x1", "h100-sxm-x1", "h200-sxm-x1", "mi300x-x1", "b200-sxm-x1"];
-/// Traffic where nobody says what there is: one request a second of each.
+/// Default traffic: workloads, one request per second each.
 const TRAFFIC: [&str; 4] = ["chat", "balanced", "long-prompt", "reasoning"];
 
 impl FleetArgs {
-    /// Resolves what is asked and answers it.
+    /// Resolves the fleet problem and solves it.
     ///
     /// # Errors
-    /// What is asked is faulty, or the answer cannot be written.
+    /// An input is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let answer = self.answer(catalog)?;
         let text = match self.output.format {
@@ -121,7 +122,7 @@ impl FleetArgs {
         Ok(answered(&pose(catalog, asked, scenario)?))
     }
 
-    /// Flags and files together, with what was assumed.
+    /// Flags and files merged, with the defaults used.
     fn asked(&self, catalog: &Catalog) -> Result<(FleetInputs, Scenario), Error> {
         let mut filed = match &self.file {
             Some(path) => {
@@ -147,7 +148,7 @@ impl FleetArgs {
                 let Workload { isl, osl, prefix, .. } = workload;
                 filed.buckets.push(TrafficBucket { isl, osl, rate: 1.0, prefix, model: None });
             }
-            assumed.push(format!("traffic: one request/s each of the workloads {}", TRAFFIC.join(", ")));
+            assumed.push(format!("traffic: 1 request/s of each of the workloads {}", TRAFFIC.join(", ")));
         }
         if filed.offers.is_empty() {
             filed.offers = OFFERS.iter().map(|name| offered(name)).collect();
@@ -169,7 +170,7 @@ impl FleetArgs {
         let (objective, workload) = catalog.aim(&Scenario { ttft: None, tpot: None, ..scenario.clone() })?;
         let limits = scenario.limits(filed.limits.or(objective.limits))?;
         if filed.limits.ttft.or(filed.limits.tpot).is_none() && self.ttft.is_none() && self.tpot.is_none() {
-            assumed.push(format!("limits: those of the workload `{}`", workload.id));
+            assumed.push(format!("SLOs: those of the workload `{}`", workload.id));
         }
         let spell = |limit: Option<f64>| Some(limit.map_or("none".to_string(), |limit| format!("{limit} s")));
         let scenario = Scenario {
@@ -186,8 +187,8 @@ impl FleetArgs {
             && self.max_devices.is_none()
             && filed.offers.iter().any(|offer| offer.available.is_none())
         {
-            let fix = "state --budget-hour or --max-devices, or how many of each offer are available";
-            return Err(Error::new("aim", "throughput without a bound on what it takes", "a bound", fix));
+            let fix = "set --budget-hour or --max-devices, or `available` of each offer";
+            return Err(Error::new("aim", "throughput without a bound on cost or devices", "a bound", fix));
         }
         let asked = FleetInputs {
             models: vec![],
@@ -215,12 +216,13 @@ fn traced(path: &Path) -> Result<Vec<TrafficBucket>, Error> {
     let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text.as_bytes());
     let requests: Result<Vec<TracedRequest>, _> = reader.deserialize().collect();
     let requests = requests.map_err(|fault| {
-        Error::new("", fault.to_string(), "the columns arrival, isl and osl", "mend that line").in_file(&name)
+        Error::new("", fault.to_string(), "the columns arrival, isl and osl", "correct that line")
+            .in_file(&name)
     })?;
     buckets(&requests).map_err(|fault| fault.in_file(&name))
 }
 
-/// One row a share of a bucket.
+/// One row for each share of a bucket.
 fn rows(answer: &FleetResult) -> Result<String, CliError> {
     let header = [
         "isl",

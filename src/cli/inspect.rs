@@ -1,4 +1,4 @@
-//! `inspect`: a model laid open, drawn, or beside another.
+//! `inspect`: a model's layers, operators and tensors as tables, a drawing, or a comparison.
 
 use serde_json::Value;
 
@@ -17,29 +17,29 @@ use crate::store::catalog::Catalog;
 /// The flags of `inspect`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Inspect {
-    // The help shows brackets, which are no link.
+    // The help shows brackets, which are not a link.
     #[allow(rustdoc::broken_intra_doc_links)]
     /// Catalogue name, Hugging Face id, path of a config.json or its folder, hf:ORG/NAME[@REVISION] or URL
     #[arg(value_name = "MODEL", required_unless_present = "diff")]
     pub model: Option<String>,
-    /// Draw the operators, equal layers folded, with elements per token on the edges
+    /// Draw the operator graph, equal layers folded, with elements per token on the edges
     #[arg(long, value_enum, value_name = "svg|dot|mermaid", hide_possible_values = true)]
     pub graph: Option<Notation>,
-    /// What differs between two models or revisions: values, counts, cache, operators
+    /// Compare two models or revisions: values, parameter counts, KV cache, operators
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["model", "graph", "overrides"])]
     pub diff: Option<Vec<String>>,
-    /// State a key of config.json in place of the file, e.g. sliding_window=null (repeatable)
+    /// Override a key of config.json, e.g. sliding_window=null (repeatable)
     #[arg(long = "override", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// How a graph is written.
+/// Format of a graph drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Notation {
-    /// A picture.
+    /// An SVG picture.
     Svg,
     /// For Graphviz.
     Dot,
@@ -48,10 +48,10 @@ pub enum Notation {
 }
 
 impl Inspect {
-    /// Finds the model and lays it open.
+    /// Finds the model and reports its structure.
     ///
     /// # Errors
-    /// The model is not found or not understood, or the answer cannot be written.
+    /// The model is not found or not supported, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         if let Some([a, b]) = self.diff.as_deref() {
             return self.differences(catalog, [a.as_str(), b.as_str()]);
@@ -100,7 +100,7 @@ impl Inspect {
     }
 }
 
-/// The model that `name` means, laid open.
+/// The structure of the model that `name` refers to.
 fn inspected(catalog: &Catalog, name: &str, overrides: &[String]) -> Result<Inspected, CliError> {
     let model = catalog.model(name)?;
     let in_file = |fault: Error| fault.in_file(&model.source);
@@ -110,19 +110,19 @@ fn inspected(catalog: &Catalog, name: &str, overrides: &[String]) -> Result<Insp
             let fix = "write e.g. --override sliding_window=4096";
             return Err(Error::new("override", stated.as_str(), "KEY=VALUE", fix).into());
         };
-        // What is no JSON is text.
+        // Values that are not JSON are texts.
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         config = config.with(key, value).map_err(in_file)?;
         keys.push(key.to_owned());
     }
     let graph = ModelGraph::build(&config).map_err(in_file)?;
     let named = model.named.as_ref().map(|published| published.weight_format.as_str());
-    // A checkpoint that is known by name only may be laid out in another way than this configuration says.
+    // A checkpoint known only by name may have another layout than this configuration.
     let inspection = match named {
         None => Inspection::of_checkpoint(&graph, &config),
         Some(_) => Inspection::of(&graph),
     };
-    // What was published is the file's, not the user's.
+    // The published count is that of the unmodified file.
     let total = model.published_total.as_ref().filter(|_| keys.is_empty());
     Ok(Inspected {
         weight_format: named.or(config.weight_format()).map(str::to_owned),

@@ -1,13 +1,13 @@
-//! How much memory the process has and may have, as Linux tells it; elsewhere nothing is known.
+//! Memory in use and memory limits of the process, from Linux; unknown elsewhere.
 //!
-//! A search that comes near the end of it stops with what it has found: an allocation that fails ends a process.
+//! A search near the limit stops with the best found so far: a failed allocation would end the process.
 
 use std::fs;
 
-/// Part of what may be had from which on memory is scarce.
+/// Fraction of the limit above which memory counts as scarce.
 const SCARCE: f64 = 0.9;
 
-/// What may be had, in bytes; absent where nothing limits it.
+/// Memory limits in bytes; absent where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessMemory {
     /// Addresses (`ulimit -v`).
@@ -17,7 +17,7 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// What this process may have.
+    /// The limits of this process.
     pub fn here() -> ProcessMemory {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         ProcessMemory {
@@ -29,7 +29,7 @@ impl ProcessMemory {
         }
     }
 
-    /// What this process has of what it may have, in bytes, where that is nearly all.
+    /// Memory in use and its limit, in bytes, where the use is close to the limit.
     pub fn scarce(&self) -> Option<(u64, u64)> {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         self.scarce_at(kib(&status, "VmSize:")?, kib(&status, "VmRSS:")?)
@@ -47,13 +47,13 @@ fn number(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// Bytes on the line of `key`, which counts in kB.
+/// Bytes on the line of `key`, whose unit is kB.
 fn kib(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     number(line.trim().strip_suffix("kB")?)?.checked_mul(1024)
 }
 
-/// The soft limit of the address space, where there is one.
+/// The soft limit of the address space, if any.
 fn addresses(limits: &str) -> Option<u64> {
     number(limits.lines().find_map(|line| line.strip_prefix("Max address space"))?.split_whitespace().next()?)
 }

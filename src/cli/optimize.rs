@@ -1,4 +1,4 @@
-//! `optimize`: the best deployment, and the front behind it.
+//! `optimize`: the best deployment and the Pareto front.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,31 +26,31 @@ use crate::store::resolved_scenario::ResolvedScenario;
 /// The flags of `optimize`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Optimize {
-    /// The question.
+    /// The problem.
     #[command(flatten)]
     pub question: QuestionArgs,
-    /// Also say why: every strategy's best, where the runner-up takes over, what a little more would be worth
+    /// Add the analysis: best of each strategy, crossover to the runner-up, sensitivity to constraints
     #[arg(long, help_heading = "Output")]
     pub why: bool,
-    /// Seconds after which the best so far is told [default: as long as it takes; Ctrl-C ends it too]
-    #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = "What may be chosen")]
+    /// Stop after S seconds and report the best found so far [default: no limit]
+    #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = "Search space")]
     pub time_limit: Option<f64>,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Write the Pareto front to a file, CSV or JSON by its ending
+    /// Write the Pareto front to a file; the ending selects CSV or JSON
     #[arg(long, value_name = "FILE.csv|.json", help_heading = "Output")]
     pub pareto_out: Option<PathBuf>,
 }
 
 impl Optimize {
-    /// Resolves the question and answers it.
+    /// Resolves the problem and optimises it.
     ///
     /// # Errors
-    /// The question is faulty, or the answer cannot be written.
+    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let scenario = self.question.scenario(&Deployment::default())?;
-        // A rig's devices are unlike: what is asked of it is where the layers go.
+        // A rig has heterogeneous devices: the problem is a placement of layers.
         if scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
             let place = PlaceArgs::asked_by(catalog, scenario, self.output.clone())?;
             return PlaceArgs { time_limit: self.time_limit, ..place }.run(catalog);
@@ -99,19 +99,19 @@ impl Optimize {
     }
 }
 
-/// Points of the front that a terminal's plot is drawn from, at most.
+/// Maximum number of front points in a terminal plot.
 const DRAWN: usize = 1000;
 
-/// Says what else there is, to whoever asked nothing.
+/// Prints further commands, after a run without arguments.
 ///
 /// # Errors
 /// Standard error is closed.
 pub fn hint() -> Result<(), CliError> {
     let mut out = anstream::stderr().lock();
-    writeln!(out, "\nThat was Llama-3.3-70B on one HGX H100 node. Ask your own:")?;
+    writeln!(out, "\nExample: Llama-3.3-70B on one HGX H100 node. For your own model and hardware:")?;
     writeln!(out, "  mantile-opt --model Qwen3-32B --hardware 4xl40s --objective perf-per-dollar")?;
-    writeln!(out, "  mantile-opt catalog models|devices|systems|objectives   what is known")?;
-    writeln!(out, "  mantile-opt explain --number tpot                       where a number comes from")?;
-    writeln!(out, "  mantile-opt --help                                      everything else")?;
+    writeln!(out, "  mantile-opt catalog models|devices|systems|objectives   list the catalogue")?;
+    writeln!(out, "  mantile-opt explain --number tpot                       trace a number to its sources")?;
+    writeln!(out, "  mantile-opt --help                                      all commands and flags")?;
     Ok(())
 }

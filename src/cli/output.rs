@@ -1,4 +1,4 @@
-//! Where answers go: standard output or a file, whole.
+//! Output: standard output or a file, written whole.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -13,22 +13,22 @@ use crate::report::text::page::{BAD, BOLD, GOOD};
 use crate::spec::visible::{visible, visible_json, visible_lines};
 use crate::store::file;
 
-/// How an answer is written.
+/// Format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum OutputFormat {
     /// Text for people.
     #[default]
     Table,
-    /// For programs; `schema` describes it.
+    /// JSON for programs; `schema` describes it.
     Json,
-    /// Rows for spreadsheets.
+    /// CSV rows for spreadsheets.
     Csv,
 }
 
-/// How and where an answer is written.
+/// Format and destination of a result.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct OutputArgs {
-    /// How to write the answer
+    /// Output format
     #[arg(
         long,
         value_enum,
@@ -38,27 +38,27 @@ pub struct OutputArgs {
         help_heading = "Output"
     )]
     pub format: OutputFormat,
-    /// Write the answer to a file instead of standard output
+    /// Write the output to a file instead of standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
 }
 
 impl OutputArgs {
-    /// Writes an answer that is found.
+    /// Writes a result with status "found".
     ///
     /// # Errors
-    /// The file or the pipe takes no more.
+    /// The file or the pipe cannot be written.
     pub fn found(&self, text: &str) -> Result<ExitStatus, CliError> {
         self.write(text)?;
         Ok(ExitStatus::Found)
     }
 
-    /// Writes `text` where it belongs.
+    /// Writes `text` to its destination.
     ///
     /// # Errors
-    /// The file or the pipe takes no more.
+    /// The file or the pipe cannot be written.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
-        // What is no table is JSON or rows, which are visible as they are made.
+        // JSON and CSV are already visible text.
         let text = match self.format {
             OutputFormat::Table => for_people(text),
             OutputFormat::Json | OutputFormat::Csv => Cow::Borrowed(text),
@@ -66,7 +66,7 @@ impl OutputArgs {
         match &self.out {
             Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
             _ => {
-                // Only tables are coloured; the rest need not be searched for colours.
+                // Only tables have colours.
                 let mut out: Box<dyn Write> = match self.format {
                     OutputFormat::Table => Box::new(anstream::stdout().lock()),
                     OutputFormat::Json | OutputFormat::Csv => Box::new(std::io::stdout().lock()),
@@ -78,12 +78,12 @@ impl OutputArgs {
     }
 }
 
-/// Text for people with nothing that a terminal obeys but line ends, tabs and the styles of the program itself.
+/// Text with control sequences spelled out, except line ends, tabs and the program's own styles.
 fn for_people(text: &str) -> Cow<'_, str> {
     if !text.contains(ESCAPE) {
         return visible_lines(text);
     }
-    // The longest first: one may begin as another does.
+    // Longest first: one sequence may start with another.
     let own = [GOOD, BAD, BOLD].map(|style| style.render().to_string());
     let own: Vec<&str> = own.iter().map(String::as_str).chain([RESET]).collect();
     let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
@@ -102,20 +102,20 @@ fn for_people(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Begins what a terminal obeys.
+/// Starts a control sequence.
 const ESCAPE: char = '\u{1b}';
 /// Ends a style.
 const RESET: &str = "\u{1b}[0m";
 
 /// Indented JSON with a line end.
 pub fn json<T: Serialize>(value: &T) -> String {
-    let text = serde_json::to_string_pretty(value).expect("what is reported has text keys alone");
+    let text = serde_json::to_string_pretty(value).expect("reports have only text keys");
     format!("{}\n", visible_json(&text))
 }
 
-/// An answer as JSON, to be looked at.
+/// A result as a JSON value.
 pub fn value<T: Serialize>(answer: &T) -> serde_json::Value {
-    serde_json::to_value(answer).expect("what is reported has text keys alone")
+    serde_json::to_value(answer).expect("reports have only text keys")
 }
 
 /// CSV of `rows` under `header`.

@@ -1,4 +1,4 @@
-//! `place`: which of unlike devices hold which layers, in which order, proved.
+//! `place`: assigns layers to heterogeneous devices, provably optimal.
 
 mod relax;
 pub mod solve;
@@ -22,8 +22,8 @@ use solve::found;
 
 const AFTER: &str = concat!(
     "\
-Members are used in any order, each at most once, and may be left out. What is told as best is proved: \
-an exact dynamic programme over members and layers, with its bound.
+Devices are used in any order, each at most once, and may remain unused. The result is provably optimal: \
+an exact dynamic program over devices and layers, with its bound.
 
 Examples:
   mantile-opt place --model Llama-3.1-8B --hardware spark-mac-studio --objective request --isl 8192 --osl 32
@@ -42,18 +42,18 @@ Examples:
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = AFTER)]
 pub struct PlaceArgs {
-    /// The question.
+    /// The problem.
     #[command(flatten)]
     pub stated: PlacementScenario,
-    /// Seconds after which the best so far is told [default: as long as it takes; Ctrl-C ends it too]
+    /// Stop after S seconds and report the best found so far [default: no limit]
     #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = CHOICES)]
     pub time_limit: Option<f64>,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What the programmes minimise.
+/// The objective of the placement search.
 pub fn aim(objective: PlacingGoal) -> PlacementObjective {
     match objective {
         PlacingGoal::Throughput => PlacementObjective::Throughput,
@@ -65,10 +65,10 @@ pub fn aim(objective: PlacingGoal) -> PlacementObjective {
 }
 
 impl PlaceArgs {
-    /// What `optimize` asks of a rig: the objective's first aim says what is sought.
+    /// The placement objective for `optimize` on a rig, from the first aim of the objective.
     ///
     /// # Errors
-    /// The objective is not known.
+    /// The objective is unknown.
     pub fn asked_by(catalog: &Catalog, scenario: Scenario, output: OutputArgs) -> Result<PlaceArgs, Error> {
         let named: Option<Stated> =
             scenario.objective.as_deref().map(|name| catalog.load_or_read(name)).transpose()?;
@@ -82,10 +82,10 @@ impl PlaceArgs {
         Ok(PlaceArgs { stated: PlacementScenario::of(scenario, objective), output, ..PlaceArgs::default() })
     }
 
-    /// Resolves the question and answers it.
+    /// Resolves the problem and solves it.
     ///
     /// # Errors
-    /// The question is faulty, or the answer cannot be written.
+    /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (found, why) = watched(self.time_limit, |control| found(catalog, &self.stated, control));
         let (mut answer, _) = found?;

@@ -1,4 +1,4 @@
-//! Progress on standard error, where somebody looks on and it takes a moment.
+//! Progress on standard error, if it is a terminal and the work is not instant.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use rayon::prelude::*;
 
-/// Longest work that goes unannounced.
+/// Longest work without a progress display.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// Does `work`, which tells how much is done of how much.
+/// Runs `work`, which reports its progress as done and total.
 pub fn shown<T>(work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T) -> T {
     if !std::io::stderr().is_terminal() {
         return work(&|_, _| {});
@@ -27,7 +27,7 @@ pub fn shown<T>(work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T) -> T {
     done
 }
 
-/// What `work` makes of every item, as many at a time as there are cores.
+/// The result of `work` for every item, in parallel on all cores.
 pub fn counted<T: Sync, U: Send>(items: &[T], work: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let done = AtomicUsize::new(0);
     shown(|progress| {

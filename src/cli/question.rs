@@ -1,4 +1,4 @@
-//! The flags of a question, and the file that they may come from or go to.
+//! The flags of a problem, and its scenario file.
 
 use std::path::PathBuf;
 
@@ -11,33 +11,33 @@ use crate::store::catalog::Catalog;
 use crate::store::file;
 use crate::store::resolved_scenario::ResolvedScenario;
 
-/// A question as flags.
+/// A problem as flags.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct QuestionArgs {
     /// The flags.
     #[command(flatten)]
     pub stated: Scenario,
-    /// Take the question from a scenario file; flags come before it
+    /// Read the problem from a scenario file; flags override it
     #[arg(id = "scenario", long = "scenario", value_name = "FILE", help_heading = "Scenario files")]
     pub file: Option<PathBuf>,
-    /// Write the question, flags and file together, to a scenario file
+    /// Write the problem, flags and file merged, to a scenario file
     #[arg(long, value_name = "FILE", help_heading = "Scenario files")]
     pub save_scenario: Option<PathBuf>,
 }
 
 impl QuestionArgs {
-    /// The question, with `deployment` as the flags state it.
+    /// The problem, with `deployment` from the flags.
     ///
     /// # Errors
-    /// A file is faulty, or a name in it is.
+    /// A file or a name in it is faulty.
     pub fn resolve(&self, catalog: &Catalog, deployment: &Deployment) -> Result<ResolvedScenario, Error> {
         self.resolved(catalog, &self.scenario(deployment)?)
     }
 
-    /// The question whose flags and file are read already: a pipe is read once.
+    /// The problem of flags and a file that are already read: a pipe is read once.
     ///
     /// # Errors
-    /// A name in it is faulty, or it cannot be written where it should be.
+    /// A name is faulty, or the scenario cannot be written.
     pub fn resolved(&self, catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
         let problem = ResolvedScenario::resolve(catalog, scenario)?;
         if let Some(path) = &self.save_scenario {
@@ -46,7 +46,7 @@ impl QuestionArgs {
         Ok(problem)
     }
 
-    /// Flags and file together.
+    /// Flags merged over the file.
     ///
     /// # Errors
     /// The file is faulty.

@@ -1,4 +1,4 @@
-//! `recommend`: what to buy or rent for a model, or which models a machine serves well.
+//! `recommend`: hardware to buy or rent for a model, or models for a machine.
 
 pub mod explore;
 pub mod requirements;
@@ -18,10 +18,10 @@ use explore::{for_hardware, for_model};
 
 const AFTER: &str = concat!(
     "\
-Every system of the catalogue is looked at, with parts of its node, more nodes of it, and copies of it side by \
-side; so are devices that no system lists. Like instances that take prompts and answers are looked at first; where \
-they take several copies or miss a limit, everything else that `optimize` searches is: disaggregated pools, different \
-instances too. The pace of a build is that of the quickest plan found for the fewest copies.
+The search covers every system of the catalogue, partial nodes, multi-node builds and copies, and single \
+devices that no system lists. Aggregated plans with equal replicas come first; if they need \
+several copies or miss an SLO, the full search space of `optimize` follows: disaggregated pools, mixed \
+configurations. The speed of a build is that of the fastest plan found for the fewest copies.
 
 Examples:
   mantile-opt recommend
@@ -38,49 +38,50 @@ Examples:
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = AFTER)]
 pub struct Recommend {
-    /// Output tokens a second that every user must see [default: what the workload's TPOT limit gives]
-    #[arg(long, value_name = "X", value_parser = number(&TARGET), help_heading = "What is sought")]
+    /// Target output tokens per second for every user [default: from the TPOT SLO of the workload]
+    #[arg(long, value_name = "X", value_parser = number(&TARGET), help_heading = "Requirements")]
     pub target_tok_s: Option<f64>,
-    /// Users, each with one request in flight
-    #[arg(long, value_name = "N", value_parser = whole(&USERS), default_value = "1", help_heading = "What is sought")]
+    /// Users, each with one concurrent request
+    #[arg(long, value_name = "N", value_parser = whole(&USERS), default_value = "1", help_heading = "Requirements")]
     pub users: u64,
-    /// Prompt and answer, earlier turns included, e.g. 32k; what is beyond the workload's prompt is cached
-    #[arg(long, value_name = "TOKENS", help_heading = "What is sought")]
+    /// Context length: prompt and output, earlier turns included, e.g. 32k; prompt tokens beyond the workload's are
+    /// cached
+    #[arg(long, value_name = "TOKENS", help_heading = "Requirements")]
     pub context: Option<String>,
-    /// Most that the purchase may cost, e.g. 15000usd; what is bought is owned
-    #[arg(long, value_name = "USD", help_heading = "What is sought")]
+    /// Maximum purchase price, e.g. 15000usd; implies buying
+    #[arg(long, value_name = "USD", help_heading = "Requirements")]
     pub budget: Option<String>,
-    /// Most that an hour may cost, e.g. 20usd
-    #[arg(long, value_name = "USD", help_heading = "What is sought")]
+    /// Maximum cost per hour, e.g. 20usd
+    #[arg(long, value_name = "USD", help_heading = "Requirements")]
     pub budget_hour: Option<String>,
-    /// Buy or rent [default: whichever costs less an hour]
+    /// Buy or rent [default: the cheaper per hour]
     #[arg(
         long,
         value_enum,
         value_name = "buy|rent",
         hide_possible_values = true,
-        help_heading = "What is sought"
+        help_heading = "Requirements"
     )]
     pub prefer: Option<PaymentMode>,
-    /// Most power of the devices
-    #[arg(long, value_name = "W", value_parser = number(&MAX_WATTS), help_heading = "What is sought")]
+    /// Maximum power of the devices
+    #[arg(long, value_name = "W", value_parser = number(&MAX_WATTS), help_heading = "Requirements")]
     pub max_watts: Option<f64>,
-    /// Makers, classes, generations, devices or systems to look at, separated by commas
-    #[arg(long, value_name = "WORDS", value_delimiter = ',', help_heading = "What is sought")]
+    /// Vendors, classes, generations, devices or systems to consider, separated by commas
+    #[arg(long, value_name = "WORDS", value_delimiter = ',', help_heading = "Requirements")]
     pub only: Vec<String>,
-    /// Everything else.
+    /// The flags of the problem.
     #[command(flatten)]
     pub stated: Scenario,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Recommend {
-    /// Resolves what is sought and answers it.
+    /// Resolves the requirements and searches the catalogue.
     ///
     /// # Errors
-    /// What is sought is faulty, or the answer cannot be written.
+    /// A requirement is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (scenario, mut sought) = self.sought(catalog)?;
         let (text, served) = if scenario.model.is_none() && scenario.hardware.is_some() {

@@ -1,4 +1,4 @@
-//! What the program says of itself: schemas, glossary, completions, manual page.
+//! Reference output: schemas, glossary, completions, manual page.
 
 use clap::builder::PossibleValuesParser;
 
@@ -11,7 +11,7 @@ use crate::spec::error::Error;
 /// The flags of `schema`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SchemaArgs {
-    /// Of what
+    /// Name of the schema
     #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.iter().map(|(name, _)| *name)), value_name = "WHAT")]
     pub what: String,
     /// Write it to a file instead of standard output
@@ -35,7 +35,7 @@ impl SchemaArgs {
     /// Prints a schema.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The output cannot be written.
     pub fn run(&self) -> Result<ExitStatus, CliError> {
         let known = schema(&self.what).ok_or_else(|| {
             Error::new("schema", &self.what, "a known name", "see `mantile-opt schema --help`")
@@ -48,7 +48,7 @@ impl Completions {
     /// Prints a completion script.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The output cannot be written.
     pub fn run(&self) -> Result<ExitStatus, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command(), "mantile-opt", &mut script);
@@ -59,17 +59,17 @@ impl Completions {
 /// Prints the manual page.
 ///
 /// # Errors
-/// It cannot be written.
+/// The output cannot be written.
 pub fn man() -> Result<ExitStatus, CliError> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command()).render(&mut page)?;
     standard().found(&String::from_utf8_lossy(&page))
 }
 
-/// Prints what the words mean.
+/// Prints the glossary.
 ///
 /// # Errors
-/// It cannot be written.
+/// The output cannot be written.
 pub fn glossary(output: &OutputArgs) -> Result<ExitStatus, CliError> {
     output.found(&match output.format {
         OutputFormat::Table => glossary_text(),

@@ -1,5 +1,5 @@
-//! What ends the conflicts of a question that has no answer: each change is printed as flags, read back as the command
-//! line reads them, and searched again before it is shown.
+//! Remedies for infeasible problems. Each change is printed as flags, parsed as on the command line, and confirmed by a
+//! search before it is shown.
 
 mod lengths;
 mod system;
@@ -19,7 +19,7 @@ use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
-/// The flags of a question alone, as the command line reads them.
+/// The flags of a problem, as the command line parses them.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 struct ScenarioFlags {
@@ -27,34 +27,34 @@ struct ScenarioFlags {
     stated: Scenario,
 }
 
-/// The scenario with `flags`, a line as it is typed, in place of what it says of the same; none where the line does
-/// not read as flags of a question.
+/// The scenario with `flags`, a typed line, over its own values; none where the line does not parse as flags of a
+/// problem.
 pub fn typed(flags: &str, scenario: &Scenario) -> Option<Scenario> {
     let typed = ScenarioFlags::try_parse_from(flags.split_whitespace()).ok()?;
     Some(typed.stated.or(scenario.clone()))
 }
 
-/// Ways of ending all conflicts that are worked out, at most.
+/// Maximum number of ways to resolve all conflicts.
 const MOST_WAYS: usize = 6;
-/// Printed units that a change is moved outward by, at most, where rounding went wrong.
+/// Maximum number of printed units by which a change is rounded outward.
 const MOST_UNITS: usize = 3;
 
-/// A question that has no answer.
+/// An infeasible problem.
 pub struct InfeasibleProblem<'a> {
-    /// Names are resolved in it.
+    /// The catalogue that resolves names.
     pub catalog: &'a Catalog,
-    /// What was typed.
+    /// The scenario as typed.
     pub scenario: &'a Scenario,
-    /// What it resolved to.
+    /// The resolved scenario.
     pub problem: &'a ResolvedScenario,
-    /// The question that has no answer.
+    /// The infeasible problem.
     pub question: &'a Problem,
-    /// Lets searches be stopped.
+    /// Stops searches.
     pub control: &'a Control<'a>,
 }
 
 impl InfeasibleProblem<'_> {
-    /// Why there is no answer, and what would give one; what was found before it was stopped, if it was.
+    /// The reasons and remedies; those found before the search was stopped, if it was.
     pub fn conflict(&self) -> ConflictReport {
         let mut found = ConflictReport::default();
         found.complete = self.fill(&mut found).is_ok();
@@ -82,19 +82,19 @@ impl InfeasibleProblem<'_> {
         Ok(())
     }
 
-    /// The question with flags typed; none where they do not resolve.
+    /// The problem with typed flags; none where they do not resolve.
     fn asked(&self, flags: &[Flag]) -> Option<Problem> {
         let scenario = typed(&line(flags), self.scenario)?;
         ResolvedScenario::resolve(self.catalog, &scenario).ok()?.question().ok()
     }
 
-    /// Whether there is an answer with flags typed.
+    /// Whether the problem with typed flags is feasible.
     fn works(&self, flags: &[Flag]) -> Result<bool, Stopped> {
         self.asked(flags).map_or(Ok(false), |question| answered(&question, self.control))
     }
 
-    /// A remedy of flags that give an answer as typed, moved outward where they just do not; none where that is not
-    /// enough.
+    /// A remedy of flags that are feasible as typed, rounded outward where the printed value just misses; none where
+    /// that does not help.
     fn confirmed(&self, flags: Option<Vec<Flag>>) -> Result<Option<Remedy>, Stopped> {
         let Some(mut flags) = flags else { return Ok(None) };
         let mut units = 0;
@@ -122,7 +122,7 @@ impl InfeasibleProblem<'_> {
         Ok(Some(Remedy::new(&flags, self.now(&flags), claim, &tried)))
     }
 
-    /// What is said now of the same as `flags`.
+    /// The current values of `flags`.
     fn now(&self, flags: &[Flag]) -> String {
         let limit = |metric| Some(stated(&Condition::Limit(metric, self.question.limit(metric)?)));
         let workload = &self.problem.workload;
@@ -141,7 +141,7 @@ impl InfeasibleProblem<'_> {
         flags.iter().filter_map(one).collect::<Vec<_>>().join(" ")
     }
 
-    /// The flags of the least change of the conditions in `way`, all others kept, with which `question` has an answer.
+    /// The flags of the smallest change of the conditions in `way`, others unchanged, that makes `question` feasible.
     fn loosened(&self, question: &Problem, way: &[Condition]) -> Result<Option<Vec<Flag>>, Stopped> {
         let limits: Vec<(Metric, f64)> = way
             .iter()
@@ -160,7 +160,7 @@ impl InfeasibleProblem<'_> {
             flags.push(flag);
             now = with(&now, carried);
         }
-        // All of them by the same factor first, so that none is left to take everything.
+        // All conditions change by the same factor first, so that no single one takes the whole change.
         if limits.len() > 1 {
             let Some(factor) = factor(&now, &limits, self.control)? else { return Ok(None) };
             for (metric, limit) in &limits {
@@ -178,7 +178,7 @@ impl InfeasibleProblem<'_> {
         Ok(Some(flags))
     }
 
-    /// The most traffic of the kind of `stated` that `question` carries, below what is stated.
+    /// The highest traffic of the kind of `stated` that `question` sustains, below the requested one.
     fn most(&self, question: &Problem, stated: Condition) -> Result<Option<(Flag, Condition)>, Stopped> {
         let carries = |traffic: Traffic| {
             let mut other = question.clone();
@@ -198,8 +198,8 @@ impl InfeasibleProblem<'_> {
         }
     }
 
-    /// Flags that let the model and one request be held, with what the other conditions then need besides; none where
-    /// the flags do not even do that.
+    /// Flags that make the model and one request fit, with the further changes that the other conditions then need;
+    /// none where the flags do not suffice.
     fn completed(&self, flags: Vec<Flag>) -> Result<Option<Vec<Flag>>, Stopped> {
         let Some(question) = self.asked(&flags) else { return Ok(None) };
         if question.context_fits().is_err() {
@@ -215,7 +215,7 @@ impl InfeasibleProblem<'_> {
     }
 }
 
-/// What may be given up to end all conflicts: the fewest conditions first.
+/// Sets of conditions whose removal resolves all conflicts: the fewest conditions first.
 fn ways(sets: &[Vec<Condition>]) -> Vec<Vec<Condition>> {
     let mut all: Vec<Condition> = Vec::new();
     for one in sets.iter().flatten() {
@@ -229,7 +229,7 @@ fn ways(sets: &[Vec<Condition>]) -> Vec<Vec<Condition>> {
     ways.map(|way| way.into_iter().map(|one| all[one]).collect()).collect()
 }
 
-/// The largest rate in print that `carries`, below one that is known not to: down to a millionth of it.
+/// The highest printed rate that `carries`, below an infeasible one: down to a millionth of it.
 fn slower(
     rate: f64,
     mut carries: impl FnMut(Digits) -> Result<bool, Stopped>,

@@ -1,4 +1,4 @@
-//! A resolved problem in a few lines: what is asked, and what it stands on.
+//! A resolved problem in a few lines: the inputs and their sources.
 
 use crate::quantity::unit::{SECOND, humanize};
 use crate::report::table::grouped;
@@ -20,14 +20,14 @@ pub fn summary(problem: &ResolvedScenario) -> String {
         .iter()
         .filter_map(|(name, limit)| Some(format!("{name} ≤ {}", humanize((*limit)?, SECOND))))
         .collect();
-    let limits = if limits.is_empty() { "no latency limit".to_owned() } else { limits.join(", ") };
+    let limits = if limits.is_empty() { "no SLO".to_owned() } else { limits.join(", ") };
     let aims: Vec<String> = objective
         .optimize
         .iter()
         .map(|aim| {
             let way = match aim.direction {
-                Direction::Minimize => "least",
-                Direction::Maximize => "most",
+                Direction::Minimize => "minimise",
+                Direction::Maximize => "maximise",
             };
             format!("{way} {}", aim.metric.entry().name)
         })
@@ -37,9 +37,9 @@ pub fn summary(problem: &ResolvedScenario) -> String {
         .iter()
         .map(|tier| format!("{} over {} at {}", tier.devices, tier.link, tier.bandwidth))
         .collect();
-    let joined = if tiers.is_empty() { "alone".to_owned() } else { tiers.join(", ") };
+    let joined = if tiers.is_empty() { "no interconnect".to_owned() } else { tiers.join(", ") };
     let load = match (workload.concurrency, workload.rate) {
-        (Some(concurrency), _) => format!(", {concurrency} in flight"),
+        (Some(concurrency), _) => format!(", concurrency {concurrency}"),
         (None, Some(rate)) => format!(", {rate} requests/s"),
         (None, None) => String::new(),
     };
@@ -61,7 +61,7 @@ pub fn summary(problem: &ResolvedScenario) -> String {
             "traffic",
             format!("{}: ISL {}{prefix}{images}, OSL {}{load}", workload.id, workload.isl, workload.osl),
         ),
-        ("limits", limits),
+        ("SLOs", limits),
         ("objective", format!("{}: {}", objective.id, aims.join(", then "))),
     ];
     lines.iter().map(|(name, text)| format!("{name:<10} {}\n", visible(text))).collect()

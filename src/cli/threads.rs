@@ -1,43 +1,43 @@
-//! The threads that a command works on: as many as there are cores, fewer where no more can be started.
+//! The threads of a command: one per core, fewer where the system allows no more.
 
 use std::io::Write;
 use std::thread;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Bytes of a worker's stack: what the main thread of a process has on Linux.
+/// Stack size of a worker in bytes: that of the main thread on Linux.
 const STACK: usize = 8 << 20;
 
-/// Numbers of workers that are tried where not every core can have one.
+/// Numbers of workers to try, if one per core is not possible.
 const FEWER: [usize; 5] = [16, 8, 4, 2, 1];
 
-/// Does `work` on workers of its own. Where the system starts no thread more (limits on processes or memory), the
-/// thread at hand does it alone, and standard error says so.
+/// Runs `work` on a pool of workers. If the system starts no further thread (limits on processes or memory), the
+/// current thread runs it, with a note on standard error.
 pub fn on_workers<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if let Some(pool) = workers(0) {
         return pool.install(work);
     }
     let fewer = FEWER.into_iter().find_map(workers);
     let count = fewer.as_ref().map_or(1, ThreadPool::current_num_threads);
-    // Whoever closed standard error reads no note.
-    let _ = writeln!(anstream::stderr(), "note: no more threads can be started here; {count} at work");
+    // A closed standard error needs no note.
+    let _ = writeln!(anstream::stderr(), "note: no further thread can be started; {count} at work");
     match fewer.or_else(alone) {
         Some(pool) => pool.install(work),
         None => work(),
     }
 }
 
-/// So many workers; 0 is one a core, or what `RAYON_NUM_THREADS` says.
+/// A pool with this number of workers; 0 is one per core, or `RAYON_NUM_THREADS`.
 fn workers(count: usize) -> Option<ThreadPool> {
     ThreadPoolBuilder::new().num_threads(count).stack_size(STACK).build().ok()
 }
 
-/// The thread at hand as the only worker.
+/// The current thread as the only worker.
 fn alone() -> Option<ThreadPool> {
     ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().ok()
 }
 
-/// Whether a thread more can be started now.
+/// Whether another thread can be started now.
 pub fn can_start() -> bool {
     thread::Builder::new().spawn(|| {}).is_ok_and(|started| started.join().is_ok())
 }
@@ -51,7 +51,7 @@ mod tests {
     fn the_thread_at_hand_does_what_workers_would() {
         let sum = || (0..1000_u64).into_par_iter().map(|x| x * x).sum::<u64>();
         let by_workers = on_workers(sum);
-        // A thread of its own: whoever is a worker once stays one.
+        // A new thread: a thread that was registered as a worker remains one.
         let by_itself = thread::spawn(move || alone().map(|pool| pool.install(sum))).join().unwrap();
         assert_eq!(by_itself, Some(by_workers));
     }

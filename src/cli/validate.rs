@@ -1,4 +1,4 @@
-//! `validate`: predictions held against measurements.
+//! `validate`: compares predictions with measurements.
 
 mod layout;
 pub mod predict;
@@ -30,33 +30,33 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Validate {
-    /// Tables of measurements: one run a row, or one metric a row in the columns metric and value
+    /// Tables of measurements: one run per row, or one metric per row in the columns metric and value
     #[arg(required_unless_present = "left_out", value_name = "FILE.csv")]
     pub files: Vec<PathBuf>,
-    /// Read no table: tell what the fit in a runtime's profile predicted of rows while their like was left out of it
+    /// Read no table: report the held-out errors stored in a runtime's profile
     #[arg(long, value_name = "RUNTIME", conflicts_with_all = ["files", "by", "rows", "plot", "mode"])]
     pub left_out: Option<String>,
-    /// What to group the rows by
+    /// Group the rows by these keys
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KEYS")]
     pub by: Vec<GroupByArg>,
     /// Write each row with its prediction to a file
     #[arg(long, value_name = "FILE")]
     pub rows: Option<PathBuf>,
-    /// Draw predicted against measured into an SVG file
+    /// Plot predicted against measured values (SVG)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Take only rows of this mode: agg, disagg, single-stream …
+    /// Use only rows of this mode: agg, disagg, single-stream …
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
-    /// Write the errors as a Markdown table, as docs/accuracy.md has them
+    /// Print the errors as a Markdown table, as in docs/accuracy.md
     #[arg(long, conflicts_with = "format")]
     pub markdown: bool,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What rows can be grouped by.
+/// Keys to group rows by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum GroupByArg {
     /// The model
@@ -65,17 +65,17 @@ pub enum GroupByArg {
     Hardware,
     /// The serving runtime
     Runtime,
-    /// Aggregated, disaggregated, or how a single stream was run
+    /// Aggregated, disaggregated, or the mode of a single stream
     Mode,
-    /// How near the row is to what was measured
+    /// Nearness of the row to the calibration data
     Near,
 }
 
 impl Validate {
-    /// Predicts every row and says how far off it is.
+    /// Predicts every row and reports the errors.
     ///
     /// # Errors
-    /// A table cannot be read, or the answer cannot be written.
+    /// A table cannot be read, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         if let Some(name) = &self.left_out {
             return self.left_out(catalog, name);
@@ -114,14 +114,14 @@ impl Validate {
         })
     }
 
-    /// What the fit of a runtime's profile predicted of rows while their like was left out.
+    /// The held-out errors stored in a runtime's profile.
     fn left_out(&self, catalog: &Catalog, name: &str) -> Result<ExitStatus, CliError> {
         let runtime = catalog.load::<Runtime>(name)?;
         let told = runtime.serving_fit.map(|fit| fit.left_out).unwrap_or_default();
         if told.is_empty() {
             let found = format!("none in the profile of {}", runtime.id);
-            let fix = "name a runtime that was fitted: `mantile-opt validate --left-out vllm`";
-            return Err(Error::new("left_out", found, "errors of rows left out of a fit", fix).into());
+            let fix = "name a fitted runtime: `mantile-opt validate --left-out vllm`";
+            return Err(Error::new("left_out", found, "held-out errors of a fit", fix).into());
         }
         self.output.found(&match self.output.format {
             OutputFormat::Table if self.markdown => left_out::markdown(&told),

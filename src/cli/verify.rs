@@ -1,4 +1,4 @@
-//! `verify`: a saved answer, checked again from its own question.
+//! `verify`: checks a saved result against its own problem.
 
 pub mod rerun;
 
@@ -18,10 +18,10 @@ use crate::store::file::{self, FileSizeLimit};
 use rerun::Rerun;
 
 const AFTER: &str = "\
-The file is what `optimize`, `place`, `fleet` or `recommend` wrote with --format json: it holds the question, which is \
-resolved again from the catalogue as it is now. Every row is evaluated again straight from the formulas and checked for \
-the laws that its numbers keep; the best is compared with deployments drawn at random from far more than the search \
-looks at and from what is near it; the search is done again, and every field must be the same.
+The file is the JSON result of `optimize`, `place`, `fleet` or `recommend` (--format json). It contains the problem, \
+which is resolved again from the current catalogue. Every row is recomputed from the formulas and checked for \
+consistency; the best is compared with its neighbours and with random deployments from a space much larger than the \
+search space; the search runs again, and every field must be equal.
 
 Examples:
   mantile-opt --model Qwen3-32B --hardware 4xl40s --format json --out answer.json
@@ -29,31 +29,31 @@ Examples:
   mantile-opt verify answer.json --sample 20000 --seed 7 --format json
   mantile-opt fleet --format json --out fleet.json && mantile-opt verify fleet.json
 
-Exit codes: 0 every check holds; 2 one does not, or bad input.";
+Exit codes: 0 every check passes; 2 a check fails, or bad input.";
 
 /// The flags of `verify`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub struct Verify {
-    /// The saved answer
+    /// The saved result
     #[arg(value_name = "RESULT.json")]
     pub file: PathBuf,
-    /// Deployments drawn at random
+    /// Number of random deployments
     #[arg(long, value_name = "N", value_parser = whole(&SAMPLE), default_value = "2000")]
     pub sample: u64,
-    /// Seed that they are drawn by
+    /// Seed of the random deployments
     #[arg(long, value_name = "N", value_parser = whole(&SEED), default_value = "1")]
     pub seed: u64,
-    /// Where the checks go.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl Verify {
-    /// Reads the answer and checks it.
+    /// Reads the result and checks it.
     ///
     /// # Errors
-    /// The file is no answer, or its question does not resolve any more.
+    /// The file is not a result, or its problem no longer resolves.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let verified = self.verified(catalog)?;
         let text = match self.output.format {
@@ -73,7 +73,7 @@ impl Verify {
 
     fn verified(&self, catalog: &Catalog) -> Result<Verified, Error> {
         let name = file::shown(&self.file);
-        let saved: Value = from_json(&file::read_most(&self.file, FileSizeLimit::Answer)?, "an answer")
+        let saved: Value = from_json(&file::read_most(&self.file, FileSizeLimit::Answer)?, "a result")
             .map_err(|fault| fault.in_file(&name))?;
         let again = Rerun::of(catalog, &saved).map_err(|fault| fault.in_file(&name))?;
         Ok(again.check(catalog, &saved, (self.sample, self.seed)))

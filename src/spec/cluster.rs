@@ -1,4 +1,4 @@
-//! Systems as their files state them: which devices, how they are joined, what hosts they sit in.
+//! Systems as in their files: devices, interconnect, hosts.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,15 +8,15 @@ use super::error::Error;
 use super::figure::{ByteRate, Bytes, Dimension, Figure, Seconds, Watts};
 use crate::quantity::datum::{Grade, Source};
 
-/// How the devices of a tier are joined.
+/// Topology of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
     /// Through switches: any device to any other at full rate.
     Switch,
-    /// A link of its own between every two: the rate is shared out over the peers.
+    /// A link between every two devices: the rate is divided over the peers.
     Mesh,
-    /// Each to its two neighbours.
+    /// A ring: each device to its two neighbours.
     Ring,
     /// Over the host's PCIe.
     Pcie,
@@ -30,17 +30,17 @@ pub struct Tier {
     pub name: String,
     /// Id of the link.
     pub link: String,
-    /// Devices reachable inside one unit of this tier.
+    /// Number of devices in one unit of this tier.
     #[serde(default)]
     pub devices: u64,
-    /// Per direction and device.
+    /// Bandwidth per direction and device.
     pub bandwidth: Figure<ByteRate>,
-    /// Of one small message.
+    /// Latency of a small message.
     pub latency: Figure<Seconds>,
-    /// The switches can add up (NVLS, SHARP).
+    /// In-network reduction in the switches (NVLS, SHARP).
     #[serde(default)]
     pub in_switch_reduction: bool,
-    /// How the devices are joined.
+    /// Topology.
     pub topology: Topology,
 }
 
@@ -50,25 +50,25 @@ pub struct Tier {
 pub struct Host {
     /// Its processor.
     pub cpu: Option<String>,
-    /// Its memory.
+    /// Memory size.
     pub memory: Option<Figure<Bytes>>,
-    /// Rate of its memory.
+    /// Memory bandwidth.
     pub memory_bandwidth: Option<Figure<ByteRate>>,
-    /// Rate of its storage.
+    /// Storage bandwidth.
     pub storage_read: Option<Figure<ByteRate>>,
-    /// Bytes of its storage that a model may lie in.
+    /// Storage space for a model, in bytes.
     pub storage: Option<Figure<Bytes>>,
 }
 
-/// Power that is not the devices'.
+/// Power of components other than devices.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodePower {
-    /// Of a node, besides its devices.
+    /// Per node, except its devices.
     pub overhead: Option<Figure<Watts>>,
 }
 
-/// A system as its file states it.
+/// A system as in its file.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct System {
@@ -79,106 +79,110 @@ pub struct System {
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// Id of the device, or the device itself in place.
+    /// Id of the device, or an inline device.
     #[schemars(with = "DeviceInPlace")]
     pub device: String,
-    /// Devices a node holds.
+    /// Devices per node.
     pub devices_per_node: u64,
     /// Nodes.
     pub nodes: u64,
     /// Interconnect, innermost first.
     pub tiers: Vec<Tier>,
-    /// The link that joins such nodes, for systems of more of them.
+    /// The network between such nodes, for systems with more nodes.
     pub network: Option<Tier>,
     /// The host of a node.
     pub host: Option<Host>,
-    /// Power that is not the devices'.
+    /// Power of components other than devices.
     pub power: Option<NodePower>,
-    /// Price of the whole.
+    /// Price of the whole system.
     #[serde(default)]
     pub price: Price,
     /// Remarks.
     pub notes: Option<String>,
 }
 
-/// How a system file may state its device.
+/// The device of a system file.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[allow(dead_code)]
 enum DeviceInPlace {
     /// Id of the device.
     Id(String),
-    /// The device itself.
+    /// An inline device.
     Device(Box<Device>),
 }
 
-/// Devices and how they are joined: what a model is placed on.
+/// Devices with their interconnect: the hardware of a problem.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// What the user called it.
+    /// Name in the user's input.
     pub id: String,
     /// Name for people.
     pub name: String,
-    /// The device, the same everywhere.
+    /// The device; the same everywhere.
     pub device: Device,
-    /// Devices a node holds.
+    /// Devices per node.
     pub devices_per_node: u64,
     /// Nodes.
     pub nodes: u64,
-    /// Interconnect, innermost first; each tier's `devices` is a multiple of the one before, but in part of a node.
+    /// Interconnect, innermost first; each tier's `devices` is a multiple of the tier inside, except in part of a node.
     pub tiers: Vec<Tier>,
     /// The host of a node.
     pub host: Option<Host>,
-    /// Power that is not the devices', of one node.
+    /// Power per node of components other than devices.
     pub power: Option<NodePower>,
-    /// Price of one device with its share of what is around it, where the system's price is known.
+    /// Price of one device with its share of the system, where the system's price is known.
     pub price: Price,
 }
 
-/// More devices than this are a slip of the pen.
+/// Larger numbers of devices are rejected as typing errors.
 const MOST_DEVICES: u64 = 1 << 20;
 
 impl Cluster {
-    /// All devices.
+    /// Number of devices.
     pub fn devices(&self) -> u64 {
         self.nodes * self.devices_per_node
     }
 
-    /// Devices of the innermost tier: an instance either lies inside one, or takes whole ones.
+    /// Devices of the innermost tier: a replica is inside one unit, or takes whole units.
     pub fn domain(&self) -> u64 {
         self.tiers.first().map_or(1, |tier| tier.devices.max(1))
     }
 
-    /// Devices of a node where it holds several units of the innermost tier, else of that tier. Inside it an instance
-    /// may be of any size; larger ones take whole ones.
+    /// Devices of a node if it holds several units of the innermost tier, else of that tier. Inside it a replica may
+    /// have any size; larger replicas take whole units.
     pub fn block(&self) -> u64 {
         self.domain().max(self.devices_per_node)
     }
 
-    /// The system as stated, with `nodes` nodes of `per_node` devices.
+    /// The system with `nodes` nodes of `per_node` devices.
     ///
     /// # Errors
-    /// A figure of the device is missing, or the system has no such number of devices in a node, or no
-    /// network to join nodes with.
+    /// A figure of the device is missing, a node does not hold that number of devices, or no network joins the nodes.
     pub fn build(system: &System, device: Device, nodes: u64, per_node: u64) -> Result<Cluster, Error> {
         device.complete()?;
         let held = system.devices_per_node;
         let counts = [("nodes", nodes), ("devices_per_node", per_node), ("devices_per_node", held)];
         for (key, value) in counts {
             if value == 0 || value > MOST_DEVICES {
-                let fix = "state how many there are";
+                let fix = "set the number";
                 return Err(Error::new(key, value.to_string(), format!("1 to {MOST_DEVICES}"), fix));
             }
         }
         if nodes.saturating_mul(per_node) > MOST_DEVICES {
             let found = format!("{nodes} x {per_node}");
-            return Err(Error::new("nodes", found, format!("at most {MOST_DEVICES} devices"), "state fewer"));
+            return Err(Error::new(
+                "nodes",
+                found,
+                format!("at most {MOST_DEVICES} devices"),
+                "set a smaller number",
+            ));
         }
         if per_node > system.devices_per_node {
             return Err(Error::new(
                 "devices_per_node",
                 format!("{per_node} in one node"),
-                format!("at most {}: {} holds no more", system.devices_per_node, system.name),
+                format!("at most {}, the maximum of {}", system.devices_per_node, system.name),
                 format!(
                     "write NODESxCOUNTxDEVICE, e.g. {}x{}x{}",
                     per_node.div_ceil(system.devices_per_node),
@@ -195,13 +199,13 @@ impl Cluster {
                 Error::new(
                     "network",
                     format!("{nodes} nodes of {}", system.name),
-                    "a system file that states the network between its nodes",
+                    "a system file with a `network` between its nodes",
                     "add `network` (link, bandwidth, latency) to a copy of the system file",
                 )
             })?;
             tiers.push(Tier { devices: whole, ..network.clone() });
         }
-        // Part of a node may end in a unit that is not whole: the tiers keep what they join.
+        // Part of a node may end in a partial unit: the tiers keep their sizes.
         let uneven = tiers.windows(2).find(|pair| !partial && pair[1].devices % pair[0].devices != 0);
         if let Some([inner, outer]) = uneven {
             let found = format!(
@@ -212,7 +216,7 @@ impl Cluster {
                 "tiers",
                 found,
                 "each a multiple of the one inside it",
-                format!("take whole units of `{}`, or mend `devices` of the tiers", inner.name),
+                format!("use whole units of `{}`, or correct `devices` of the tiers", inner.name),
             ));
         }
         Ok(Cluster {
@@ -239,7 +243,7 @@ impl Cluster {
 }
 
 impl System {
-    /// Tiers that join `per_node` devices of each node, `whole` in all.
+    /// Tiers that join `per_node` devices of each node, `whole` devices in total.
     fn tiers_of(&self, per_node: u64, whole: u64) -> Vec<Tier> {
         let mut tiers: Vec<Tier> = Vec::new();
         for tier in &self.tiers {
@@ -269,7 +273,7 @@ fn parts<D: Dimension + Clone>(both: &PriceRange<D>, devices: u64, of: &str) -> 
     PriceRange { low: share(&both.low, 1, devices, of), high: share(&both.high, 1, devices, of) }
 }
 
-/// `part` of `whole` of a figure; the source says of what.
+/// `part` of `whole` of a figure; the source names the whole.
 fn share<D: Dimension + Clone>(figure: &Figure<D>, part: u64, whole: u64, of: &str) -> Figure<D> {
     if part == whole {
         return figure.clone();

@@ -1,4 +1,4 @@
-//! Prices of energy, power fractions and service life where nobody states any, and what is stated in their place.
+//! Default prices of energy, power fractions and service life, and the scenario's values over them.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,36 +16,36 @@ use crate::quantity::datum::{Grade, Source};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Defaults {
-    /// Price of energy in a data centre.
+    /// Electricity price in a data centre.
     pub electricity: Figure<DollarsPerEnergy>,
-    /// Price of energy at home.
+    /// Electricity price at home.
     pub electricity_home: Figure<DollarsPerEnergy>,
-    /// Power of the facility per power of the machines in it.
+    /// Power usage effectiveness (PUE) of a data centre.
     pub pue: Figure<Ratio>,
-    /// The same at home.
+    /// PUE at home.
     pub pue_home: Figure<Ratio>,
-    /// Years of service over which a purchase is paid off.
+    /// Amortization period of a purchase, in years.
     pub amortization: Figure<Seconds>,
-    /// Fraction of that time in which it serves.
+    /// Fraction of the amortization period in which the hardware serves.
     pub utilization: Figure<Ratio>,
     /// Fraction of the power limit drawn by compute-bound kernels.
     pub compute_bound_power: Figure<Ratio>,
     /// Fraction of the power limit drawn by memory-bound kernels.
     pub memory_bound_power: Figure<Ratio>,
-    /// Fraction of the power limit drawn doing nothing.
+    /// Fraction of the power limit drawn at idle.
     pub idle_power: Figure<Ratio>,
-    /// Devices that a host takes over its PCIe slots, where no system says so.
+    /// Devices in the PCIe slots of a host, where no system defines it.
     pub pcie_devices: Figure<Ratio>,
-    /// What joins hosts in a data centre, where no system says so.
+    /// Network between hosts in a data centre, where no system defines it.
     pub network: Tier,
     /// The same at home.
     pub network_home: Tier,
-    /// How far off predictions may be where constants are borrowed: as far as any that was left out of any fit.
+    /// Prediction interval for borrowed constants: the widest of all held-out groups.
     pub unmeasured: Interval,
 }
 
 impl Defaults {
-    /// What joins hosts of `device`, where no system says so.
+    /// Network between hosts of `device`, where no system defines it.
     pub fn network(&self, device: &Device) -> &Tier {
         if at_home(device) { &self.network_home } else { &self.network }
     }
@@ -55,47 +55,47 @@ fn at_home(device: &Device) -> bool {
     AT_HOME.contains(&device.class.as_str())
 }
 
-/// What energy and devices cost here: what the scenario states, else what the files say.
+/// Prices of energy and devices: from the scenario, else from the files.
 #[derive(Clone, Debug)]
 pub struct Economics {
-    /// Rent of one device; absent where it is owned, or nobody states one.
+    /// Rent of one device; absent if it is owned or the rent is unknown.
     pub rent: Option<Figure<DollarRate>>,
     /// Purchase price of one device, with its share of the host where a system's price is known.
     pub purchase: Option<Figure<Dollars>>,
-    /// Between which that rent was found, where it is the catalogue's.
+    /// Range of the catalogue's rents, if the rent is from the catalogue.
     pub rent_bounds: Option<PriceRange<DollarRate>>,
-    /// Between which that purchase price was found.
+    /// Range of the purchase price.
     pub purchase_bounds: Option<PriceRange<Dollars>>,
-    /// Price of energy.
+    /// Electricity price.
     pub electricity: Figure<DollarsPerEnergy>,
-    /// Power of the facility per power of the machines in it.
+    /// Power usage effectiveness (PUE): power of the facility over power of its machines.
     pub pue: Figure<Ratio>,
-    /// Over which a purchase is paid off.
+    /// Amortization period.
     pub amortization: Figure<Seconds>,
-    /// Fraction of that time in which it serves.
+    /// Fraction of the amortization period in which the hardware serves.
     pub utilization: Figure<Ratio>,
     /// Fraction of the power limit drawn by compute-bound kernels.
     pub compute_bound_power: Figure<Ratio>,
     /// Fraction of the power limit drawn by memory-bound kernels.
     pub memory_bound_power: Figure<Ratio>,
-    /// Fraction of the power limit drawn doing nothing.
+    /// Fraction of the power limit drawn at idle.
     pub idle_power: Figure<Ratio>,
 }
 
-/// Seconds of an hour.
+/// Seconds per hour.
 pub const HOUR: f64 = 3600.0;
-/// Seconds of a month, a twelfth of the mean Gregorian year.
+/// Seconds per month, a twelfth of the mean Gregorian year.
 pub const MONTH: f64 = 2_629_746.0;
-/// Joules of a kWh.
+/// Joules per kWh.
 const KWH: f64 = 3.6e6;
-/// Classes of devices that stand on desks.
+/// Classes of desktop devices.
 const AT_HOME: [&str; 3] = ["consumer", "unified", "workstation"];
 
 impl Economics {
-    /// What holds for `cluster` in `scenario`.
+    /// The prices for `cluster` in `scenario`.
     ///
     /// # Errors
-    /// A stated figure is out of its range.
+    /// A figure of the scenario is out of range.
     pub fn new(defaults: &Defaults, cluster: &Cluster, scenario: &Scenario) -> Result<Economics, Error> {
         let home = at_home(&cluster.device);
         let (energy, overhead) = if home {
@@ -127,12 +127,12 @@ impl Economics {
         let owning = owning.iter().find(|(_, value)| value.is_some()).map(|(key, _)| *key);
         if let (Some(key), Some(_)) = (owning, scenario.usd_per_device_hour) {
             let found = format!("both {key} and usd_per_device_hour");
-            let fix = "a rent covers power and building: state it alone, or what owning takes";
+            let fix = "a rent includes power and building: set only the rent, or only the costs of owning";
             return Err(Error::new(key, found, "one of them", fix));
         }
         let purchase = cluster.price.purchase.clone().or_else(|| device.price.purchase.clone());
         let known_rent = cluster.price.rent.clone().or_else(|| device.price.rent.clone());
-        // Whoever states what owning takes owns the devices, if anybody knows what they cost to buy.
+        // A scenario with costs of owning means owned devices, if their purchase price is known.
         let known_rent = known_rent.filter(|_| owning.is_none() || purchase.is_none());
         let rent_bounds = known_rent
             .as_ref()
@@ -163,7 +163,7 @@ impl Economics {
     }
 }
 
-/// Those bounds, the system's before the device's, that a price lies between.
+/// The first bounds that contain the price: the system's, then the device's.
 fn holding<D: Dimension + Clone>(
     price: &Figure<D>,
     bounds: [&Option<PriceRange<D>>; 2],
@@ -171,7 +171,7 @@ fn holding<D: Dimension + Clone>(
     bounds.into_iter().flatten().find(|bounds| bounds.hold(price)).cloned()
 }
 
-/// A figure of the scenario in base units, where it is stated.
+/// A figure of the scenario in base units, if set.
 fn stated<D: Dimension>(
     value: Option<f64>,
     key: &'static str,

@@ -1,4 +1,4 @@
-//! One stated deployment: the degrees of its instances, as flags or as a file. Knows nothing of what they split.
+//! One given deployment: the degrees of its replicas, as flags or as a file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,58 +7,58 @@ use super::error::Error;
 use super::limits::{DEGREE, whole};
 use super::notation::{NotationRole, Offloaded, PlanText, PoolText};
 
-/// Declares the flags of one pool of instances; they differ in their prefix alone.
+/// Declares the flags of one pool; the pools differ only in their prefix.
 macro_rules! degrees {
     ($(#[$doc:meta])* $Name:ident, $prefix:literal, $heading:literal) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
         #[serde(deny_unknown_fields, default)]
         pub struct $Name {
-            /// Tensor parallel: heads and dense widths
+            /// Tensor parallelism: attention heads and dense layers
             #[arg(id = concat!($prefix, "tp"), long = concat!($prefix, "tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub tp: Option<u64>,
-            /// Pipeline parallel: layers
+            /// Pipeline parallelism: layers
             #[arg(id = concat!($prefix, "pp"), long = concat!($prefix, "pp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub pp: Option<u64>,
-            /// Attention data parallel: sequences
+            /// Attention data parallelism: sequences
             #[arg(id = concat!($prefix, "dp"), long = concat!($prefix, "dp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub dp: Option<u64>,
-            /// Context parallel: tokens of the prompt and of the cache
+            /// Context parallelism: tokens of the prompt and of the KV cache
             #[arg(id = concat!($prefix, "cp"), long = concat!($prefix, "cp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub cp: Option<u64>,
-            /// Expert parallel: experts
+            /// Expert parallelism: experts
             #[arg(id = concat!($prefix, "ep"), long = concat!($prefix, "ep"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub ep: Option<u64>,
-            /// Tensor parallel inside experts [default: tp x cp x dp / ep]
+            /// Tensor parallelism inside experts [default: tp x cp x dp / ep]
             #[arg(id = concat!($prefix, "moe-tp"), long = concat!($prefix, "moe-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub moe_tp: Option<u64>,
-            /// Sequence parallel: norms and residuals split by token between the tp ranks
+            /// Sequence parallelism: norms and residuals sharded by token over the tp ranks
             #[arg(id = concat!($prefix, "sp"), long = concat!($prefix, "sp"), num_args = 0..=1, default_missing_value = "true", value_name = "true|false", help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub sp: Option<bool>,
-            /// Layers of each pipeline stage, first to last, e.g. 20,12 [default: even in what stages hold]
+            /// Layers of each pipeline stage, first to last, e.g. 20,12 [default: balanced]
             #[arg(id = concat!($prefix, "stages"), long = concat!($prefix, "stages"), value_name = "N,N,...", value_delimiter = ',', help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub stages: Option<Vec<u32>>,
-            /// Instances of that shape
+            /// Number of replicas or workers
             #[arg(id = concat!($prefix, "replicas"), long = concat!($prefix, "replicas"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub replicas: Option<u64>,
         }
 
         impl $Name {
-            /// Whether anything is stated.
+            /// Whether any degree is set.
             pub fn is_stated(&self) -> bool {
                 *self != $Name::default()
             }
 
-            /// These degrees, and where one is unset, the other's.
+            /// These degrees; unset ones come from `other`.
             pub fn or(self, other: $Name) -> $Name {
                 $Name {
                     tp: self.tp.or(other.tp),
@@ -77,16 +77,16 @@ macro_rules! degrees {
 }
 
 degrees!(
-    /// Instances that prefill and decode.
-    Degrees, "", "The deployment"
+    /// Aggregated replicas.
+    Degrees, "", "Deployment"
 );
 degrees!(
-    /// Instances that only prefill.
-    PrefillDegrees, "prefill-", "Its prefill pool, where prefill and decode are apart"
+    /// Prefill workers.
+    PrefillDegrees, "prefill-", "Prefill pool (disaggregated)"
 );
 degrees!(
-    /// Instances that only decode.
-    DecodeDegrees, "decode-", "Its decode pool, where prefill and decode are apart"
+    /// Decode workers.
+    DecodeDegrees, "decode-", "Decode pool (disaggregated)"
 );
 
 impl From<PrefillDegrees> for Degrees {
@@ -103,45 +103,45 @@ impl From<DecodeDegrees> for Degrees {
     }
 }
 
-/// A deployment as it is stated.
+/// A given deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(deny_unknown_fields, default)]
 pub struct Deployment {
-    /// Instances that prefill and decode.
+    /// Aggregated replicas.
     #[command(flatten)]
     #[serde(skip_serializing_if = "is_default")]
     pub both: Degrees,
-    /// Instances that only prefill.
+    /// Prefill workers.
     #[command(flatten)]
     #[serde(skip_serializing_if = "is_default")]
     pub prefill: PrefillDegrees,
-    /// Instances that only decode.
+    /// Decode workers.
     #[command(flatten)]
     #[serde(skip_serializing_if = "is_default")]
     pub decode: DecodeDegrees,
-    /// Whole plan in one line, as `plan.notation` of an answer has it
+    /// Whole plan in one line, as in `plan.notation` of a result
     #[arg(long, value_name = "PLAN", help_heading = HEADING)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// What lies in host memory as far as the devices are too small: layers, experts or kv
+    /// Offloaded part, as far as device memory is too small: layers, experts or kv
     #[arg(long, value_enum, value_name = "layers|experts|kv", hide_possible_values = true, help_heading = HEADING)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload_part: Option<Offloaded>,
 }
 
-const HEADING: &str = "The deployment";
+const HEADING: &str = "Deployment";
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 impl Deployment {
-    /// Whether anything is stated.
+    /// Whether anything is set.
     pub fn is_stated(&self) -> bool {
         *self != Deployment::default()
     }
 
-    /// This deployment, and where it says nothing, the other.
+    /// This deployment; unset fields come from `other`.
     pub fn or(self, other: Deployment) -> Deployment {
         Deployment {
             both: self.both.or(other.both),
@@ -152,30 +152,30 @@ impl Deployment {
         }
     }
 
-    /// The plan that it amounts to; nothing at all is one instance on one device.
+    /// The plan of the deployment; an empty one is one replica on one device.
     ///
     /// # Errors
-    /// It says one thing in two ways, or one pool only, or a number is out of its range.
+    /// The deployment is contradictory, has only one of the two pools, or a number is out of range.
     pub fn text(&self) -> Result<PlanText, Error> {
         let apart = self.prefill.is_stated() || self.decode.is_stated();
         if let Some(plan) = &self.plan {
             if apart || self.both.is_stated() {
-                let fix = "leave out --plan, or the degrees: the plan has them";
-                return Err(Error::new("plan", "a plan and degrees beside it", "one or the other", fix));
+                let fix = "omit --plan, or the degrees: the plan contains them";
+                return Err(Error::new("plan", "both a plan and degrees", "one or the other", fix));
             }
             let plan: PlanText = plan.parse()?;
             if self.offload_part.is_some() && plan.offload.is_some() && self.offload_part != plan.offload {
-                let found = "an offload in the plan, and another beside it";
-                return Err(Error::new("offload-part", found, "one of them", "leave out --offload-part"));
+                let found = "an offload in the plan, and another as a flag";
+                return Err(Error::new("offload-part", found, "one of them", "omit --offload-part"));
             }
             return Ok(PlanText { offload: plan.offload.or(self.offload_part), ..plan });
         }
         if apart && self.both.is_stated() {
             return Err(Error::new(
                 "deployment",
-                "degrees of instances that do both, and of a pool of their own",
+                "degrees of aggregated replicas and of a disaggregated pool",
                 "one or the other",
-                "state --prefill-… and --decode-… degrees, or --tp … alone",
+                "set --prefill-… and --decode-… degrees, or only --tp …",
             ));
         }
         if apart && !(self.prefill.is_stated() && self.decode.is_stated()) {
@@ -183,9 +183,9 @@ impl Deployment {
                 if self.prefill.is_stated() { ("prefill", "decode") } else { ("decode", "prefill") };
             return Err(Error::new(
                 "deployment",
-                format!("a {there} pool alone"),
+                format!("only a {there} pool"),
                 "a prefill pool and a decode pool",
-                format!("state --{missing}-tp and the like as well"),
+                format!("add --{missing}-tp"),
             ));
         }
         let pool = |work, degrees| PoolText { work, degrees, concurrency: None };

@@ -1,4 +1,4 @@
-//! An accelerator as its file states it. Knows nothing of what runs on it.
+//! An accelerator as in its file. Independent of workloads.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::error::Error;
 use super::figure::{ByteRate, Bytes, Dimension, DollarRate, Dollars, Figure, FlopRate, Ratio, Watts};
 use super::limits::{CAPACITY, DEVICES, EFFICIENCY, POWER};
 
-/// An arithmetic that a device may compute natively. Later ones are narrower.
+/// A number format that a device may compute natively. Later variants are narrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Arithmetic {
@@ -52,11 +52,11 @@ pub struct Device {
     pub id: String,
     /// Name for people.
     pub name: String,
-    /// Maker.
+    /// Vendor.
     pub vendor: String,
-    /// Generation, which efficiency constants are shared by.
+    /// Generation; efficiency constants are shared by generation.
     pub family: String,
-    /// Other short names that mean this device and no other.
+    /// Other short names of this device only.
     #[serde(default)]
     pub aliases: Vec<String>,
     /// `datacenter`, `workstation`, `consumer`, `unified` …
@@ -66,7 +66,7 @@ pub struct Device {
     /// Dense peak per arithmetic that it computes natively; empty where none was published.
     #[serde(default)]
     pub peak: BTreeMap<Arithmetic, Figure<FlopRate>>,
-    /// Link to its neighbours inside a node.
+    /// Link between devices of a node.
     pub scale_up: Option<ScaleUp>,
     /// Link to host memory.
     pub host_link: Option<HostLink>,
@@ -75,11 +75,11 @@ pub struct Device {
     /// Price.
     #[serde(default)]
     pub price: Price,
-    /// Achieved rates that somebody measured, for reading beside the peaks.
+    /// Measured rates, for comparison with the peaks.
     #[serde(default)]
     pub measured: Vec<MeasuredRate>,
-    /// The system whose host it sits in when only a number of devices is stated; absent where its own links
-    /// say how several of it are joined.
+    /// The system of the host when only a number of devices is given; absent where the device's own links define the
+    /// interconnect.
     pub system: Option<String>,
     /// Remarks.
     pub notes: Option<String>,
@@ -94,11 +94,11 @@ pub struct DeviceMemory {
     /// Shared with the host's processor.
     #[serde(default)]
     pub unified: bool,
-    /// What the maker prints.
+    /// Marketed size.
     pub marketed: Option<Figure<Bytes>>,
-    /// What software sees; absent where it depends on what is plugged in.
+    /// Size visible to software; absent where it depends on installed modules.
     pub capacity: Option<Figure<Bytes>>,
-    /// Peak rate; absent where none was published.
+    /// Peak bandwidth; absent where none was published.
     pub bandwidth: Option<Figure<ByteRate>>,
 }
 
@@ -108,9 +108,9 @@ pub struct DeviceMemory {
 pub struct ScaleUp {
     /// Id of the link.
     pub link: String,
-    /// Per direction and device.
+    /// Bandwidth per direction and device.
     pub bandwidth: Figure<ByteRate>,
-    /// Devices that it joins at most.
+    /// Maximum number of devices that it joins.
     pub domain: u32,
 }
 
@@ -120,7 +120,7 @@ pub struct ScaleUp {
 pub struct HostLink {
     /// Id of the link.
     pub link: String,
-    /// Per direction.
+    /// Bandwidth per direction.
     pub bandwidth: Figure<ByteRate>,
 }
 
@@ -128,9 +128,9 @@ pub struct HostLink {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
-    /// Limit.
+    /// Power limit.
     pub tdp: Figure<Watts>,
-    /// Doing nothing.
+    /// Power at idle.
     pub idle: Option<Figure<Watts>>,
     /// Fraction of the limit drawn by compute-bound kernels.
     pub compute_bound: Option<Figure<Ratio>>,
@@ -142,17 +142,17 @@ pub struct Power {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// To own.
+    /// Purchase price.
     pub purchase: Option<Figure<Dollars>>,
-    /// To rent.
+    /// Rent.
     pub rent: Option<Figure<DollarRate>>,
-    /// The cheapest and the dearest purchase that were found.
+    /// The lowest and highest purchase price found.
     pub purchase_bounds: Option<PriceRange<Dollars>>,
-    /// The cheapest and the dearest rent that were found.
+    /// The lowest and highest rent found.
     pub rent_bounds: Option<PriceRange<DollarRate>>,
 }
 
-/// Between which a price was found.
+/// Range of a price.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound = "D: Dimension")]
 #[schemars(bound = "D: Dimension")]
@@ -171,10 +171,10 @@ impl<D: Dimension> PriceRange<D> {
 }
 
 impl Price {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// Bounds are stated of no price, or do not hold it.
+    /// Bounds without a price, or a price outside its bounds.
     pub fn check(&self) -> Result<(), Error> {
         bounded("price.purchase_bounds", self.purchase.as_ref(), self.purchase_bounds.as_ref())?;
         bounded("price.rent_bounds", self.rent.as_ref(), self.rent_bounds.as_ref())
@@ -191,30 +191,29 @@ fn bounded<D: Dimension>(
         (Some(price), Some(bounds)) if bounds.hold(price) => Ok(()),
         (price, Some(bounds)) => {
             let found = format!("{} to {}", bounds.low, bounds.high);
-            let expected = price.map_or("a price that they are of".to_owned(), |price| {
-                format!("bounds that {price} lies between")
-            });
-            Err(Error::new(key, found, expected, "state the price beside them, or mend the bounds"))
+            let expected = price
+                .map_or("a price with these bounds".to_owned(), |price| format!("bounds around {price}"));
+            Err(Error::new(key, found, expected, "add the price, or correct the bounds"))
         }
     }
 }
 
-/// A rate that somebody measured.
+/// A measured rate.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct MeasuredRate {
-    /// What was measured.
+    /// The measured quantity.
     pub what: String,
     /// The number and its unit.
     pub value: serde_json::Value,
-    /// Where it came from.
+    /// Source.
     pub source: String,
 }
 
 impl Device {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// A figure is outside its limits.
+    /// A figure is out of range.
     pub fn check(&self) -> Result<(), Error> {
         for (key, figure) in
             [("memory.marketed", &self.memory.marketed), ("memory.capacity", &self.memory.capacity)]
@@ -232,7 +231,7 @@ impl Device {
         })
     }
 
-    /// Keys of the figures that a deployment needs and nobody published.
+    /// Keys of unpublished figures that a deployment needs.
     pub fn missing(&self) -> Vec<&'static str> {
         let keys = [
             ("memory.capacity", self.memory.capacity.is_none()),
@@ -242,41 +241,41 @@ impl Device {
         keys.into_iter().filter(|(_, missing)| *missing).map(|(key, _)| key).collect()
     }
 
-    /// What software sees of its memory.
+    /// Memory visible to software.
     ///
     /// # Errors
-    /// Nobody stated it.
+    /// The file has no value.
     pub fn capacity(&self) -> Result<&Figure<Bytes>, Error> {
         self.memory.capacity.as_ref().ok_or_else(|| self.asks_for("memory.capacity"))
     }
 
-    /// Peak rate of its memory.
+    /// Peak memory bandwidth.
     ///
     /// # Errors
-    /// Nobody stated it.
+    /// The file has no value.
     pub fn bandwidth(&self) -> Result<&Figure<ByteRate>, Error> {
         self.memory.bandwidth.as_ref().ok_or_else(|| self.asks_for("memory.bandwidth"))
     }
 
-    /// Whether everything is stated that a deployment needs.
+    /// Checks that the file has every figure that a deployment needs.
     ///
     /// # Errors
-    /// The first figure that is missing, by its key.
+    /// Names the first missing figure by its key.
     pub fn complete(&self) -> Result<(), Error> {
         self.missing().first().map_or(Ok(()), |key| Err(self.asks_for(key)))
     }
 
-    /// The fault of a figure that is needed and not stated.
+    /// The fault of a missing figure.
     fn asks_for(&self, key: &str) -> Error {
         let (expected, example) = match key {
             "memory.capacity" => {
-                ("the memory that software sees", r#""capacity": {"value": "384 GiB", "source": "…"}"#)
+                ("the memory visible to software", r#""capacity": {"value": "384 GiB", "source": "…"}"#)
             }
             "memory.bandwidth" => {
-                ("the peak rate of its memory", r#""bandwidth": {"value": "460.8 GB/s", "source": "…"}"#)
+                ("the peak memory bandwidth", r#""bandwidth": {"value": "460.8 GB/s", "source": "…"}"#)
             }
             _ => (
-                "the dense peak of at least one arithmetic",
+                "the dense peak of at least one number format",
                 r#""bf16": {"value": "125 TFLOP/s", "source": "…"}"#,
             ),
         };
@@ -285,9 +284,9 @@ impl Device {
             if missing.len() > 1 { format!(" (missing: {})", missing.join(", ")) } else { String::new() };
         Error::new(
             key,
-            format!("no figure for {}: none was published{others}", self.name),
+            format!("no figure for {}: unpublished{others}", self.name),
             expected,
-            format!("state it in your own hardware/devices/{}.json, e.g. {example}", self.id),
+            format!("add it to your own hardware/devices/{}.json, e.g. {example}", self.id),
         )
     }
 }

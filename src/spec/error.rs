@@ -1,36 +1,36 @@
-//! What is wrong with the user's text: file, key, what was found, what was expected, how to fix it.
+//! A fault in the user's input: file, key, found, expected, fix.
 
 use std::fmt;
 
 use super::visible::{elided, visible, without_secrets};
 
-/// Characters of a text as it was found that an error shows, at most.
+/// Maximum number of characters of found text that an error shows.
 const MOST_FOUND: usize = 400;
-/// Characters of a path, and of what is expected and how to get there.
+/// Maximum number of characters of a path, of the expected value and of the fix.
 const MOST_ELSE: usize = 2000;
 
-/// A part of an error as it may be shown: on one line, bounded, without what a terminal obeys and without passwords.
+/// A part of an error in printable form: one line, bounded, without control sequences and passwords.
 fn shown(text: &str, most: usize) -> String {
     visible(&elided(&without_secrets(text), most)).into_owned()
 }
 
-/// A fault in what the user stated.
+/// A fault in the user's input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
-    /// File or flag that holds it.
+    /// File or flag that contains it.
     pub file: String,
     /// Path of the key inside the file, e.g. `text_config.num_attention_heads`; may be empty.
     pub key: String,
-    /// What stands there.
+    /// The found value.
     pub found: String,
-    /// What should.
+    /// The expected value.
     pub expected: String,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: String,
 }
 
 impl Error {
-    /// States a fault; `file` is filled in by whoever knows it.
+    /// A fault; the caller that knows the file fills in `file`.
     pub fn new(
         key: impl Into<String>,
         found: impl Into<String>,
@@ -41,7 +41,7 @@ impl Error {
         Error {
             file: String::new(),
             key: key.into(),
-            // What was found as it stands may be nothing to see, or a file of its own.
+            // The found value may be empty or very long.
             found: match found.as_str() {
                 "" => "an empty text".to_owned(),
                 found => elided(&without_secrets(found), MOST_FOUND).into_owned(),

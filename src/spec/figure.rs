@@ -1,4 +1,4 @@
-//! A figure in a file: a number with its unit as text, and its source. Without a source it does not load.
+//! A figure in a file: a number with its unit as text, and its source. A figure without a source does not load.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,13 +13,13 @@ use super::limits::{
 use crate::quantity::datum::{Datum, Grade, Source};
 use crate::quantity::unit::{BYTE, COUNT, FLOP, JOULE, SECOND, USD, Unit, WATT, parse};
 
-/// What a figure measures.
+/// The quantity of a figure.
 pub trait Dimension {
-    /// The unit it must come in.
+    /// Required unit.
     const UNIT: Unit;
-    /// How one is written.
+    /// Example.
     const EXAMPLE: &'static str;
-    /// Between which it lies.
+    /// Allowed range.
     const LIMIT: &'static Limit;
 }
 
@@ -37,11 +37,11 @@ macro_rules! dimensions {
 }
 
 dimensions! {
-    /// A size in memory.
+    /// A memory size.
     Bytes = BYTE, "80 GiB", BYTES;
-    /// A rate of moving data.
+    /// A bandwidth.
     ByteRate = BYTE.per(SECOND), "3.35 TB/s", BYTE_RATE;
-    /// A rate of computing.
+    /// A compute rate.
     FlopRate = FLOP.per(SECOND), "989.4 TFLOP/s", FLOP_RATE;
     /// A time.
     Seconds = SECOND, "1.9 us", SECONDS;
@@ -49,33 +49,33 @@ dimensions! {
     Watts = WATT, "700 W", WATTS;
     /// A price.
     Dollars = USD, "30000 USD", DOLLARS;
-    /// A price for a time.
+    /// A price per time.
     DollarRate = USD.per(SECOND), "2.95 USD/h", DOLLAR_RATE;
     /// A price of energy.
     DollarsPerEnergy = USD.per(JOULE), "0.09 USD/kWh", DOLLARS_PER_ENERGY;
-    /// A ratio or a number of things.
+    /// A ratio or a count.
     Ratio = COUNT, "0.85", RATIO;
 }
 
 /// A number with its source, in base units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure<D> {
-    /// In base units.
+    /// Value in base units.
     pub value: f64,
-    /// Where it came from.
+    /// Source.
     pub source: Source,
-    /// When it held, for prices.
+    /// Validity date, for prices.
     pub date: Option<String>,
     dimension: PhantomData<D>,
 }
 
 impl<D: Dimension> Figure<D> {
-    /// A figure that is worked out or stated rather than loaded.
+    /// A computed or given figure, not loaded from a file.
     pub fn new(value: f64, source: Source) -> Figure<D> {
         Figure { value, source, date: None, dimension: PhantomData }
     }
 
-    /// The figure under the name it has in formulas.
+    /// The figure under its name in formulas.
     pub fn datum(&self, symbol: impl Into<Cow<'static, str>>) -> Datum {
         let mut source = self.source.clone();
         if let Some(date) = &self.date {
@@ -105,7 +105,7 @@ struct Written {
 /// Reads `text` as a number of dimension `D`.
 ///
 /// # Errors
-/// Says what is wrong with the number or its unit, and how one is written.
+/// The number or its unit is wrong; the text gives an example.
 pub fn read<D: Dimension>(text: &str) -> Result<f64, String> {
     let (value, unit) = parse(text).map_err(|why| format!("{why}; write it as `{}`", D::EXAMPLE))?;
     if unit == COUNT && D::UNIT != COUNT {
@@ -115,7 +115,7 @@ pub fn read<D: Dimension>(text: &str) -> Result<f64, String> {
         return Err(format!("`{text}` is in {unit}, expected {}, as in `{}`", D::UNIT, D::EXAMPLE));
     }
     if !D::LIMIT.holds(value) {
-        return Err(format!("`{text}` is outside what is read here: {}", D::LIMIT.range()));
+        return Err(format!("`{text}` is out of range: {}", D::LIMIT.range()));
     }
     Ok(value)
 }
@@ -127,7 +127,7 @@ impl<'de, D: Dimension> Deserialize<'de> for Figure<D> {
             Error::custom(format!("{e}: a figure is {{ \"value\": \"{}\", \"source\": \"…\" }}", D::EXAMPLE))
         })?;
         if written.source.trim().is_empty() {
-            return Err(Error::custom("the source is empty: say where the figure comes from"));
+            return Err(Error::custom("the source is empty: name the origin of the figure"));
         }
         let text = match written.value {
             Spelled::Number(number) => number.to_string(),
@@ -153,9 +153,9 @@ impl<D: Dimension> JsonSchema for Figure<D> {
             "additionalProperties": false,
             "properties": {
                 "value": { "type": ["string", "number"], "description": format!("a number and its unit, as in \"{}\"", D::EXAMPLE) },
-                "source": { "type": "string", "minLength": 1, "description": "where the figure comes from" },
+                "source": { "type": "string", "minLength": 1, "description": "origin of the figure" },
                 "grade": grade,
-                "date": { "type": "string", "description": "when it held, YYYY-MM" }
+                "date": { "type": "string", "description": "validity date, YYYY-MM" }
             }
         })
     }

@@ -1,4 +1,4 @@
-//! A fleet as its file states it: traffic in buckets of like length, and what may be had at which price.
+//! A fleet as in its file: traffic in buckets of equal lengths, and offers of systems with prices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,22 +7,22 @@ use super::error::Error;
 use super::limits::{ARRIVAL, AVAILABLE, BUCKETS, ISL, Limit, OFFERS, OSL, RATE, REQUESTS, USD_PER_HOUR};
 use super::objective::LatencyLimits;
 
-/// A fleet file. What is left out has a default, which the answer tells.
+/// A fleet file. Absent fields have defaults, which the result lists.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FleetFile {
-    /// The model of buckets that name none.
+    /// The model of buckets without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Traffic.
     pub buckets: Vec<TrafficBucket>,
-    /// What may be had.
+    /// Offers of systems.
     pub offers: Vec<PricedOffer>,
-    /// Latency limits of every request.
+    /// Latency SLOs of every request.
     pub limits: LatencyLimits,
 }
 
-/// Requests of like length.
+/// Requests of equal lengths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficBucket {
@@ -30,12 +30,12 @@ pub struct TrafficBucket {
     pub isl: u64,
     /// Output tokens.
     pub osl: u64,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
-    /// Prompt tokens that the cache holds already.
+    /// Cached prompt tokens.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub prefix: u64,
-    /// The model asked.
+    /// The model of these requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -44,17 +44,17 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How systems of an offer are paid for.
+/// Payment terms of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PricingTerms {
-    /// By the hour.
+    /// On demand, by the hour.
     OnDemand,
-    /// By the hour, for a long time.
+    /// Reserved, by the hour for a long term.
     Reserved,
-    /// By the hour, while nobody else pays more.
+    /// Spot, by the hour with preemption.
     Spot,
-    /// Bought: the price over its service life, and electricity.
+    /// Bought: purchase price over the amortization period, and electricity.
     Owned,
 }
 
@@ -70,28 +70,28 @@ impl PricingTerms {
     }
 }
 
-/// A system that may be had, at one price.
+/// A system on offer, at one price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PricedOffer {
-    /// The system, as `--hardware` takes it.
+    /// The system, in the syntax of `--hardware`.
     pub hardware: String,
-    /// How it is paid for; on demand where a rent is known, else owned.
+    /// Payment terms; on demand where a rent is known, else owned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<PricingTerms>,
-    /// US dollars an hour of the whole system; the catalogue's where absent.
+    /// USD per hour of the whole system; the catalogue's price if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_per_hour: Option<f64>,
-    /// How many there are; any number where absent.
+    /// Number of available systems; unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available: Option<u64>,
 }
 
 impl FleetFile {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// A number is out of its range, or there is too much.
+    /// A number is out of range, or there are too many entries.
     pub fn check(&self) -> Result<(), Error> {
         BUCKETS.check_whole("buckets", self.buckets.len() as u64)?;
         OFFERS.check_whole("offers", self.offers.len() as u64)?;
@@ -119,7 +119,7 @@ impl FleetFile {
 /// A request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct TracedRequest {
-    /// When it came, in seconds.
+    /// Arrival time, in seconds.
     pub arrival: f64,
     /// Prompt tokens.
     pub isl: u64,
@@ -127,15 +127,15 @@ pub struct TracedRequest {
     pub osl: u64,
 }
 
-/// Buckets of a trace: lengths rounded up to powers of two, so that no request is taken for shorter than it is, and
-/// arrivals spread evenly over the time between the first and the last.
+/// Buckets of a trace: lengths are rounded up to powers of two, so that no request is underestimated; arrivals are
+/// spread evenly between the first and the last.
 ///
 /// # Errors
-/// There are no two arrivals to take a rate from, or a length is nothing.
+/// Fewer than two distinct arrival times, or a length is 0.
 pub fn buckets(trace: &[TracedRequest]) -> Result<Vec<TrafficBucket>, Error> {
     REQUESTS.check_whole("rows", trace.len() as u64)?;
     let within = |key: &str, limit: &Limit, value: f64| {
-        limit.check(key, value).map_err(|fault| Error { fix: "leave such requests out".into(), ..fault })
+        limit.check(key, value).map_err(|fault| Error { fix: "remove such requests".into(), ..fault })
     };
     let mut counts: std::collections::BTreeMap<(u64, u64), u64> = std::collections::BTreeMap::new();
     for request in trace {
@@ -148,12 +148,12 @@ pub fn buckets(trace: &[TracedRequest]) -> Result<Vec<TrafficBucket>, Error> {
     let arrivals = trace.iter().map(|request| request.arrival);
     let (first, last) = arrivals.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), t| (a.min(t), b.max(t)));
     let span = last - first;
-    // A span of less than a nanosecond is a rounding error, not a time.
+    // A span of less than a nanosecond is a rounding error, not a duration.
     if !(span.is_finite() && span > 1e-9) {
-        let found = format!("{} requests within no time", trace.len());
-        return Err(Error::new("arrival", found, "requests at two times at least", "take a longer trace"));
+        let found = format!("{} requests at a single time", trace.len());
+        return Err(Error::new("arrival", found, "requests at two or more times", "use a longer trace"));
     }
-    // The last request ends the time in which the others came.
+    // The last request ends the time span of the others.
     let rate = |count: u64| count as f64 / span * (trace.len() - 1) as f64 / trace.len() as f64;
     Ok(counts
         .into_iter()

@@ -1,4 +1,4 @@
-//! Number formats of weights and KV caches: true size, what they leave alone, what computes them.
+//! Number formats of weights and KV caches: true size, unquantized roles, native compute.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::device::Arithmetic;
 use super::figure::{Bytes, Figure};
 
-/// How weights or cached keys and values are stored.
+/// A storage format of weights or KV cache.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NumberFormat {
@@ -17,28 +17,28 @@ pub struct NumberFormat {
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// May hold weights.
+    /// Usable for weights.
     #[serde(default)]
     pub weights: bool,
-    /// May hold a KV cache.
+    /// Usable for KV cache.
     #[serde(default)]
     pub kv: bool,
     /// Size of an element, scales included (`"4.25 bit"`).
     pub bits_per_element: Figure<Bytes>,
-    /// Block of the scales along the divided dimension, which a shard may not cut.
+    /// Block size of the scales along the sharded dimension; a shard may not cut a block.
     pub block: Option<u64>,
     /// Roles kept in the model's own dtype: `embedding`, `lm_head`, `norm`, `router`, `attention` …
     #[serde(default)]
     pub leaves: Vec<String>,
     /// The same for models without experts, where their checkpoints differ.
     pub dense_leaves: Option<Vec<String>>,
-    /// Why these.
+    /// The source of these roles.
     pub leaves_note: Option<String>,
-    /// Arithmetics that can compute it, best first: the first that the device has is used, the
-    /// others mean dequantising first.
+    /// Compute formats, best first. The first one that the device supports is used; later ones require dequantization
+    /// first.
     #[serde(default)]
     pub computes_in: Vec<Arithmetic>,
-    /// Runtimes that run it.
+    /// Runtimes that support it.
     #[serde(default)]
     pub runtimes: Vec<String>,
     /// A format that holds every value of this one exactly.
@@ -49,16 +49,16 @@ pub struct NumberFormat {
     pub notes: Option<String>,
 }
 
-/// What a format was seen to cost in quality.
+/// A published quality loss of a format.
 #[derive(Clone, Debug, Deserialize, JsonSchema, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quality {
-    /// What was measured.
+    /// The metric.
     pub metric: String,
-    /// The figure as published.
+    /// The published figure.
     pub value: String,
-    /// On which model.
+    /// The model.
     pub model: String,
-    /// Where.
+    /// The source.
     pub source: String,
 }

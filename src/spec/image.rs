@@ -1,4 +1,4 @@
-//! The size of an image as a user states it. Knows nothing of what an encoder makes of it.
+//! The size of an image in user input. Independent of encoders.
 
 use std::fmt;
 use std::str::FromStr;

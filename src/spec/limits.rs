@@ -1,30 +1,30 @@
-//! What every number from outside may be, whether a flag, a file or a table states it: least, greatest, unit and why.
+//! The allowed range of every number in user input, from a flag, a file or a table: least, greatest, unit, reason.
 //!
-//! The one list of it. Flags parse by it, files are checked by it, `--help` and `docs/limits.md` are printed from it.
-//! What multiplies them is checked besides; figures made of them stay finite.
+//! This is the only list: flags and files are checked by it, `--help` and `docs/limits.md` are printed from it.
+//! Products of these numbers are checked too; all derived figures stay finite.
 
 use super::error::Error;
 
-/// What one number may be.
+/// The allowed range of one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// Its name: of a flag as it is typed, else of the key or column.
+    /// Its name: the flag as typed, else the key or column.
     pub name: &'static str,
-    /// The least that it may be, besides 0 where `or_zero` says so.
+    /// The least value, in addition to 0 if `or_zero`.
     pub least: f64,
-    /// The greatest.
+    /// The greatest value.
     pub most: f64,
     /// 0 is allowed too.
     pub or_zero: bool,
-    /// It has no fraction.
+    /// Whole numbers only.
     pub whole: bool,
-    /// What it counts or measures; empty for a plain number.
+    /// Its unit; empty for a plain number.
     pub unit: &'static str,
-    /// Why no less and no more.
+    /// The reason for the range.
     pub why: &'static str,
 }
 
-/// Declares limits, and the list of them in that order.
+/// Declares limits, and their list in the same order.
 macro_rules! limits {
     (@zero from) => { false };
     (@zero zero_or) => { true };
@@ -52,37 +52,37 @@ limits! {
     ISL = "isl": whole from 1e0 to 1e8, "tokens", "the longest published context is 10 million tokens";
     OSL = "osl": whole from 1e0 to 1e8, "tokens", "as for the prompt";
     PREFIX = "prefix": whole from 0e0 to 1e8, "tokens", "part of the prompt";
-    CONTEXT = "context": whole from 2e0 to 1e8, "tokens", "prompt and answer together";
-    CONCURRENCY = "concurrency": whole from 1e0 to 1e7, "requests", "ten for each of a million devices";
-    RATE = "rate": number from 1e-9 to 1e9, "requests/s", "one request in 30 years, to a hundred for each request in flight";
+    CONTEXT = "context": whole from 2e0 to 1e8, "tokens", "prompt and output";
+    CONCURRENCY = "concurrency": whole from 1e0 to 1e7, "requests", "ten per device on a million devices";
+    RATE = "rate": number from 1e-9 to 1e9, "requests/s", "one request in 30 years, up to 100 per concurrent request";
     IMAGES = "images": whole from 0e0 to 1e5, "images", "their tokens must fit into a prompt";
     IMAGE_SIDE = "image-size": whole from 1e0 to 65535e0, "pixels a side", "JPEG holds no longer side (ITU-T T.81, B.2.2)";
-    DRAFT_TOKENS = "draft-tokens": whole from 1e0 to 64e0, "tokens", "a guess after 64 others is accepted next to never";
+    DRAFT_TOKENS = "draft-tokens": whole from 1e0 to 64e0, "tokens", "a draft token after 64 others is almost never accepted";
     ACCEPTANCE = "acceptance": number from 0e0 to 1e0, "", "a probability";
-    TTFT = "ttft": number from 1e-9 to 1e9, "s", "from less than any device answers in to 30 years";
+    TTFT = "ttft": number from 1e-9 to 1e9, "s", "from below any device's response time to 30 years";
     TPOT = "tpot": number from 1e-9 to 1e9, "s", "as for ttft";
     E2E = "e2e": number from 1e-9 to 1e9, "s", "as for ttft";
     TIME_LIMIT = "time-limit": number from 0e0 to 1e9, "s", "30 years";
-    USD_PER_DEVICE_HOUR = "usd-per-device-hour": number zero_or 1e-6 to 1e6, "USD/h", "free, or up to a thousand times the dearest system of the catalogue";
+    USD_PER_DEVICE_HOUR = "usd-per-device-hour": number zero_or 1e-6 to 1e6, "USD/h", "free, or up to a thousand times the most expensive system of the catalogue";
     ELECTRICITY = "electricity-usd-per-kwh": number zero_or 1e-6 to 1e4, "USD/kWh", "free, or up to ten thousand times a usual price";
     PUE = "pue": number from 1e0 to 1e2, "", "a facility draws no less than its machines";
     AMORTIZATION = "amortization-months": number from 1e-3 to 1200e0, "months", "from three quarters of an hour to a century";
-    UTILIZATION = "utilization": number from 1e-6 to 1e0, "", "a fraction of the time, more than none";
-    DEGREE = "degree": whole from 1e0 to 1048576e0, "devices, stages or instances", "tp, pp, dp, cp, ep, moe-tp and replicas: no more than there may be devices";
-    DEVICES = "devices": whole from 1e0 to 1048576e0, "devices", "of a whole deployment: ten times the largest cluster that was announced";
-    NODES = "nodes": whole from 1e0 to 1048576e0, "nodes", "as for devices, which they multiply with";
-    DEPTH = "depth": whole from 0e0 to 1000e0, "levels", "no explanation is deeper";
-    USERS = "users": whole from 1e0 to 1e6, "users", "each has a request in flight";
-    TARGET = "target-tok-s": number from 1e-9 to 1e9, "tok/s", "what limits on tpot allow";
-    BUDGET = "budget": number from 1e-6 to 1e15, "USD", "more than all money there is";
-    BUDGET_HOUR = "budget-hour": number from 1e-6 to 1e12, "USD/h", "a million devices at a million an hour each";
+    UTILIZATION = "utilization": number from 1e-6 to 1e0, "", "a fraction of the time, above 0";
+    DEGREE = "degree": whole from 1e0 to 1048576e0, "devices, stages or replicas", "tp, pp, dp, cp, ep, moe-tp and replicas: at most the maximum number of devices";
+    DEVICES = "devices": whole from 1e0 to 1048576e0, "devices", "of a whole deployment: ten times the largest announced cluster";
+    NODES = "nodes": whole from 1e0 to 1048576e0, "nodes", "as for devices";
+    DEPTH = "depth": whole from 0e0 to 1000e0, "levels", "deeper than any explanation";
+    USERS = "users": whole from 1e0 to 1e6, "users", "each has one concurrent request";
+    TARGET = "target-tok-s": number from 1e-9 to 1e9, "tok/s", "the range of TPOT SLOs";
+    BUDGET = "budget": number from 1e-6 to 1e15, "USD", "more than all existing money";
+    BUDGET_HOUR = "budget-hour": number from 1e-6 to 1e12, "USD/h", "a million devices at a million USD/h each";
     MAX_WATTS = "max-watts": number from 1e-6 to 1e15, "W", "a million devices at a gigawatt each";
     MAX_DEVICES = "max-devices": whole from 1e0 to 1e9, "devices", "of a fleet of many systems";
     SAMPLE = "sample": whole from 0e0 to 1e8, "deployments", "each is evaluated";
-    SEED = "seed": whole from 0e0 to 9007199254740991e0, "", "what JSON keeps exactly (RFC 8259, 6)";
-    MEMBERS = "members": whole from 1e0 to 128e0, "members", "of a rig: placements are searched member by member";
-    HOSTS = "hosts": whole from 0e0 to 128e0, "hosts", "no more than a rig has members";
-    LINKS = "links": whole from 0e0 to 8128e0, "links", "one for every two members of a rig";
+    SEED = "seed": whole from 0e0 to 9007199254740991e0, "", "the integers that JSON represents exactly (RFC 8259, 6)";
+    MEMBERS = "members": whole from 1e0 to 128e0, "members", "of a rig: the placement search is per member";
+    HOSTS = "hosts": whole from 0e0 to 128e0, "hosts", "at most the members of a rig";
+    LINKS = "links": whole from 0e0 to 8128e0, "links", "one per pair of members of a rig";
     BUCKETS = "fleet buckets": whole from 0e0 to 2000e0, "buckets", "each is searched on every offer of a fleet";
     OFFERS = "fleet offers": whole from 0e0 to 2000e0, "offers", "each is searched for every bucket of a fleet";
     USD_PER_HOUR = "usd_per_hour": number zero_or 1e-6 to 1e12, "USD/h", "of a whole system: a million devices";
@@ -92,21 +92,21 @@ limits! {
     REQUESTS = "trace rows": whole from 1e0 to 1e7, "requests", "of a trace: each is counted";
     TIERS = "tiers": whole from 0e0 to 16e0, "tiers", "of a system: no interconnect has more levels";
     FACTORS = "factors": whole from 0e0 to 1e5, "factors", "of a runtime's fit, and constants likewise";
-    BLOCK = "block": whole from 1e0 to 1e6, "elements", "what one scale of a number format holds for";
+    BLOCK = "block": whole from 1e0 to 1e6, "elements", "elements per scale of a number format";
     BYTES = "bytes": number zero_or 1e-6 to 1e18, "B", "from part of a bit to an exabyte";
-    BYTE_RATE = "byte rate": number from 1e0 to 1e18, "B/s", "what moves nothing is left out; the fastest memory moves 2e16 B/s";
-    FLOP_RATE = "flop rate": number from 1e0 to 1e21, "FLOP/s", "what computes nothing is left out; the fastest device computes 6e16 FLOP/s";
+    BYTE_RATE = "byte rate": number from 1e0 to 1e18, "B/s", "omit a rate of 0; the fastest memory has 2e16 B/s";
+    FLOP_RATE = "flop rate": number from 1e0 to 1e21, "FLOP/s", "omit a rate of 0; the fastest device has 6e16 FLOP/s";
     SECONDS = "seconds": number zero_or 1e-15 to 1e10, "s", "from a femtosecond to 300 years";
     WATTS = "watts": number zero_or 1e-6 to 1e9, "W", "of a device or node, up to a power station";
     DOLLARS = "dollars": number zero_or 1e-6 to 1e12, "USD", "of a device or system";
     DOLLAR_RATE = "dollar rate": number zero_or 1e-12 to 1e6, "USD/s", "of a device or system";
     DOLLARS_PER_ENERGY = "dollars per energy": number zero_or 1e-15 to 1e-2, "USD/J", "up to 36,000 USD/kWh";
-    RATIO = "ratio": number zero_or 1e-9 to 1e9, "", "a ratio, a factor, or a number of things";
-    EFFICIENCY = "efficiency": number from 1e-6 to 1e1, "", "of a peak: kernels reach part of it, and a maker may state too low a peak";
-    FACTOR = "factor": number from 1e-6 to 1e6, "", "how many times as long something takes";
-    CAPACITY = "capacity": number from 1e6 to 1e18, "B", "memory of a device: a megabyte holds no model";
-    POWER = "power": number from 1e-3 to 1e9, "W", "limit of a device";
-    BLOCK_TOKENS = "block_tokens": number from 1e0 to 1e8, "tokens", "a page of a cache, and what one step takes";
+    RATIO = "ratio": number zero_or 1e-9 to 1e9, "", "a ratio, a factor or a count";
+    EFFICIENCY = "efficiency": number from 1e-6 to 1e1, "", "fraction of a peak; above 1 if the vendor publishes too low a peak";
+    FACTOR = "factor": number from 1e-6 to 1e6, "", "a multiplier on a time";
+    CAPACITY = "capacity": number from 1e6 to 1e18, "B", "memory of a device: no model fits in a megabyte";
+    POWER = "power": number from 1e-3 to 1e9, "W", "power limit of a device";
+    BLOCK_TOKENS = "block_tokens": number from 1e0 to 1e8, "tokens", "a page of the KV cache, and the tokens of one step";
     MILLISECONDS = "milliseconds": number zero_or 1e-6 to 1e12, "ms", "a measured time: 30 years";
     MEASURED = "value": number zero_or 1e-9 to 1e15, "", "a measured rate or size";
 }
@@ -116,7 +116,7 @@ const POOLS: [&str; 2] = ["prefill-", "decode-"];
 /// Flags that are degrees.
 const DEGREES: [&str; 7] = ["tp", "pp", "dp", "cp", "ep", "moe-tp", "replicas"];
 
-/// The limit of the flag `--flag`, where it is a number.
+/// The limit of the flag `--flag`, if it is a number.
 pub fn of_flag(flag: &str) -> Option<&'static Limit> {
     let plain = POOLS.iter().find_map(|pool| flag.strip_prefix(pool)).unwrap_or(flag);
     if DEGREES.contains(&plain) {
@@ -126,54 +126,54 @@ pub fn of_flag(flag: &str) -> Option<&'static Limit> {
 }
 
 impl Limit {
-    /// Whether `value` is allowed; what is no number is not.
+    /// Whether `value` is allowed; NaN is not.
     pub fn holds(&self, value: f64) -> bool {
         let within = (self.least..=self.most).contains(&value) || (self.or_zero && value == 0.0);
         within && (!self.whole || value.fract() == 0.0)
     }
 
-    /// The greatest, of what has no fraction.
+    /// The greatest value of a whole number.
     pub fn most_whole(&self) -> u64 {
         self.most as u64
     }
 
-    /// As people read it: `1 to 1000 tokens`.
+    /// Human-readable form: `1 to 1000 tokens`.
     pub fn range(&self) -> String {
         let zero = if self.or_zero && self.least > 0.0 { "0, or " } else { "" };
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
         format!("{zero}{} to {}{unit}", spell(self.least), spell(self.most))
     }
 
-    /// Checks the number that stands at `key`.
+    /// Checks the number at `key`.
     ///
     /// # Errors
-    /// It is outside, or no number.
+    /// The number is out of range or NaN.
     pub fn check(&self, key: &str, value: f64) -> Result<(), Error> {
         if self.holds(value) { Ok(()) } else { Err(self.fault(key, &value.to_string())) }
     }
 
-    /// Checks the whole number that stands at `key`.
+    /// Checks the whole number at `key`.
     ///
     /// # Errors
-    /// It is outside.
+    /// The number is out of range.
     pub fn check_whole(&self, key: &str, value: u64) -> Result<(), Error> {
-        // Every bound is less than 2^53, so rounding leaves the order as it is.
+        // Every bound is below 2^53, so rounding preserves the order.
         if self.holds(value as f64) { Ok(()) } else { Err(self.fault(key, &value.to_string())) }
     }
 
-    /// The fault of a number that is outside.
+    /// The fault of a number out of range.
     pub fn fault(&self, key: &str, found: &str) -> Error {
-        Error::new(key, found, self.range(), format!("state a number in that range: {}", self.why))
+        Error::new(key, found, self.range(), format!("set a number in this range: {}", self.why))
     }
 }
 
-/// The shorter of both ways to write a number.
+/// The shorter of the two spellings of a number.
 fn spell(value: f64) -> String {
     let (plain, short) = (format!("{value}"), format!("{value:e}"));
     if plain.len() > 7 && short.len() < plain.len() { short } else { plain }
 }
 
-/// How a flag reads a whole number: digits, which `_` may group.
+/// Parser of a whole-number flag: digits with optional `_` separators.
 pub fn whole(limit: &'static Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text: &str| {
         let plain = text.trim().replace('_', "");
@@ -182,7 +182,7 @@ pub fn whole(limit: &'static Limit) -> impl Fn(&str) -> Result<u64, String> + Cl
     }
 }
 
-/// How a flag reads a number.
+/// Parser of a number flag.
 pub fn number(limit: &'static Limit) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
     move |text: &str| {
         let found = text.trim().parse::<f64>().ok().filter(|number| limit.holds(*number));
@@ -192,7 +192,7 @@ pub fn number(limit: &'static Limit) -> impl Fn(&str) -> Result<f64, String> + C
 
 /// The list as a Markdown table.
 pub fn markdown() -> String {
-    let mut text = String::from("| number | may be | why |\n| --- | --- | --- |\n");
+    let mut text = String::from("| number | range | reason |\n| --- | --- | --- |\n");
     for limit in LIMITS {
         let kind = if limit.whole { "a whole number, " } else { "" };
         text.push_str(&format!("| `{}` | {kind}{} | {} |\n", limit.name, limit.range(), limit.why));

@@ -1,4 +1,4 @@
-//! A kind of link as its file states it. Knows nothing of who is joined by it.
+//! A kind of link as in its file. Independent of the devices that it joins.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,13 +17,13 @@ pub struct Link {
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// Per direction.
+    /// Bandwidth per direction.
     pub bandwidth: Figure<ByteRate>,
-    /// Of one small message.
+    /// Latency of a small message.
     pub latency: Option<Figure<Seconds>>,
-    /// How it joins more than two, where nothing else is stated.
+    /// Topology for more than two devices, where none is given.
     pub topology: Option<Topology>,
-    /// Fraction of the rate that is reached in practice.
+    /// Fraction of the bandwidth that is reached in practice.
     pub effective_fraction: Option<Figure<Ratio>>,
     /// Remarks.
     pub notes: Option<String>,

@@ -1,6 +1,6 @@
-//! A model as its Hugging Face `config.json` states it: named keys, dtype, quantization.
+//! A model as in its Hugging Face `config.json`: keys by name, dtype, quantization.
 //!
-//! Knows nothing of what the keys mean for a graph; builders in `graph::arch` read them.
+//! Independent of graphs: builders in `graph::arch` interpret the keys.
 
 pub mod file;
 pub mod keys;
@@ -19,7 +19,7 @@ use crate::spec::text::each_key_once;
 use keys::Keys;
 use quantization::Quantization;
 
-/// A `config.json`, read as far as every architecture shares it.
+/// A `config.json`, parsed as far as all architectures share it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
     /// `model_type`, e.g. `llama`; absent in a few old files, which name a class in `architectures`.
@@ -30,7 +30,7 @@ pub struct ModelConfig {
     pub dtype: Option<String>,
     /// `max_position_embeddings`, in tokens.
     pub max_context: Option<u64>,
-    /// How the checkpoint's weights are quantized, where they are.
+    /// Quantization of the checkpoint's weights, if any.
     pub quantization: Option<Quantization>,
     map: Map<String, Value>,
 }
@@ -41,13 +41,13 @@ impl ModelConfig {
         ModelConfig::parse_with_quant(text, None)
     }
 
-    /// Reads the text of a `config.json`, and that of the `hf_quant_config.json` beside it, if there is one.
+    /// Reads the text of a `config.json`, and that of its `hf_quant_config.json`, if there is one.
     pub fn parse_with_quant(text: &str, hf_quant_config: Option<&str>) -> Result<ModelConfig, Error> {
         let quant = hf_quant_config.map(object).transpose()?;
         ModelConfig::from_map(object(text)?, quant.as_ref())
     }
 
-    /// Takes the object of a `config.json`, and that of an `hf_quant_config.json`, already read.
+    /// Takes the parsed object of a `config.json`, and that of an `hf_quant_config.json`.
     pub fn from_map(
         map: Map<String, Value>,
         hf_quant_config: Option<&Map<String, Value>>,
@@ -74,10 +74,10 @@ impl ModelConfig {
         Ok(ModelConfig { model_type, architectures, dtype, max_context, quantization, map })
     }
 
-    /// The same with `value` under `path`, a key or keys joined by dots, in place of what the file says.
+    /// The same with `value` at `path`, a key or keys joined by dots, in place of the file's value.
     ///
     /// # Errors
-    /// A key on the way is no object, or a key that every architecture shares is faulty now.
+    /// A key on the path is not an object, or a key shared by all architectures becomes faulty.
     pub fn with(&self, path: &str, value: Value) -> Result<ModelConfig, Error> {
         let mut map = self.map.clone();
         let mut keys: Vec<&str> = path.split('.').collect();
@@ -90,27 +90,27 @@ impl ModelConfig {
             let fix = "name the key as the file does, e.g. sliding_window or text_config.sliding_window";
             return Err(Error::new(
                 path,
-                "no such object in the file",
-                "a key, or objects' keys before it",
+                "an object that the file does not have",
+                "a key, with the keys of its enclosing objects",
                 fix,
             ));
         };
         section.insert(last.to_owned(), value);
         let config = ModelConfig::from_map(map, None)?;
         let restated = path.split('.').any(|key| quantization::KEYS.contains(&key));
-        // What `hf_quant_config.json` said is no key of this file and holds on.
+        // The keys of `hf_quant_config.json` are not in this file and remain.
         let kept = self.quantization.clone().filter(|_| !restated);
         Ok(ModelConfig { quantization: config.quantization.or(kept), ..config })
     }
 
-    /// The keys, for a builder to read and to account for.
+    /// The keys, for a builder to read and account for.
     pub fn keys(&self) -> Keys<'_> {
         Keys::new(&self.map)
     }
 
-    /// The number format of the checkpoint's weights: quantization if stated, else the dtype.
+    /// Number format of the checkpoint's weights: the quantization if given, else the dtype.
     ///
-    /// `None` where the file states neither, or a dtype that no accelerator computes in.
+    /// `None` where the file has neither, or a dtype that no accelerator computes.
     pub fn weight_format(&self) -> Option<&'static str> {
         match (&self.quantization, self.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch."))) {
             (Some(quantization), _) => quantization.weight_format,
@@ -121,11 +121,11 @@ impl ModelConfig {
     }
 }
 
-/// Where multimodal models keep the configuration of their language model.
+/// Keys of the language model's configuration in multimodal models.
 const LANGUAGE: &[&[&str]] =
     &[&["text_config"], &["llm_config"], &["language_config"], &["thinker_config", "text_config"]];
 
-/// The object that describes the language model: one of [`LANGUAGE`], else the file itself.
+/// The object of the language model: one of [`LANGUAGE`], else the file itself.
 fn language(map: &Map<String, Value>) -> &Map<String, Value> {
     let inside = |map, key: &&str| Map::get(map, *key).and_then(Value::as_object);
     LANGUAGE.iter().find_map(|path| path.iter().try_fold(map, inside)).unwrap_or(map)
@@ -160,9 +160,9 @@ pub fn is_object(text: &str) -> bool {
     serde_json::from_str::<Map<String, Value>>(&without_infinities(text)).is_ok()
 }
 
-/// The JSON object that `text` must be.
+/// Parses the text as a JSON object.
 fn object(text: &str) -> Result<Map<String, Value>, Error> {
-    let fix = "give the model's config.json as downloaded from its repository";
+    let fix = "use the model's config.json as downloaded from its repository";
     let text = without_infinities(text);
     each_key_once(&text)?;
     match serde_json::from_str(&text) {

@@ -1,8 +1,7 @@
-//! How near a question is to what was measured, and how far off predictions are for questions as near.
+//! The distance of a problem from the measurements, and the prediction error at that distance.
 //!
-//! A question is far for every reason that holds: an unseen model, unseen hardware, a load beyond all measured ones.
-//! Each has its interval, from predictions of rows that were left out for the same reason; together they are as wide as
-//! the widest of them.
+//! Every reason that applies counts: an unseen model, unseen hardware, a load beyond all measured ones. Each has its
+//! interval, from predictions of rows held out for the same reason; the combination is as wide as the widest.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,46 +9,46 @@ use serde::{Deserialize, Serialize};
 use super::device::Device;
 use super::runtime::ServingFit;
 
-/// How near a question is to what was measured, nearest first.
+/// The distance of a problem from the measurements, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Nearness {
-    /// Model, device, runtime and weight format were measured together, under loads around this one.
+    /// Model, device, runtime and weight format were measured in combination, at similar loads.
     Measured,
-    /// Device and runtime were measured together, and the model elsewhere.
+    /// Device and runtime were measured in combination, the model elsewhere.
     HardwareAndRuntime,
-    /// Lengths or requests of a rank lie beyond all that were measured here.
+    /// Lengths or concurrency per rank are beyond all measurements here.
     Load,
-    /// The model was measured nowhere.
+    /// The model was never measured.
     Model,
     /// The device was measured, under another runtime.
     Hardware,
-    /// Other devices of its maker were, under this runtime.
+    /// Other devices of the vendor were measured, under this runtime.
     Vendor,
-    /// Prefill and decode are apart: measured too, but no constant was fitted to it.
+    /// Disaggregated: measured, but no constant was fitted to it.
     Split,
-    /// The runtime was measured on no device of this maker, or nowhere: its constants are borrowed.
+    /// The runtime was measured on no device of this vendor, or nowhere: its constants are borrowed.
     Nothing,
 }
 
-/// Quantiles of measured over predicted, over data that was left out of the fit: p10, p50, p90.
+/// Quantiles of measured / predicted over held-out data: p10, p50, p90.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// For questions this near.
+    /// The nearness that it applies to.
     pub near: Nearness,
-    /// Of the time to first token.
+    /// Of TTFT.
     pub ttft: [f64; 3],
-    /// Of the time per output token.
+    /// Of TPOT.
     pub tpot: [f64; 3],
     /// Of the output rate.
     pub throughput: [f64; 3],
-    /// The data, their number and what error is left.
+    /// The data, their number and the remaining error.
     pub source: String,
 }
 
 impl Nearness {
-    /// As it is written.
+    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Nearness::Measured => "measured",
@@ -65,7 +64,7 @@ impl Nearness {
 }
 
 impl Interval {
-    /// As wide as both; the median and the name are the farther one's.
+    /// As wide as both; the median and the name are those of the farther one.
     pub fn widest(&self, other: &Interval) -> Interval {
         let (far, near) = if self.near >= other.near { (self, other) } else { (other, self) };
         let wide = |of: fn(&Interval) -> &[f64; 3]| {
@@ -75,7 +74,7 @@ impl Interval {
         let source = if far.source == near.source {
             far.source.clone()
         } else {
-            format!("the wider ends of: {}; {}", far.source, near.source)
+            format!("the wider of both ends: {}; {}", far.source, near.source)
         };
         Interval {
             near: far.near,
@@ -87,11 +86,11 @@ impl Interval {
     }
 }
 
-/// One model on one device in one weight format, as far as it was measured: the least and the most of each setting.
+/// One model on one device in one weight format, with the measured range of each setting.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredAt {
-    /// The model's architecture and its number of parameters.
+    /// The model's architecture and parameter count.
     pub model: String,
     /// The device.
     pub hardware: String,
@@ -101,51 +100,51 @@ pub struct MeasuredAt {
     pub isl: [u64; 2],
     /// Output tokens.
     pub osl: [u64; 2],
-    /// Requests of an attention rank.
+    /// Requests per attention rank.
     pub requests: [u64; 2],
 }
 
-/// What a fit predicted of rows while their like was left out of it.
+/// Held-out prediction errors of a fit.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
-    /// What was left out, in words.
+    /// The kind of held-out group, in words.
     pub name: String,
-    /// Rows that were predicted.
+    /// Number of predicted rows.
     pub rows: usize,
-    /// Median absolute error of the time per output token, and the one that nine in ten stay below.
+    /// Median and p90 of the absolute TPOT error.
     pub tpot: Option<[f64; 2]>,
-    /// The same of the time to first token.
+    /// The same for TTFT.
     pub ttft: Option<[f64; 2]>,
-    /// Share of rows whose time per output token lies between p10 and p90 of the other groups left out so.
+    /// Share of rows whose TPOT is between p10 and p90 of the other held-out groups.
     pub tpot_covered: Option<f64>,
-    /// The same of the time to first token.
+    /// The same for TTFT.
     pub ttft_covered: Option<f64>,
-    /// Choices under a limit on the time per output token.
+    /// Number of choices under a TPOT SLO.
     pub choices: Option<usize>,
-    /// Share of these that meet the limit as measured.
+    /// Share of these choices that meets the SLO as measured.
     pub limit_met: Option<f64>,
-    /// Median throughput that these give up against the best measured.
+    /// Median throughput regret against the best measured configuration.
     pub regret: Option<f64>,
-    /// Share that meets the limit where it is held at the p90.
+    /// Share that meets the SLO when the p90 prediction must meet it.
     pub limit_met_p90: Option<f64>,
-    /// Median throughput that these give up.
+    /// Median throughput regret of these.
     pub regret_p90: Option<f64>,
 }
 
-/// How far off answers to a question may be.
+/// The prediction intervals of a problem.
 #[derive(Clone, Debug)]
 pub struct PredictionIntervals {
-    /// Where the same instances prefill and decode.
+    /// For aggregated serving.
     pub together: Interval,
-    /// The least and the most requests of a rank that were measured, and the interval of loads beyond.
+    /// The measured range of requests per rank, and the interval of loads beyond.
     pub beyond: Option<([u64; 2], Interval)>,
-    /// Where prefill and decode are apart.
+    /// For disaggregated serving.
     pub split: Interval,
 }
 
 impl PredictionIntervals {
-    /// The interval for pools apart or not, with so many requests of a rank.
+    /// The interval for disaggregated pools or not, at this number of requests per rank.
     pub fn of(&self, split: bool, requests: u64) -> &Interval {
         match &self.beyond {
             _ if split => &self.split,
@@ -155,7 +154,7 @@ impl PredictionIntervals {
     }
 }
 
-/// What is asked of a fit.
+/// Inputs of a fit.
 #[derive(Clone, Copy, Debug)]
 pub struct FitQuery<'a> {
     /// The device.
@@ -164,22 +163,22 @@ pub struct FitQuery<'a> {
     pub weight_format: &'a str,
     /// The model, as [`MeasuredAt::model`] has it.
     pub model: &'a str,
-    /// Prompt and output tokens.
+    /// ISL and OSL.
     pub lengths: (u64, u64),
 }
 
-/// Settings so many times beyond what was measured still count as measured: lengths of most rows are drawn between 80
-/// and 100 % of the nominal ones.
+/// Settings within this factor of the measured range count as measured: lengths of most rows are drawn between 80 and
+/// 100 % of the nominal ones.
 const AROUND: f64 = 1.25;
 
-/// Whether `value` lies around the least and the most that were measured.
+/// Whether `value` is near the measured range.
 pub fn around([least, most]: [u64; 2], value: u64) -> bool {
     let value = value as f64;
     value * AROUND >= least as f64 && value <= most as f64 * AROUND
 }
 
 impl ServingFit {
-    /// Why a question is far from what was measured, whatever its number of requests; nearest first, at least one.
+    /// The reasons for a problem's distance from the measurements, whatever its load; nearest first, at least one.
     pub fn near(&self, asked: &FitQuery) -> Vec<Nearness> {
         let maker = format!("{}-", asked.device.vendor);
         let of_maker = |id: &String| id.starts_with(&maker) || *id == asked.device.id;
@@ -192,7 +191,7 @@ impl ServingFit {
             let anywhere = self.measured_anywhere.contains(&asked.device.id);
             found.push(if anywhere { Nearness::Hardware } else { Nearness::Vendor });
         }
-        // A profile of an earlier fit does not say which models were measured.
+        // The profile of an earlier fit does not list the measured models.
         if self.measured.is_empty() {
             if here {
                 found.push(Nearness::HardwareAndRuntime);
@@ -216,7 +215,7 @@ impl ServingFit {
         found
     }
 
-    /// The least and the most requests of a rank that were measured under lengths around those asked for.
+    /// The measured range of requests per rank at lengths near those of the problem.
     pub fn requests(&self, asked: &FitQuery) -> Option<[u64; 2]> {
         let (isl, osl) = asked.lengths;
         let like = self.like(asked);
@@ -224,7 +223,7 @@ impl ServingFit {
         near.map(|one| one.requests).reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
     }
 
-    /// What was measured of the question's model on its device and in its format; else of any on the device; else all.
+    /// Measurements of the problem's model on its device and in its format; else of any on the device; else all.
     fn like(&self, asked: &FitQuery) -> Vec<&MeasuredAt> {
         let own: Vec<_> = self.measured.iter().filter(|one| one.is(asked)).collect();
         if !own.is_empty() {
@@ -234,8 +233,7 @@ impl ServingFit {
         if here.is_empty() { self.measured.iter().collect() } else { here }
     }
 
-    /// How far off predictions may be for questions that are far for these reasons; none where one of them was never
-    /// looked at.
+    /// The prediction interval for problems with these reasons; none where one of them was never evaluated.
     pub fn interval(&self, why: &[Nearness]) -> Option<Interval> {
         let of = |near: &Nearness| self.intervals.iter().find(|interval| interval.near == *near);
         let mut all = Vec::new();

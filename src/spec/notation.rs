@@ -1,7 +1,7 @@
-//! A plan as it is typed and printed: `prefill 2 x pp2 @1, decode 1 x tp2 @24, weights fp8, kv bf16`.
+//! The one-line plan notation: `prefill 2 x pp2 @1, decode 1 x tp2 @24, weights fp8, kv bf16`.
 //!
-//! [`PlanText`] prints and parses; what is printed parses to the same plan. Knows no model: whether the plan can be
-//! is for others to say.
+//! [`PlanText`] prints and parses; printed text parses to the same plan. Independent of models: feasibility of a plan
+//! is checked elsewhere.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,19 +10,19 @@ use super::deployment::Degrees;
 use super::error::Error;
 use super::limits::{CONCURRENCY, DEGREE, Limit};
 
-/// What the instances of a pool do.
+/// The role of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NotationRole {
-    /// Prompts and answers.
+    /// Aggregated: prefill and decode.
     #[default]
     Both,
-    /// Prompts only.
+    /// Prefill only.
     Prefill,
-    /// Answers only.
+    /// Decode only.
     Decode,
 }
 
-/// What lies in host memory as far as the devices are too small.
+/// Part of the model that is offloaded to host memory, as far as device memory is too small.
 #[derive(
     Clone,
     Copy,
@@ -36,39 +36,39 @@ pub enum NotationRole {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Offloaded {
-    /// Whole layers' weights.
+    /// Weights of whole layers.
     Layers,
     /// Routed experts.
     Experts,
-    /// Keys and values.
+    /// KV cache.
     Kv,
 }
 
-/// Like instances of a plan.
+/// Equal replicas of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolText {
-    /// What they do.
+    /// Their role.
     pub work: NotationRole,
-    /// How one is split, and how many there are.
+    /// Degrees of one replica, and the number of replicas.
     pub degrees: Degrees,
-    /// Requests in flight of each; worked out from the traffic where it is left open.
+    /// Concurrency of each replica; derived from the traffic if absent.
     pub concurrency: Option<u64>,
 }
 
-/// Everything that determines what a deployment yields, but for the question.
+/// A complete plan: everything that determines the metrics besides the problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanText {
     /// Its pools.
     pub pools: Vec<PoolText>,
-    /// Format of the weights; the first of the question where it is left open.
+    /// Weight format; the first of the problem if absent.
     pub weights: Option<String>,
-    /// Format of keys and values; the first of the question where it is left open.
+    /// KV cache format; the first of the problem if absent.
     pub kv: Option<String>,
-    /// What lies in host memory.
+    /// Part offloaded to host memory.
     pub offload: Option<Offloaded>,
 }
 
-/// Longest text that is read, in characters.
+/// Maximum length of the text, in characters.
 const MOST_TEXT: usize = 1 << 16;
 
 const WORKS: [(&str, NotationRole); 3] =
@@ -76,7 +76,7 @@ const WORKS: [(&str, NotationRole); 3] =
 const OFFLOADED: [(&str, Offloaded); 3] =
     [("layers", Offloaded::Layers), ("experts", Offloaded::Experts), ("kv", Offloaded::Kv)];
 
-/// The degrees of `degrees` by the names that they have in a plan.
+/// The degrees of `degrees` under their names in a plan.
 fn named(degrees: &mut Degrees) -> [(&'static str, &mut Option<u64>); 6] {
     let Degrees { tp, pp, dp, cp, ep, moe_tp, .. } = degrees;
     [("tp", tp), ("pp", pp), ("dp", dp), ("cp", cp), ("ep", ep), ("moe_tp", moe_tp)]
@@ -127,7 +127,7 @@ impl fmt::Display for PlanText {
     }
 }
 
-/// What is wrong with a plan.
+/// A fault in a plan.
 fn fault(found: impl Into<String>, expected: impl Into<String>) -> Error {
     let fix = "write e.g. `prefill 2 x pp2 @1, decode 1 x tp2 @24, weights fp8`";
     Error::new("plan", found, expected, fix)
@@ -140,7 +140,7 @@ fn counted(text: &str, of: &str, limit: &Limit) -> Result<u64, Error> {
     number.ok_or_else(|| fault(format!("`{text}` as {of}"), expected()))
 }
 
-/// The parts of `text` between commas that are in no brackets.
+/// The parts of `text` between commas outside brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0usize;
     let cut = |c: char| {
@@ -184,19 +184,19 @@ fn degree(word: &str, degrees: &mut Degrees) -> Result<(), Error> {
     Ok(())
 }
 
-/// Like instances: `2 x tp4 pp2[20,12] sp @24`.
+/// Equal replicas: `2 x tp4 pp2[20,12] sp @24`.
 fn pool(work: NotationRole, text: &str) -> Result<PoolText, Error> {
     let mut found = PoolText { work, ..PoolText::default() };
     let (shape, load) = match text.split_once('@') {
         Some((shape, load)) => (shape.trim(), Some(load.trim())),
         None => (text.trim(), None),
     };
-    found.concurrency = load.map(|load| counted(load, "requests in flight", &CONCURRENCY)).transpose()?;
+    found.concurrency = load.map(|load| counted(load, "concurrency", &CONCURRENCY)).transpose()?;
     let times = |c: char| c == 'x' || c == '×';
     let count = shape.split_once(times).filter(|(count, _)| count.trim().parse::<u64>().is_ok());
     let shape = match count {
         Some((count, shape)) => {
-            found.degrees.replicas = Some(counted(count.trim(), "instances", &DEGREE)?);
+            found.degrees.replicas = Some(counted(count.trim(), "replicas", &DEGREE)?);
             shape
         }
         None => shape,
@@ -213,7 +213,7 @@ fn pool(work: NotationRole, text: &str) -> Result<PoolText, Error> {
     };
     let words: Vec<&str> = shape.split(cut).filter(|word| !word.is_empty()).collect();
     if words.is_empty() {
-        return Err(fault(format!("`{text}`"), "how an instance is split, tp1 for one device"));
+        return Err(fault(format!("`{text}`"), "the parallel degrees of a replica, tp1 for one device"));
     }
     words.into_iter().try_for_each(|word| degree(word, &mut found.degrees))?;
     Ok(found)
@@ -234,7 +234,9 @@ impl FromStr for PlanText {
                 _ if rest.is_empty() => {
                     Err(fault(format!("`{part}`"), format!("{first} and the id of a format")))
                 }
-                Some(_) => Err(fault(format!("{first} twice"), format!("{first} once: all pools share it"))),
+                Some(_) => {
+                    Err(fault(format!("{first} twice"), format!("{first} once: one format for all pools")))
+                }
                 None => Ok(()),
             };
             match first {
@@ -256,7 +258,7 @@ impl FromStr for PlanText {
             }
         }
         if plan.pools.is_empty() {
-            return Err(fault(format!("`{text}`"), "a pool of instances at least"));
+            return Err(fault(format!("`{text}`"), "at least one pool"));
         }
         Ok(plan)
     }
@@ -344,8 +346,8 @@ mod tests {
             ("tq4", "`tq4`"),
             ("tp0", "`0` as tp"),
             ("tp4 tp2", "tp twice"),
-            ("0 x tp4", "`0` as instances"),
-            ("tp4 @none", "`none` as requests in flight"),
+            ("0 x tp4", "`0` as replicas"),
+            ("tp4 @none", "`none` as concurrency"),
             ("tp2[4,4]", "`tp2[4,4]`"),
             ("pp2[4,", "`pp2[4,`"),
             ("tp4, weights", "`weights`"),

@@ -1,4 +1,4 @@
-//! What is asked: the traffic, the limits, and what to minimise or maximise.
+//! Traffic, SLOs and objectives of a problem.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::image::ImageSize;
 use super::limits::{CONCURRENCY, E2E, IMAGES, ISL, OSL, RATE, TPOT, TTFT};
 use super::percentile::Percentile;
 
-/// Something that a candidate is judged by.
+/// A metric of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -19,13 +19,13 @@ pub enum Metric {
     Tpot,
     /// Time of a whole request, ms.
     E2e,
-    /// Output tokens a second of the whole deployment.
+    /// Output tokens per second of the whole deployment.
     OutputTokS,
-    /// Output tokens a second and device.
+    /// Output tokens per second and device.
     OutputTokSPerDevice,
-    /// Output tokens a second that one user sees.
+    /// Output tokens per second of one user.
     OutputTokSPerUser,
-    /// US dollars per million output tokens, the prompts' work included.
+    /// USD per million output tokens, prefill work included.
     UsdPerMtok,
     /// Power of the devices, W.
     Watts,
@@ -37,30 +37,30 @@ pub enum Metric {
     MaxContext,
 }
 
-/// Which way is better.
+/// The better direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Less is better.
+    /// Lower is better.
     Minimize,
-    /// More is better.
+    /// Higher is better.
     Maximize,
 }
 
-/// A metric's name, unit and good direction.
+/// A metric's name, unit and better direction.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricEntry {
     /// The metric.
     pub metric: Metric,
     /// Its name in flags and columns.
     pub name: &'static str,
-    /// Its name in the results, with the unit.
+    /// Its name in results, with the unit.
     pub column: &'static str,
-    /// How many base units one of the column's unit has.
+    /// Base units per unit of the column.
     pub scale: f64,
-    /// Which way is better.
+    /// The better direction.
     pub direction: Direction,
-    /// What it means.
+    /// Definition.
     pub meaning: &'static str,
 }
 
@@ -91,7 +91,7 @@ pub static METRICS: &[MetricEntry] = &[
         "tpot_ms",
         1e-3,
         Direction::Minimize,
-        "mean time per output token after the first, of one request (its mean ITL)",
+        "mean time per output token of a request after its first token (mean ITL)",
     ),
     entry(
         Metric::E2e,
@@ -115,7 +115,7 @@ pub static METRICS: &[MetricEntry] = &[
         "output_tok_s_per_device",
         1.0,
         Direction::Maximize,
-        "the same, per device in use",
+        "output tokens per second, per device in use",
     ),
     entry(
         Metric::OutputTokSPerUser,
@@ -123,7 +123,7 @@ pub static METRICS: &[MetricEntry] = &[
         "output_tok_s_per_user",
         1.0,
         Direction::Maximize,
-        "the pace one user sees: 1 / TPOT",
+        "output tokens per second of one user: 1 / TPOT",
     ),
     entry(
         Metric::UsdPerMtok,
@@ -131,7 +131,7 @@ pub static METRICS: &[MetricEntry] = &[
         "usd_per_mtok",
         1e-6,
         Direction::Minimize,
-        "US dollars per million output tokens, the prompts' work included",
+        "USD per million output tokens, prefill work included",
     ),
     entry(Metric::Watts, "watts", "watts", 1.0, Direction::Minimize, "power drawn by the devices in use"),
     entry(
@@ -149,7 +149,7 @@ pub static METRICS: &[MetricEntry] = &[
         "max_context_tokens",
         1.0,
         Direction::Maximize,
-        "longest prompt plus answer whose cache fits at this concurrency",
+        "longest prompt plus output whose KV cache fits at this concurrency",
     ),
 ];
 
@@ -159,10 +159,10 @@ impl Metric {
         METRICS.iter().find(|entry| entry.metric == self).expect("METRICS lists every metric")
     }
 
-    /// The metric called `name`.
+    /// The metric with this name.
     ///
     /// # Errors
-    /// There is none of that name; near names are suggested.
+    /// The name is unknown; the fix suggests near names.
     pub fn parse(name: &str) -> Result<Metric, Error> {
         let known = METRICS.iter().find(|entry| entry.name == name.trim() || entry.column == name.trim());
         known.map(|entry| entry.metric).ok_or_else(|| {
@@ -173,7 +173,7 @@ impl Metric {
     }
 }
 
-/// Upper limits on latency, in seconds.
+/// Latency SLOs: upper limits, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyLimits {
@@ -195,7 +195,7 @@ pub struct LatencyLimits {
     )]
     #[schemars(with = "Option<String>")]
     pub tpot: Option<f64>,
-    /// Whole request.
+    /// End-to-end time of a request.
     #[serde(
         default,
         deserialize_with = "time",
@@ -219,7 +219,7 @@ fn spell<S: serde::Serializer>(limit: &Option<f64>, serializer: S) -> Result<S::
 }
 
 impl LatencyLimits {
-    /// These limits, and where one is unset, the other's.
+    /// These SLOs; unset ones come from `other`.
     pub fn or(self, other: LatencyLimits) -> LatencyLimits {
         LatencyLimits {
             ttft: self.ttft.or(other.ttft),
@@ -228,10 +228,10 @@ impl LatencyLimits {
         }
     }
 
-    /// Checks that each is a time.
+    /// Checks that each SLO is a time in range.
     ///
     /// # Errors
-    /// Names the one that is outside its limits.
+    /// Names the SLO that is out of range.
     pub fn check(&self) -> Result<(), Error> {
         let all = [(&TTFT, self.ttft), (&TPOT, self.tpot), (&E2E, self.e2e)];
         all.into_iter()
@@ -245,38 +245,37 @@ impl LatencyLimits {
 pub struct Workload {
     /// File name without `.json`.
     pub id: String,
-    /// What it stands for.
+    /// Description.
     pub description: String,
     /// Prompt tokens.
     pub isl: u64,
     /// Output tokens.
     pub osl: u64,
-    /// Prompt tokens that every request shares and that a cache holds already.
+    /// Prompt tokens that every request shares and that are already cached.
     #[serde(default)]
     pub prefix: u64,
-    /// Images of each request; their tokens come on top of the prompt's.
+    /// Images per request; their tokens are added to the prompt's.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub images: u64,
-    /// Size of each image in pixels, e.g. `1024x768`; encoders that bring all images to one size need none.
+    /// Size of each image in pixels, e.g. `1024x768`; not needed for encoders of a fixed image size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_size: Option<ImageSize>,
-    /// Whether all requests have exactly these lengths, as benchmarks may: they then move in step.
+    /// Whether all requests have exactly these lengths, as in some benchmarks; the requests then proceed in step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub equal_lengths: bool,
-    /// Requests in flight over the whole deployment; chosen by the search where absent.
+    /// Concurrent requests over the whole deployment; chosen by the search if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
-    /// Requests per second that must be carried.
+    /// Required requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Which part of the requests latencies and their limits are of, where they come at a rate; the median request's
-    /// where absent.
+    /// Latency percentile that the SLOs apply to, for traffic at a rate; the median if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile: Option<Percentile>,
-    /// Latency limits that go with it.
+    /// Latency SLOs of the workload.
     #[serde(default)]
     pub limits: LatencyLimits,
-    /// Where the lengths come from.
+    /// Source of the lengths.
     pub source: String,
 }
 
@@ -284,14 +283,14 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Longest prompt or answer, in tokens: what [`ISL`] and [`OSL`] allow.
+/// Maximum ISL or OSL in tokens, the limit of [`ISL`] and [`OSL`].
 pub const MOST_TOKENS: u64 = 100_000_000;
 
 impl Workload {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// A length or number is zero or beyond reason, or the prefix is as long as the prompt.
+    /// A length or number is 0 or out of range, or the prefix is as long as the prompt.
     pub fn check(&self) -> Result<(), Error> {
         ISL.check_whole("isl", self.isl)?;
         OSL.check_whole("osl", self.osl)?;
@@ -299,59 +298,60 @@ impl Workload {
         if self.prefix >= self.isl {
             let found = format!("{} of {} prompt tokens", self.prefix, self.isl);
             let fix = "a request has at least one token of its own";
-            return Err(Error::new("prefix", found, "fewer than the prompt has", fix));
+            return Err(Error::new("prefix", found, "fewer than the prompt tokens", fix));
         }
         self.concurrency.map_or(Ok(()), |number| CONCURRENCY.check_whole("concurrency", number))?;
         self.rate.map_or(Ok(()), |rate| RATE.check("rate", rate))?;
         if self.rate.is_some() && self.concurrency.is_some() {
-            let fix = "state the rate of arrivals or the requests in flight: each follows from the other";
+            let fix = "set either the rate or the concurrency: each determines the other";
             return Err(Error::new("rate", "both rate and concurrency", "one of them", fix));
         }
         if self.percentile.is_some() && self.rate.is_none() {
-            let fix = "state --rate: of requests that follow one another only the typical latency is known";
-            return Err(Error::new("percentile", "no rate", "requests that come at a rate", fix));
+            let fix =
+                "set --rate: percentiles need an arrival rate; closed-loop traffic has only mean latency";
+            return Err(Error::new("percentile", "no rate", "an arrival rate", fix));
         }
         self.limits.check()
     }
 }
 
-/// One thing to make as small or as large as can be.
+/// One metric to minimise or maximise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectiveTerm {
-    /// Judged by this.
+    /// The metric.
     pub metric: Metric,
-    /// This way.
+    /// The direction.
     pub direction: Direction,
 }
 
-/// What to look for.
+/// An objective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Objective {
     /// File name without `.json`.
     pub id: String,
-    /// What it is for.
+    /// Description.
     pub description: String,
-    /// The traffic it is meant for, unless another is stated.
+    /// The default workload.
     pub workload: String,
-    /// Limits that go with it, tighter than the workload's or in their place.
+    /// SLOs of the objective; they override the workload's.
     #[serde(default)]
     pub limits: LatencyLimits,
-    /// Do not take the workload's limits over.
+    /// Ignores the workload's SLOs.
     #[serde(default)]
     pub ignore_workload_limits: bool,
-    /// What to optimise; later ones decide between equals.
+    /// Aims in lexicographic order: later ones break ties.
     pub optimize: Vec<ObjectiveTerm>,
-    /// Axes of the Pareto front.
+    /// Metrics of the Pareto front.
     pub pareto: Vec<Metric>,
 }
 
 impl Objective {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// Nothing to optimise, or no axis.
+    /// No aim, or no axis.
     pub fn check(&self) -> Result<(), Error> {
         if self.optimize.is_empty() {
             return Err(Error::new("optimize", "nothing", "at least one metric and direction", "add one"));

@@ -1,4 +1,4 @@
-//! How many of the requests, and how many of the predictions, may be worse than what is told.
+//! Percentiles of requests, and of predictions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,19 +12,19 @@ pub enum Percentile {
     /// The median request.
     #[default]
     P50,
-    /// Nine in ten fare no worse.
+    /// 90 % of requests have at most this latency.
     P90,
-    /// Nineteen in twenty.
+    /// 95 % of requests.
     P95,
-    /// Ninety-nine in a hundred.
+    /// 99 % of requests.
     P99,
 }
 
 impl Percentile {
-    /// All of them.
+    /// All percentiles.
     pub const ALL: [Percentile; 4] = [Percentile::P50, Percentile::P90, Percentile::P95, Percentile::P99];
 
-    /// As it is written.
+    /// Its name in files and flags.
     pub fn name(self) -> &'static str {
         match self {
             Percentile::P50 => "p50",
@@ -34,7 +34,7 @@ impl Percentile {
         }
     }
 
-    /// The part of requests that fares no worse.
+    /// The fraction of requests at or below it.
     pub fn part(self) -> f64 {
         match self {
             Percentile::P50 => 0.5,
@@ -44,8 +44,7 @@ impl Percentile {
         }
     }
 
-    /// How many standard deviations above the mean of a normal distribution it lies (NIST/SEMATECH, e-Handbook of
-    /// Statistical Methods, 1.3.6.7.1).
+    /// The standard normal quantile (NIST/SEMATECH, e-Handbook of Statistical Methods, 1.3.6.7.1).
     pub fn deviations(self) -> f64 {
         match self {
             Percentile::P50 => 0.0,
@@ -56,15 +55,15 @@ impl Percentile {
     }
 }
 
-/// How sure latencies must be.
+/// Prediction confidence of latencies.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// As predicted.
+    /// The prediction itself.
     #[default]
     P50,
-    /// At the end of the interval that measurements exceed one time in ten.
+    /// The upper 90 % bound: one in ten measurements exceeds it.
     P90,
 }

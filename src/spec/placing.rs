@@ -1,5 +1,4 @@
-//! Everything that may be asked of a placement, as flags or as they are saved with its answer. Knows nothing of what
-//! the names in it mean.
+//! Every input of a placement problem, as flags or as saved with its result. Names are not resolved here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,25 +9,25 @@ use super::limits::{CONCURRENCY, IMAGES, ISL, MEMBERS, OSL, whole};
 use super::rig::RigTopology;
 use super::scenario::{OffloadMode, Scenario};
 
-/// What is sought.
+/// The objective of a placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacingGoal {
-    /// The least time of a decode step.
+    /// Lowest TPOT.
     #[default]
     Latency,
-    /// The least time of one request, prompt and answer.
+    /// Lowest end-to-end latency of one request.
     Request,
-    /// The most tokens a second.
+    /// Highest throughput in tokens per second.
     Throughput,
-    /// The longest prompt that fits beside the answer.
+    /// Longest prompt whose KV cache fits, together with the output.
     MaxContext,
-    /// The largest model of the catalogue that fits.
+    /// Largest model of the catalogue that fits.
     LargestModel,
 }
 
 impl PlacingGoal {
-    /// Its name as a flag takes it.
+    /// Its name as a flag value.
     pub fn name(self) -> &'static str {
         match self {
             PlacingGoal::Latency => "latency",
@@ -40,7 +39,7 @@ impl PlacingGoal {
     }
 }
 
-/// A placement as it is asked for. What is left out has a default.
+/// A placement problem. Absent fields have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(deny_unknown_fields, default)]
 pub struct PlacementScenario {
@@ -52,15 +51,15 @@ pub struct PlacementScenario {
     #[arg(short = 'H', long, value_name = "RIG", conflicts_with_all = ["device", "link"], help_heading = QUESTION)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
-    /// A device, once for each, or with a count: rtx-4090, 2xrtx-3090
+    /// A device, repeatable, or with a count: rtx-4090, 2xrtx-3090
     #[arg(long, value_name = "[COUNTx]DEVICE", help_heading = QUESTION)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<String>,
-    /// The link between them, once for all or once for each in order
+    /// The link between the devices: one for all, or one for each in order
     #[arg(long, value_name = "LINK", help_heading = QUESTION)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<String>,
-    /// How the links join them [default: mesh]
+    /// Topology of the links [default: mesh]
     #[arg(
         long,
         value_enum,
@@ -70,7 +69,7 @@ pub struct PlacementScenario {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<RigTopology>,
-    /// What is sought
+    /// Objective of the placement
     #[arg(
         long,
         value_enum,
@@ -88,19 +87,19 @@ pub struct PlacementScenario {
     #[arg(long, value_name = "N", value_parser = whole(&OSL), help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub osl: Option<u64>,
-    /// Images of each request, for models with a vision encoder; their tokens come on top of --isl
+    /// Images per request, for models with a vision encoder; their tokens are added to --isl
     #[arg(long, value_name = "N", value_parser = whole(&IMAGES), help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<u64>,
-    /// Pixels of each image, for encoders that take any size, e.g. 1024x768
+    /// Pixels of each image, for encoders with dynamic resolution, e.g. 1024x768
     #[arg(long, value_name = "WxH", help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_size: Option<ImageSize>,
-    /// Requests in flight [default: 1, for throughput 16]
+    /// Concurrent requests [default: 1; 16 for throughput]
     #[arg(long, value_name = "N", value_parser = whole(&CONCURRENCY), help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
-    /// One serving runtime for all members
+    /// One serving runtime for all devices
     #[arg(long, value_name = "R", help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
@@ -112,22 +111,22 @@ pub struct PlacementScenario {
     #[arg(long, value_name = "F", help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_format: Option<String>,
-    /// When layers may lie in host memory [default: auto, where nothing fits without]
+    /// Offload of layers to host memory [default: auto, only where nothing fits without]
     #[arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,
 }
 
-const QUESTION: &str = "The question";
+const QUESTION: &str = "Problem";
 const TRAFFIC: &str = "Traffic";
-/// What the search decides where nobody does.
-pub const CHOICES: &str = "What may be chosen";
+/// Help heading of the search space.
+pub const CHOICES: &str = "Search space";
 
-/// Requests in flight where throughput is sought and nothing is said.
+/// Default concurrency for throughput.
 const BUSY: u64 = 16;
 
 impl PlacementScenario {
-    /// What it asks of every member.
+    /// The scenario for every device.
     pub fn scenario(&self) -> Scenario {
         Scenario {
             model: self.model.clone(),
@@ -143,10 +142,10 @@ impl PlacementScenario {
         }
     }
 
-    /// Checks every number that it states, whoever stated it: a flag, a scenario or a saved answer.
+    /// Checks every number, from a flag, a scenario or a saved result.
     ///
     /// # Errors
-    /// Names the number that is outside its limits.
+    /// Names the number that is out of range.
     pub fn check(&self) -> Result<(), Error> {
         self.scenario().check()?;
         CONCURRENCY.check_whole("concurrency", self.in_flight())?;
@@ -154,13 +153,13 @@ impl PlacementScenario {
         if named > 0 { MEMBERS.check_whole("device", named) } else { Ok(()) }
     }
 
-    /// Requests in flight.
+    /// Concurrent requests.
     pub fn in_flight(&self) -> u64 {
         let usual = if self.objective == PlacingGoal::Throughput { BUSY } else { 1 };
         self.concurrency.unwrap_or(usual)
     }
 
-    /// What a question about any hardware asks of a rig.
+    /// The placement problem of a general scenario on a rig.
     pub fn of(scenario: Scenario, objective: PlacingGoal) -> PlacementScenario {
         let Scenario { model, hardware, isl, osl, images, image_size, concurrency, .. } = scenario;
         let Scenario { runtime, weight_format, kv_format, offload, .. } = scenario;

@@ -1,5 +1,5 @@
-//! What stated figures say of each other: ratios of peaks, a rate against its memory's generation, a link's
-//! against its lanes. A doubt is no fault: what is stated holds. Knows nothing of where files lie.
+//! Plausibility of figures: ratios of peaks, a bandwidth against its memory generation, a link's bandwidth against its
+//! lanes. A doubt is not a fault: the given value is used.
 
 use super::cluster::System;
 use super::device::{Arithmetic, Device};
@@ -7,12 +7,12 @@ use super::figure::{Dimension, Figure};
 use super::format::NumberFormat;
 use super::link::Link;
 
-/// A figure that others make doubtful.
+/// A doubtful figure.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Warning {
     /// Key of the figure.
     pub key: String,
-    /// What is odd about it.
+    /// The reason for the doubt.
     pub why: String,
 }
 
@@ -20,15 +20,15 @@ fn doubt(key: impl Into<String>, why: impl Into<String>) -> Warning {
     Warning { key: key.into(), why: why.into() }
 }
 
-/// A generation of memory: how fast a pin runs and how many pins a device has, both from least to most.
+/// A generation of memory: range of rates per pin, and range of pins per device.
 struct Generation {
     kind: &'static str,
     gbit_per_pin: (f64, f64),
     pins: (f64, f64),
 }
 
-/// After the JEDEC standards (JESD235 and JESD270 for HBM, JESD239 and JESD250 for GDDR, JESD209 for LPDDR,
-/// JESD79 for DDR) and the widths that devices come in.
+/// From the JEDEC standards (JESD235 and JESD270 for HBM, JESD239 and JESD250 for GDDR, JESD209 for LPDDR, JESD79 for
+/// DDR) and the bus widths of devices.
 static GENERATIONS: [Generation; 13] = [
     generation("hbm2", (1.4, 2.4), (2048.0, 6144.0)),
     generation("hbm2e", (2.0, 3.7), (4096.0, 8192.0)),
@@ -49,12 +49,12 @@ const fn generation(kind: &'static str, gbit_per_pin: (f64, f64), pins: (f64, f6
     Generation { kind, gbit_per_pin, pins }
 }
 
-/// Bytes a second of a pin at 1 Gb/s.
+/// Bytes per second of a pin at 1 Gb/s.
 const GBIT: f64 = 1e9 / 8.0;
-/// How far rounding on data sheets carries a ratio.
+/// Tolerance of ratios for rounding on data sheets.
 const ROUNDING: f64 = 0.06;
 
-/// Each arithmetic with a wider one, and what its rate may be in terms of that.
+/// Each number format with a wider one, and the usual ratios of their peaks.
 const RATIOS: [(Arithmetic, Arithmetic, &[f64]); 6] = [
     (Arithmetic::Fp16, Arithmetic::Bf16, &[1.0]),
     (Arithmetic::Fp8, Arithmetic::Bf16, &[1.0, 2.0]),
@@ -68,7 +68,7 @@ fn is_near(found: f64, wanted: f64) -> bool {
     (found / wanted - 1.0).abs() <= ROUNDING
 }
 
-/// A device by itself, and beside the links that it names.
+/// Checks a device, alone and against the links that it names.
 pub fn device(device: &Device, link: impl Fn(&str) -> Option<Link>) -> Vec<Warning> {
     let mut doubts = peaks(device);
     doubts.extend(memory(device));
@@ -79,9 +79,9 @@ pub fn device(device: &Device, link: impl Fn(&str) -> Option<Link>) -> Vec<Warni
     doubts.extend(ends.into_iter().flatten().filter_map(|(key, id, rate)| beside(key, rate, &link(id)?)));
     if let Some(power) = &device.power {
         let idle = power.idle.as_ref().filter(|idle| idle.value >= power.tdp.value);
-        doubts.extend(
-            idle.map(|idle| doubt("power.idle", format!("{idle} is not below the limit of {}", power.tdp))),
-        );
+        doubts.extend(idle.map(|idle| {
+            doubt("power.idle", format!("{idle} is not below the power limit of {}", power.tdp))
+        }));
     }
     doubts
 }
@@ -98,7 +98,7 @@ fn peaks(device: &Device) -> Vec<Warning> {
             let usual: Vec<String> = allowed.iter().map(|times| format!("{times}")).collect();
             let hint = match ratio {
                 ratio if allowed.iter().any(|wanted| is_near(ratio, 2.0 * wanted)) => {
-                    "; is it with sparsity?"
+                    "; does it include sparsity?"
                 }
                 ratio if ratio < 1.0 => "; it is slower than the wider one",
                 _ => "",
@@ -126,37 +126,33 @@ fn memory(device: &Device) -> Vec<Warning> {
             of(known.gbit_per_pin) * of(known.pins) * GBIT
         });
         if !(least..=most).contains(&rate.value) {
-            let why = format!(
-                "{rate} is outside what {} gives: {} to {} GB/s",
-                known.kind,
-                least / 1e9,
-                most / 1e9
-            );
+            let why =
+                format!("{rate} is out of range for {}: {} to {} GB/s", known.kind, least / 1e9, most / 1e9);
             doubts.push(doubt("memory.bandwidth", why));
         }
     }
     if let (Some(seen), Some(label)) = (&memory.capacity, &memory.marketed) {
-        // GB and GiB lie 7 % apart; a system keeps a third of shared memory at most.
+        // GB and GiB differ by 7 %; a system reserves at most a third of shared memory.
         let least = if memory.unified { 0.66 } else { 0.9 };
         let share = seen.value / label.value;
         if !(least..=1.08).contains(&share) {
-            let why = format!("{seen} is {share:.2} of the {label} that is marketed");
+            let why = format!("{seen} is {share:.2} of the marketed {label}");
             doubts.push(doubt("memory.capacity", why));
         }
     }
     doubts
 }
 
-/// A rate that somebody states for a link, beside the link's own.
+/// Checks a bandwidth given for a link against the link's own.
 fn beside<D: Dimension>(key: &str, rate: &Figure<D>, link: &Link) -> Option<Warning> {
     let most = link.bandwidth.value;
     (rate.value > most * (1.0 + ROUNDING)).then(|| {
-        let both = if is_near(rate.value, 2.0 * most) { "; does it count both directions?" } else { "" };
+        let both = if is_near(rate.value, 2.0 * most) { "; is it the sum of both directions?" } else { "" };
         doubt(key, format!("{rate} is above the {} each way of {}{both}", link.bandwidth, link.id))
     })
 }
 
-/// A link beside what its id says of lanes and generation: `pcie5x16`, `ethernet-100g`, `ib-ndr`, `nvlink4`.
+/// Checks a link against the lanes and generation in its id: `pcie5x16`, `ethernet-100g`, `ib-ndr`, `nvlink4`.
 pub fn link(link: &Link) -> Vec<Warning> {
     let Some((rate, made_of)) = named_rate(&link.id) else { return vec![] };
     let whole = link.id.starts_with("nvlink");
@@ -167,7 +163,7 @@ pub fn link(link: &Link) -> Vec<Warning> {
         (rate, is_near(link.bandwidth.value, rate))
     };
     let twice =
-        if is_near(link.bandwidth.value, 2.0 * rate) { "; does it count both directions?" } else { "" };
+        if is_near(link.bandwidth.value, 2.0 * rate) { "; is it the sum of both directions?" } else { "" };
     if fits {
         return vec![];
     }
@@ -175,11 +171,11 @@ pub fn link(link: &Link) -> Vec<Warning> {
     vec![doubt("bandwidth", why)]
 }
 
-/// Bytes a second of what an id names: a whole bus or port, or one lane of NVLink.
+/// Bytes per second for an id: a whole bus or port, or one lane of NVLink.
 fn named_rate(id: &str) -> Option<(f64, String)> {
     if let Some((generation, lanes)) = id.strip_prefix("pcie").and_then(|rest| rest.split_once('x')) {
         let (generation, lanes): (i32, f64) = (generation.parse().ok()?, lanes.parse().ok()?);
-        // 8 GT/s in generation 3, twice as much in each; 128b/130b coding up to 5, flits from 6 on.
+        // 8 GT/s in generation 3, doubled in each later one; 128b/130b coding up to 5, flits from 6 on.
         let coding = if generation <= 5 { 128.0 / 130.0 } else { 242.0 / 256.0 };
         let transfers = 8.0 * 2f64.powi(generation - 3);
         return Some((transfers * coding * lanes * GBIT, format!("{lanes} lanes of {transfers} GT/s")));
@@ -192,7 +188,7 @@ fn named_rate(id: &str) -> Option<(f64, String)> {
     if let Some((_, gbit)) = INFINIBAND.iter().find(|(name, _)| *name == id) {
         return Some((gbit * GBIT, format!("{gbit} Gb/s")));
     }
-    // The bridge of GA102 is of slower lanes: the one generation with two rates.
+    // The bridge of GA102 has slower lanes: the only generation with two rates.
     const NVLINK: [(&str, f64); 7] = [
         ("nvlink1", 20.0),
         ("nvlink2", 25.0),
@@ -206,7 +202,7 @@ fn named_rate(id: &str) -> Option<(f64, String)> {
     Some((lane * 1e9, format!("whole lanes of {lane} GB/s")))
 }
 
-/// A system beside the links of its tiers.
+/// Checks a system against the links of its tiers.
 pub fn system(system: &System, link: impl Fn(&str) -> Option<Link>) -> Vec<Warning> {
     let mut doubts = Vec::new();
     let whole = system.nodes.saturating_mul(system.devices_per_node);
@@ -226,20 +222,20 @@ pub fn system(system: &System, link: impl Fn(&str) -> Option<Link>) -> Vec<Warni
     }
     let reached = system.tiers.last().map_or(1, |tier| tier.devices);
     if reached != whole && system.network.is_none() {
-        let why = format!("the outermost joins {reached} of {whole} devices, and there is no `network`");
+        let why = format!("the outermost tier joins {reached} of {whole} devices, and there is no `network`");
         doubts.push(doubt("tiers", why));
     }
     doubts
 }
 
-/// A format beside its own name: a size below the bits that its elements have is a slip.
+/// Checks a format against its own name: fewer bits than its elements have is an error.
 pub fn format(format: &NumberFormat) -> Vec<Warning> {
     let bits = 8.0 * format.bits_per_element.value;
     let mut doubts = Vec::new();
     if !(1.0..=32.0).contains(&bits) {
         doubts.push(doubt("bits_per_element", format!("{bits} bits is outside 1 to 32")));
     }
-    // Scales and the wider tensors of a mixture add up to a bit and a little.
+    // Scales and wider tensors of mixed formats add up to a little more than one bit.
     let named = nominal(&format.id).filter(|nominal| !(0.0..=1.3).contains(&(bits - nominal)));
     doubts.extend(
         named.map(|nominal| doubt("bits_per_element", format!("{bits} bits of a format of {nominal}"))),
@@ -247,7 +243,7 @@ pub fn format(format: &NumberFormat) -> Vec<Warning> {
     doubts
 }
 
-/// The bits that a name such as `gguf-q4_k_m`, `int4-awq` or `fp8` promises.
+/// The bits of a name such as `gguf-q4_k_m`, `int4-awq` or `fp8`.
 fn nominal(id: &str) -> Option<f64> {
     let digit = id.find(|c: char| c.is_ascii_digit())?;
     let digits: String = id[digit..].chars().take_while(char::is_ascii_digit).collect();

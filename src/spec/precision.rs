@@ -1,7 +1,7 @@
-//! Which weight and KV formats come into question. Quality is not traded silently: what the checkpoint is, and
-//! what is published of it in 8 bits or more; less only where it is asked for.
+//! Candidate weight and KV formats: the checkpoint's own, and published ones of at least 8 bits. Lower precision only
+//! on request.
 //!
-//! Knows nothing of where formats are kept: it is handed a way to load one.
+//! Independent of files: a function loads a format.
 
 use super::device::Device;
 use super::error::Error;
@@ -12,43 +12,43 @@ use super::model::file::Published;
 use super::runtime::Runtime;
 use crate::quantity::datum::{Grade, Source};
 
-/// A format that comes into question, and why.
+/// A candidate format, with the reason.
 #[derive(Clone, Debug)]
 pub struct FormatOption {
     /// The format.
     pub format: NumberFormat,
-    /// Why it comes into question.
+    /// The reason.
     pub why: String,
-    /// Hugging Face id of the checkpoint in it, where one is published.
+    /// Hugging Face id of the checkpoint in this format, if one is published.
     pub checkpoint: Option<String>,
 }
 
-/// What a checkpoint's weights take in its own formats, as its tensors and its quantization say.
+/// Size of a checkpoint's weights in its own formats, from its tensors and its quantization.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckpointLayout {
-    /// Formats of its parts, that of the most elements first.
+    /// Formats of its parts; the one with the most elements first.
     pub formats: Vec<&'static str>,
-    /// Bytes of all roles that have anything quantised, scales included.
+    /// Bytes of all roles with any quantized tensor, scales included.
     pub bytes: u64,
-    /// Elements of those.
+    /// Elements of those roles.
     pub elements: u64,
-    /// Roles that it has, and whether anything of them is quantised.
+    /// Its roles, and whether any of their tensors is quantized.
     pub roles: Vec<(String, bool)>,
 }
 
-/// Share by which a checkpoint's bits may differ from its format's before its own count: groups of other sizes do,
-/// blocks cut off at the edge of a matrix do not.
+/// Relative tolerance between a checkpoint's bits and its format's before the checkpoint's own count is used: other
+/// group sizes exceed it, partial blocks at the edge of a matrix do not.
 const ALIKE: f64 = 0.01;
 
-/// What the formats are chosen for.
+/// Inputs of the format selection.
 pub struct Precision<'a> {
-    /// What the checkpoint takes in its own formats, where that is known.
+    /// Size of the checkpoint in its own formats, where known.
     pub layout: Option<CheckpointLayout>,
     /// The model's configuration.
     pub config: &'a ModelConfig,
-    /// Checkpoints of it in other formats.
+    /// Its checkpoints in other formats.
     pub published: &'a [Published],
-    /// The one of them that was named instead of the model.
+    /// The published checkpoint that was named instead of the model.
     pub named: Option<&'a Published>,
     /// The runtime.
     pub runtime: &'a Runtime,
@@ -58,17 +58,17 @@ pub struct Precision<'a> {
     pub load: &'a dyn Fn(&str) -> Result<NumberFormat, Error>,
 }
 
-/// Bytes of an element from which on quality counts as kept.
+/// Bytes per element from which on quality counts as preserved.
 const KEPT: f64 = 1.0;
-/// Why the checkpoint's format comes into question.
+/// Reason of the checkpoint's format.
 const OWN: &str = "the checkpoint's own";
-/// Asks for everything that runs.
+/// Requests every format that runs.
 const ANY: &str = "any";
-/// What runtimes serve float32 and unstated dtypes in.
+/// Format in which runtimes serve float32 and unknown dtypes.
 const USUAL: &str = "bf16";
 
 impl Precision<'_> {
-    /// The 16-bit format of what is left unconverted, and of activations.
+    /// The 16-bit format of unquantized weights and of activations.
     ///
     /// # Errors
     /// The format is not in the catalogue.
@@ -78,15 +78,15 @@ impl Precision<'_> {
             Some("bfloat16") => ("bf16", "dtype bfloat16".to_owned()),
             Some("float16") => ("fp16", "dtype float16".to_owned()),
             Some(other) => (USUAL, format!("dtype {other}, served in {USUAL}")),
-            None => (USUAL, format!("no dtype stated: {USUAL} assumed")),
+            None => (USUAL, format!("no dtype: {USUAL} assumed")),
         };
         Ok(FormatOption { format: (self.load)(id)?, why, checkpoint: None })
     }
 
-    /// The weight formats that come into question, the checkpoint's own first.
+    /// The candidate weight formats, the checkpoint's own first.
     ///
     /// # Errors
-    /// What is asked for, or the checkpoint's own format, does not run here.
+    /// The requested format, or the checkpoint's own, does not run here.
     pub fn weights(&self, asked: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let own = self.own()?;
         match asked {
@@ -97,7 +97,7 @@ impl Precision<'_> {
             Some(name) => {
                 let format = (self.load)(name)?;
                 let own = own.filter(|own| own.format.id == format.id);
-                let choice = own.unwrap_or_else(|| self.converted(format, "asked for"));
+                let choice = own.unwrap_or_else(|| self.converted(format, "requested"));
                 self.must_run(choice, "weight-format").map(|choice| vec![choice])
             }
             None => {
@@ -118,7 +118,7 @@ impl Precision<'_> {
         }
     }
 
-    /// Formats below those `chosen`: what asking for them would offer. Published ones first, then the larger.
+    /// Formats below those `chosen`, as an option for the user. Published ones first, then larger ones.
     ///
     /// # Errors
     /// A format that the runtime names is not in the catalogue.
@@ -135,10 +135,10 @@ impl Precision<'_> {
         Ok(lower)
     }
 
-    /// The KV formats that come into question, 16 bits first.
+    /// The candidate KV formats, 16 bits first.
     ///
     /// # Errors
-    /// What is asked for does not run here.
+    /// The requested format does not run here.
     pub fn kv(&self, asked: Option<&str>) -> Result<Vec<FormatOption>, Error> {
         let native = self.native()?;
         match asked {
@@ -154,7 +154,7 @@ impl Precision<'_> {
                 if !format.kv || !known || !self.computes(&format) {
                     return Err(self.refuse(&format, "kv-format", &self.runtime.kv_formats));
                 }
-                Ok(vec![FormatOption { format, why: "asked for".into(), checkpoint: None }])
+                Ok(vec![FormatOption { format, why: "requested".into(), checkpoint: None }])
             }
             None => {
                 let stated = self.config.quantization.as_ref().and_then(|q| q.kv_format);
@@ -166,7 +166,7 @@ impl Precision<'_> {
                     };
                 let stated = stated.map(|format| FormatOption {
                     format,
-                    why: "the checkpoint brings scales for it".into(),
+                    why: "the checkpoint contains its scales".into(),
                     checkpoint: None,
                 });
                 Ok(distinct([native].into_iter().chain(stated)))
@@ -174,20 +174,20 @@ impl Precision<'_> {
         }
     }
 
-    /// Refuses to guess where a checkpoint's layers are in several formats, or in one that is not in the table.
+    /// Rejects a checkpoint whose layers have several formats, or a format that is not in the catalogue.
     fn mixed(&self) -> Error {
         let method = self.config.quantization.as_ref().map_or("", |mixed| mixed.method.as_str());
         Error::new(
             "weight-format",
             format!(
-                "nothing, and a checkpoint ({method}) in several formats, or in one that has no figures here"
+                "no weight format, for a checkpoint ({method}) in several formats or in one without figures"
             ),
             "one format for the whole checkpoint",
-            "state it with --weight-format; the larger of those in the checkpoint is on the safe side",
+            "set --weight-format; the largest format of the checkpoint is the safe choice",
         )
     }
 
-    /// The format that the checkpoint is in; none where its layers are in several.
+    /// The format of the checkpoint; none where its layers have several.
     fn own(&self) -> Result<Option<FormatOption>, Error> {
         if let Some(named) = self.named {
             let format = (self.load)(&named.weight_format)?;
@@ -204,7 +204,7 @@ impl Precision<'_> {
         }
     }
 
-    /// `format` as the checkpoint has it: with the bits of its groups and the roles that it leaves.
+    /// `format` as in the checkpoint: with its group sizes and its unquantized roles.
     fn as_stored(&self, format: NumberFormat) -> NumberFormat {
         let Some(layout) = &self.layout else { return format };
         let dense = !layout.roles.iter().any(|(role, _)| role == "expert");
@@ -219,7 +219,7 @@ impl Precision<'_> {
 
     fn laid_out(&self, format: NumberFormat, layout: &CheckpointLayout) -> NumberFormat {
         let left = |(role, quantised): &(String, bool)| (!quantised).then(|| role.clone());
-        let why = "elements and scales of the checkpoint's tensors, by its quantization_config";
+        let why = "elements and scales of the checkpoint's tensors, from its quantization_config";
         NumberFormat {
             bits_per_element: Figure::new(
                 layout.bytes as f64 / layout.elements as f64,
@@ -227,13 +227,13 @@ impl Precision<'_> {
             ),
             leaves: layout.roles.iter().filter_map(left).collect(),
             dense_leaves: None,
-            leaves_note: Some("as the checkpoint's quantization_config says".to_owned()),
+            leaves_note: Some("from the checkpoint's quantization_config".to_owned()),
             ..format
         }
     }
 
-    /// A checkpoint of several formats as one: of their mean size, computed as the widest of them is, by runtimes that
-    /// run all of them.
+    /// A checkpoint of several formats as one format: their mean size, computed like the widest of them, on runtimes
+    /// that support all of them.
     fn several(&self) -> Result<Option<FormatOption>, Error> {
         let Some(layout) = &self.layout else { return Ok(None) };
         let formats = layout.formats.iter().map(|id| (self.load)(id)).collect::<Result<Vec<_>, _>>()?;
@@ -251,11 +251,11 @@ impl Precision<'_> {
             runtimes: most.runtimes.iter().filter(run_all).cloned().collect(),
             ..most.clone()
         };
-        let why = format!("{OWN}: {} of it, priced by their mean size", names.join(" and "));
+        let why = format!("{OWN}: {} of it, evaluated at their mean size", names.join(" and "));
         Ok(Some(FormatOption { format: self.laid_out(format, layout), why, checkpoint: None }))
     }
 
-    /// Those of `ids` that the device computes and `wanted` lets through.
+    /// Those of `ids` that the device computes and that `wanted` accepts.
     fn each(
         &self,
         ids: &[String],
@@ -271,7 +271,7 @@ impl Precision<'_> {
         Ok(found)
     }
 
-    /// A format that the checkpoint is not in; `why`, unless one is published in it.
+    /// A format other than the checkpoint's; the reason is `why`, unless a checkpoint in it is published.
     fn converted(&self, format: NumberFormat, why: &str) -> FormatOption {
         let published = self.published.iter().find(|published| published.weight_format == format.id);
         match published {
@@ -301,22 +301,19 @@ impl Precision<'_> {
             let peaks = wanted.join(" or ");
             return Error::new(
                 flag,
-                format!("{}, for which {} states no peak in {peaks}", format.id, self.device.name),
+                format!("{}, for which {} has no peak in {peaks}", format.id, self.device.name),
                 format!("a dense peak for {peaks}"),
                 format!(
-                    "choose another format with --{flag}, or state `peak.{}` in your own hardware/devices/{}.json",
+                    "choose another format with --{flag}, or add `peak.{}` to your own hardware/devices/{}.json",
                     wanted.first().unwrap_or(&"bf16"),
                     self.device.id
                 ),
             );
         };
         let fix = match &format.runtimes[..] {
-            [] => format!("choose one of those with --{flag}"),
+            [] => format!("choose one with --{flag}"),
             runtimes => {
-                format!(
-                    "choose one of those with --{flag}, or a --runtime that runs it: {}",
-                    runtimes.join(", ")
-                )
+                format!("choose one with --{flag}, or a --runtime that supports it: {}", runtimes.join(", "))
             }
         };
         Error::new(flag, found, format!("one of {}", known.join(", ")), fix)
@@ -328,7 +325,7 @@ impl Precision<'_> {
         format.weights && listed && self.computes(format) && !self.left_out(format)
     }
 
-    /// Whether the runtime leaves it out on this generation.
+    /// Whether the runtime does not support it on this generation.
     fn left_out(&self, format: &NumberFormat) -> bool {
         self.runtime.excludes(self.device, &format.id)
     }
@@ -337,7 +334,7 @@ impl Precision<'_> {
         format.computes_in.iter().any(|arithmetic| self.device.peak.contains_key(arithmetic))
     }
 
-    /// Whether the device computes it without widening it first.
+    /// Whether the device computes it without dequantization.
     fn native_arithmetic(&self, format: &NumberFormat) -> bool {
         format.computes_in.first().is_some_and(|arithmetic| self.device.peak.contains_key(arithmetic))
     }

@@ -1,7 +1,7 @@
-//! What the figures of a file must be besides of their dimension: rates of something, fractions of something.
+//! Allowed ranges of the figures in a file, beyond their dimension: rates above 0, fractions up to 1.
 //!
-//! Checked when a file is read, so that no formula divides by nothing. Devices, rigs, fleets and workloads check
-//! themselves.
+//! Checked when a file is read, so that no formula divides by 0. Devices, rigs, fleets and workloads have their own
+//! checks.
 
 use super::cluster::{Host, System, Tier};
 use super::defaults::Defaults;
@@ -23,28 +23,28 @@ fn factors(key: &str, values: &[f64]) -> Result<(), Error> {
     values.iter().try_for_each(|value| FACTOR.check(key, *value))
 }
 
-/// A link: the part of its rate that is reached.
+/// A link: the effective fraction of its bandwidth.
 ///
 /// # Errors
-/// It is no part.
+/// The fraction is out of range.
 pub fn link(link: &Link) -> Result<(), Error> {
     within(&EFFICIENCY, "effective_fraction", link.effective_fraction.as_ref())
 }
 
-/// A number format: an element takes space.
+/// A number format: positive size of an element.
 ///
 /// # Errors
-/// It takes none, or a scale holds for none.
+/// The size is 0, or a scale covers no element.
 pub fn format(format: &NumberFormat) -> Result<(), Error> {
     const BITS: Limit = Limit { least: 1.0 / 64.0, most: 64.0, or_zero: false, ..super::limits::BYTES };
     BITS.check("bits_per_element", format.bits_per_element.value)?;
     format.block.map_or(Ok(()), |block| BLOCK.check_whole("block", block))
 }
 
-/// A system: how many devices, and how they are joined.
+/// A system: number of devices, and interconnect.
 ///
 /// # Errors
-/// Names the figure that is outside.
+/// Names the figure that is out of range.
 pub fn system(system: &System) -> Result<(), Error> {
     DEVICES.check_whole("devices_per_node", system.devices_per_node)?;
     NODES.check_whole("nodes", system.nodes)?;
@@ -55,10 +55,10 @@ pub fn system(system: &System) -> Result<(), Error> {
     system.price.check()
 }
 
-/// A host: where its memory is stated, there is some.
+/// A host: positive memory, where given.
 ///
 /// # Errors
-/// There is none.
+/// The memory is 0.
 pub fn host(key: &str, host: &Host) -> Result<(), Error> {
     const ROOM: Limit = Limit { least: 1.0, or_zero: false, ..super::limits::BYTES };
     let of = |name: &str| format!("{key}.{name}");
@@ -66,10 +66,10 @@ pub fn host(key: &str, host: &Host) -> Result<(), Error> {
     host.storage.as_ref().map_or(Ok(()), |storage| ROOM.check(&of("storage"), storage.value))
 }
 
-/// What is assumed where nobody states it.
+/// The default figures.
 ///
 /// # Errors
-/// Names the figure that is outside.
+/// Names the figure that is out of range.
 pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
     const YEARS: Limit = Limit { least: 1.0, or_zero: false, ..super::limits::SECONDS };
     const SLOTS: Limit = Limit { most: 1024.0, ..super::limits::DEVICES };
@@ -85,10 +85,10 @@ pub fn defaults(defaults: &Defaults) -> Result<(), Error> {
     YEARS.check("amortization", defaults.amortization.value)
 }
 
-/// A runtime: fractions that it reaches, and factors of its fit.
+/// A runtime: efficiencies, and factors of its fit.
 ///
 /// # Errors
-/// Names the figure that is outside.
+/// Names the figure that is out of range.
 pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
     within(&BLOCK_TOKENS, "block_tokens", Some(&runtime.block_tokens))?;
     within(&BLOCK_TOKENS, "max_batched_tokens", Some(&runtime.max_batched_tokens))?;
@@ -118,9 +118,9 @@ pub fn runtime(runtime: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
-/// None of something, all of it, or a part.
+/// From 0 to 1.
 const PART: Limit = Limit { least: 0.0, most: 1.0, or_zero: true, ..super::limits::RATIO };
-/// What is lost to fragmentation leaves something.
+/// Fragmentation must leave some cache.
 const BELOW_ONE: Limit = Limit { least: 1e-9, most: 0.99, ..super::limits::RATIO };
 
 fn reached(at: usize, constants: &Constants) -> Result<(), Error> {

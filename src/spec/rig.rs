@@ -1,6 +1,6 @@
-//! Rigs as their files state them: unlike devices at hand, and the links between them.
+//! Rigs as in their files: heterogeneous devices, and the links between them.
 //!
-//! Knows nothing of models; devices and links are named here and resolved elsewhere.
+//! Independent of models; devices and links are named here and resolved elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -13,50 +13,50 @@ use super::figure::{ByteRate, Figure, Seconds};
 use super::limits::{HOSTS, LINKS, MEMBERS};
 use super::ranges;
 
-/// How members are joined by a list of links.
+/// Topology of a list of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum RigTopology {
-    /// Every two directly, or through one switch that costs nothing: one kind of link.
+    /// Mesh: every two directly, or through one ideal switch; one kind of link.
     Mesh,
-    /// Each to the next, the last to the first: one link, or one for each member.
+    /// Ring: each to the next, the last to the first; one link, or one per member.
     Ring,
-    /// Each to a hub that holds nothing (a host, a switch): one link, or one for each member; a path pays two.
+    /// Star: each to a hub without compute (a host, a switch); one link, or one per member; a path takes two links.
     Star,
-    /// Each to the next: one link, or one for each two neighbours.
+    /// Chain: each to the next; one link, or one per pair of neighbours.
     Chain,
 }
 
-/// A link between two members, both ways.
+/// A link between two members, both directions.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RigLink {
     /// Id of the link.
     pub link: String,
-    /// The two members it joins, where no topology says so.
+    /// The two members that it joins, where there is no topology.
     pub between: Option<[String; 2]>,
-    /// Each way; the link's own where absent.
+    /// Bandwidth per direction; the link's own if absent.
     pub bandwidth: Option<Figure<ByteRate>>,
-    /// Of one small message; the link's own where absent.
+    /// Latency of a small message; the link's own if absent.
     pub latency: Option<Figure<Seconds>>,
 }
 
-/// Like devices of a rig.
+/// Equal devices of a rig.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RigMember {
-    /// What they are called here; the device's name where absent.
+    /// Their name in the rig; the device's name if absent.
     pub name: Option<String>,
     /// Id of the device.
     pub device: String,
-    /// How many there are: members of their own, or where `joined` one group that may share layers.
+    /// Their number: members of their own, or with `joined` one group that may share layers.
     #[serde(default = "one")]
     pub count: u64,
-    /// The link between every two of the group: its layers may be shared (tensor parallel) or divided.
+    /// The link between every two devices of the group: its layers may be shared (tensor parallel) or divided.
     pub joined: Option<RigLink>,
-    /// Id of the runtime that drives them, where it is not that of all.
+    /// Id of their runtime, where it differs from the common one.
     pub runtime: Option<String>,
-    /// Which of `hosts` they sit in; those of one host share its memory.
+    /// Their host, one of `hosts`; devices of one host share its memory.
     pub host: Option<String>,
 }
 
@@ -64,7 +64,7 @@ fn one() -> u64 {
     1
 }
 
-/// A rig as its file states it.
+/// A rig as in its file.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rig {
@@ -77,12 +77,12 @@ pub struct Rig {
     pub aliases: Vec<String>,
     /// The devices.
     pub members: Vec<RigMember>,
-    /// How they are joined; absent where each of `links` says what it is between.
+    /// Topology; absent where each of `links` has its own `between`.
     pub topology: Option<RigTopology>,
     /// The links.
     #[serde(default)]
     pub links: Vec<RigLink>,
-    /// The hosts that devices sit in, where their memory is known.
+    /// The hosts of the devices, where their memory is known.
     #[serde(default)]
     pub hosts: BTreeMap<String, Host>,
     /// Remarks.
@@ -93,10 +93,10 @@ pub struct Rig {
 pub type RigNode = usize;
 
 impl Rig {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Names the fault.
     pub fn check(&self) -> Result<(), Error> {
         let count = self.members.iter().fold(0, |all: u64, post| all.saturating_add(post.count.max(1)));
         MEMBERS.check_whole("members", count)?;
@@ -105,20 +105,20 @@ impl Rig {
         for (at, post) in self.members.iter().enumerate() {
             let key = format!("members[{at}]");
             if post.count == 0 {
-                let fix = "state how many there are, or leave the member out";
+                let fix = "set a number, or remove the member";
                 return Err(Error::new(format!("{key}.count"), "0", "1 or more", fix));
             }
             if let Some(host) = post.host.as_ref().filter(|host| !self.hosts.contains_key(*host)) {
                 let known: Vec<&str> = self.hosts.keys().map(String::as_str).collect();
-                let found = format!("`{host}`, which `hosts` does not state");
-                let fix = format!("state it in `hosts`, which has {}", known.join(", "));
+                let found = format!("`{host}`, which is not in `hosts`");
+                let fix = format!("add it to `hosts`, which has {}", known.join(", "));
                 return Err(Error::new(format!("{key}.host"), found, "one of `hosts`", fix));
             }
         }
         self.hosts.iter().try_for_each(|(name, host)| ranges::host(&format!("hosts.{name}"), host))
     }
 
-    /// What each member is called, those of a count with a number.
+    /// The name of each member; those of a count get a number.
     pub fn names(&self, device: impl Fn(&RigMember) -> String) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for post in &self.members {
@@ -136,10 +136,10 @@ impl Rig {
         names
     }
 
-    /// Which members each link joins; a hub comes after the last of `names`.
+    /// The members that each link joins; a hub comes after the last of `names`.
     ///
     /// # Errors
-    /// The topology needs another number of links, or a link is between nobody known.
+    /// The topology needs another number of links, or a link names an unknown member.
     pub fn edges(&self, names: &[String]) -> Result<Vec<(RigNode, RigNode, &RigLink)>, Error> {
         let count = names.len();
         let pairs: Vec<(RigNode, RigNode)> = match self.topology {
@@ -153,7 +153,7 @@ impl Rig {
         };
         let stated = self.links.len();
         if stated != 1 && stated != pairs.len() {
-            let fix = "state one link for all, or one for each in the order of `members`";
+            let fix = "give one link for all, or one for each in the order of `members`";
             let expected = format!("1 or {} links", pairs.len());
             return Err(Error::new("links", format!("{stated}"), expected, fix));
         }
@@ -164,7 +164,7 @@ impl Rig {
     fn named(&self, names: &[String]) -> Result<Vec<(RigNode, RigNode, &RigLink)>, Error> {
         let edge = |at: usize, wire: &RigLink| -> Result<(RigNode, RigNode), Error> {
             let between = wire.between.as_ref().ok_or_else(|| {
-                let fix = "state `topology`, or which two members each link is `between`";
+                let fix = "add `topology`, or the two members of each link as `between`";
                 Error::new(format!("links[{at}].between"), "nothing", "two members", fix)
             })?;
             let node = |name: &String| {
@@ -174,7 +174,7 @@ impl Rig {
                         names.iter().map(String::as_str),
                         "mantile-opt schema rig",
                     );
-                    let found = format!("`{name}`, which is no member");
+                    let found = format!("`{name}`, which is not a member");
                     Error::new(format!("links[{at}].between"), found, "a member's name", fix)
                 })
             };

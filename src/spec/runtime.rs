@@ -1,4 +1,4 @@
-//! Serving runtimes: what they support, what they reserve, and how near to the roofline they come.
+//! Serving runtimes: supported features, reserved memory, measured efficiencies.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,66 +18,66 @@ pub struct Runtime {
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// Makers, or single generations, of devices that it runs on.
+    /// Vendors, or single generations, of supported devices.
     pub vendors: Vec<String>,
-    /// Weight formats that it runs.
+    /// Supported weight formats.
     pub weight_formats: Vec<String>,
-    /// KV formats that it runs.
+    /// Supported KV formats.
     pub kv_formats: Vec<String>,
-    /// Degrees that it can be asked for: `tp`, `pp`, `dp`, `ep`, `moe_tp`, `cp`, `sp`, `disagg`.
+    /// Supported parallel degrees and features: `tp`, `pp`, `dp`, `ep`, `moe_tp`, `cp`, `sp`, `disagg`.
     pub parallelism: Vec<String>,
-    /// Makers or generations for whose devices it is chosen when none is named.
+    /// Vendors or generations for whose devices it is the default.
     #[serde(default)]
     pub default_for: Vec<String>,
-    /// Formats that it does not run on some of them.
+    /// Formats that are not supported on some devices.
     #[serde(default)]
     pub excludes: Vec<Exclusion>,
-    /// Tokens a page of the KV cache holds.
+    /// Tokens per page of the KV cache.
     pub block_tokens: Figure<Ratio>,
-    /// Tokens that one step computes at most.
+    /// Maximum number of tokens per step (chunk size).
     pub max_batched_tokens: Figure<Ratio>,
-    /// Sequences that it sets up for, whatever the traffic; absent where it follows the traffic.
+    /// Fixed number of sequences that it prepares for; absent where it follows the traffic.
     pub max_sequences: Option<Figure<Ratio>>,
-    /// Other defaults of both on certain devices: the first that holds counts.
+    /// Other defaults of both on certain devices: the first match applies.
     #[serde(default)]
     pub defaults_on: Vec<DefaultsOn>,
-    /// How long requests wait for it.
+    /// Queueing of requests.
     pub scheduler: Scheduler,
-    /// What it reserves.
+    /// Reserved memory.
     pub memory: Reserve,
-    /// How near to the roofline it comes, per device.
+    /// Measured efficiencies, per device.
     pub constants: Vec<Constants>,
-    /// How measured servers differ from the constants; absent where none was fitted.
+    /// Calibration of the constants to measured servers; absent where none was fitted.
     pub serving_fit: Option<ServingFit>,
     /// Remarks.
     pub notes: Option<String>,
 }
 
-/// Defaults of a runtime on devices of less memory, or on certain devices.
+/// Defaults of a runtime on devices with less memory, or on certain devices.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DefaultsOn {
     /// Devices with less memory than this.
     pub below: Option<Figure<Bytes>>,
-    /// Devices of any memory.
+    /// Devices with any memory.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// Tokens that one step computes at most.
+    /// Maximum number of tokens per step.
     pub max_batched_tokens: Figure<Ratio>,
-    /// Sequences that it sets up for; absent where it is as on other devices.
+    /// Number of sequences that it prepares for; absent where it is as on other devices.
     pub max_sequences: Option<Figure<Ratio>>,
-    /// Fraction of the capacity that it uses; absent where it is as on other devices.
+    /// Fraction of the memory that it uses; absent where it is as on other devices.
     pub utilization: Option<Figure<Ratio>>,
 }
 
-/// What a runtime takes on a device where nobody states otherwise.
+/// Defaults of a runtime on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct EffectiveDefaults<'a> {
-    /// Tokens that one step computes at most.
+    /// Maximum number of tokens per step.
     pub max_batched_tokens: &'a Figure<Ratio>,
-    /// Sequences that it sets up for, where it fixes them.
+    /// Number of sequences that it prepares for, where fixed.
     pub max_sequences: Option<&'a Figure<Ratio>>,
-    /// Fraction of the capacity that it uses.
+    /// Fraction of the memory that it uses.
     pub utilization: &'a Figure<Ratio>,
 }
 
@@ -89,23 +89,23 @@ impl DefaultsOn {
     }
 }
 
-/// What a fit on published serving measurements adds to the constants.
+/// Calibration of the constants to published serving measurements.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServingFit {
-    /// The data, their number and what error is left.
+    /// The data, their number and the remaining error.
     pub source: String,
-    /// What each kernel of a layer waits for.
+    /// Launch delay of each kernel of a layer.
     pub kernel_launch: Figure<Seconds>,
-    /// What each product of quantised weights waits for besides: activations are quantised first.
+    /// Additional launch delay of each matrix product with quantized weights: activations are quantized first.
     pub quantised_launch: Figure<Seconds>,
-    /// What routing to experts waits for, per layer.
+    /// Delay of expert routing, per layer.
     pub experts_launch: Figure<Seconds>,
-    /// What the host needs for each sequence of a step.
+    /// Host time for each sequence of a step.
     pub host_per_sequence: Figure<Seconds>,
-    /// What each request in flight adds to the wait for a first token.
+    /// Additional delay of the first token per concurrent request.
     pub request_work: Figure<Seconds>,
-    /// Prompts ahead of a new one, per request of a rank.
+    /// Queued prefills before a new one, per request of a rank.
     pub prompt_burst: Figure<Ratio>,
     /// Devices of the data of this runtime.
     pub measured_on: Vec<String>,
@@ -114,43 +114,43 @@ pub struct ServingFit {
     /// Models of the data of any runtime.
     #[serde(default)]
     pub models: Vec<String>,
-    /// What of the data is this runtime's.
+    /// The measured ranges of this runtime's data.
     #[serde(default)]
     pub measured: Vec<MeasuredAt>,
-    /// How far what is measured lies from what is predicted, nearest first.
+    /// Prediction intervals, nearest first.
     pub intervals: Vec<Interval>,
-    /// What the fit predicted of rows while their like was left out.
+    /// Held-out prediction errors of the fit.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
-    /// Factors on the time that a constant stands for; all that hold are multiplied.
+    /// Multipliers on constants; all matching ones apply.
     pub factors: Vec<CalibrationFactor>,
 }
 
-/// A factor on the time that one constant stands for, where its conditions hold.
+/// A multiplier on the time of one constant, under its conditions.
 #[derive(Clone, Debug, PartialEq, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationFactor {
     /// The constant.
     pub of: CalibratedConstant,
-    /// The class of device.
+    /// Class of device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// The generation.
+    /// Device generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
-    /// The weight format.
+    /// Weight format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_format: Option<String>,
-    /// The kind of attention.
+    /// Kind of attention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<AttentionKind>,
     /// Whether all requests have the same lengths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equal_lengths: Option<bool>,
-    /// The runtime's version.
+    /// Runtime version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// How many times as long it takes.
+    /// The multiplier.
     pub times: f64,
 }
 
@@ -181,33 +181,33 @@ pub enum CalibratedConstant {
     RequestWork,
 }
 
-/// Kinds of attention that runtimes have kernels of their own for.
+/// Kinds of attention with kernels of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttentionKind {
-    /// Over all that came before.
+    /// Full attention.
     Full,
-    /// Some layers only over a window.
+    /// Sliding-window attention in some layers.
     Sliding,
-    /// Over a compressed latent.
+    /// Multi-head latent attention.
     Latent,
 }
 
-/// What of a model and its traffic the factors depend on.
+/// Properties of a model and its traffic that the multipliers depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CalibrationKey {
     /// Its attention.
     pub attention: AttentionKind,
-    /// Whether it routes to experts.
+    /// Whether it has routed experts.
     pub experts: bool,
     /// Whether all requests have the same lengths.
     pub equal_lengths: bool,
-    /// The runtime's version, where stated.
+    /// The runtime's version, if given.
     pub version: Option<String>,
 }
 
 impl CalibratedConstant {
-    /// Whether it is a fraction of what the device could do: it falls as its time grows, and cannot pass 1.
+    /// Whether it is an efficiency: it falls as its time grows, and is at most 1.
     pub fn is_efficiency(self) -> bool {
         matches!(
             self,
@@ -223,7 +223,7 @@ impl CalibratedConstant {
 }
 
 impl CalibrationFactor {
-    /// None, whatever the conditions.
+    /// A multiplier of 1, without conditions.
     pub fn of(of: CalibratedConstant) -> CalibrationFactor {
         CalibrationFactor {
             of,
@@ -237,7 +237,7 @@ impl CalibrationFactor {
         }
     }
 
-    /// Whether its conditions hold.
+    /// Whether its conditions apply.
     pub fn holds(&self, (class, family): (&str, &str), weight_format: &str, traits: &CalibrationKey) -> bool {
         let is = |stated: &Option<String>, name: &str| stated.as_deref().is_none_or(|s| s == name);
         is(&self.class, class)
@@ -250,7 +250,7 @@ impl CalibrationFactor {
 }
 
 impl ServingFit {
-    /// How many times as long `of` takes than its constant says.
+    /// The total multiplier of `of`.
     pub fn times(
         &self,
         of: CalibratedConstant,
@@ -264,7 +264,7 @@ impl ServingFit {
     }
 }
 
-/// Formats that a runtime does not run on some generations.
+/// Formats that a runtime does not support on some generations.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exclusion {
@@ -272,17 +272,17 @@ pub struct Exclusion {
     pub families: Vec<String>,
     /// The formats.
     pub formats: Vec<String>,
-    /// Who says so.
+    /// Source.
     pub source: String,
 }
 
 impl Runtime {
-    /// Whether it runs on `device`.
+    /// Whether it supports `device`.
     pub fn runs_on(&self, device: &Device) -> bool {
         self.vendors.iter().any(|name| *name == device.vendor || *name == device.family)
     }
 
-    /// What it takes on `device`.
+    /// Its defaults on `device`.
     pub fn taken(&self, device: &Device) -> EffectiveDefaults<'_> {
         let on = self.defaults_on.iter().find(|one| one.holds(device));
         let sequences = on.and_then(|on| on.max_sequences.as_ref());
@@ -293,7 +293,7 @@ impl Runtime {
         }
     }
 
-    /// Whether it leaves `format` out on `device`.
+    /// Whether it does not support `format` on the device.
     pub fn excludes(&self, device: &Device, format: &str) -> bool {
         let hit =
             |e: &&Exclusion| e.families.contains(&device.family) && e.formats.iter().any(|f| f == format);
@@ -301,40 +301,40 @@ impl Runtime {
     }
 }
 
-/// How long a request waits before its prompt is through.
+/// Queueing of a request before its prompt is computed.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scheduler {
-    /// What a request takes before its prompt is computed.
+    /// Fixed delay of a request before prefill.
     pub request_overhead: Figure<Seconds>,
-    /// Prompts ahead of a new one, per square root of the requests of a rank.
+    /// Queued prefills before a new one, per square root of the requests of a rank.
     pub prompt_queue: Figure<Ratio>,
-    /// Decode steps that a new request waits for.
+    /// Decode steps before a new request is scheduled.
     pub step_wait: Figure<Ratio>,
 }
 
-/// Memory that is not for weights and cache.
+/// Memory other than weights and KV cache.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reserve {
-    /// Fraction of the capacity that it uses.
+    /// Fraction of the device memory that it uses.
     pub utilization: Figure<Ratio>,
-    /// Bytes reserved per sequence and logit for sampling; absent means the fp32 logits alone.
+    /// Bytes per sequence and logit for sampling; absent means only the fp32 logits.
     pub sampler: Option<Figure<Bytes>>,
     /// Buffers of the runtime, per device.
     pub buffers: Figure<Bytes>,
-    /// Captured graphs, per device.
+    /// Captured CUDA graphs, per device.
     pub graphs: Option<Figure<Bytes>>,
     /// Fraction of the cache lost to fragmentation.
     pub fragmentation: Option<Figure<Ratio>>,
-    /// Fraction of the rest of an answer that is reserved when a request is admitted: 1 where no request is ever
-    /// preempted, 0 where blocks are handed out as tokens come; absent where nothing is known, which counts as 1.
+    /// Fraction of the remaining output that is reserved when a request is admitted: 1 without preemption, 0 where
+    /// blocks are allocated token by token; absent counts as 1.
     pub answer_reserved: Option<Figure<Ratio>>,
-    /// How far what was measured lies from what is predicted; absent where nothing was measured.
+    /// Measured / predicted memory; absent without measurements.
     pub measured: Option<MemoryQuantiles>,
 }
 
-/// Quantiles of measured over predicted of what a device holds beside the cache: p10, p50, p90.
+/// Quantiles of measured / predicted memory of a device except the KV cache: p10, p50, p90.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryQuantiles {
@@ -344,17 +344,17 @@ pub struct MemoryQuantiles {
     pub source: String,
 }
 
-/// Measured distance from the roofline.
+/// Measured efficiencies relative to the roofline.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Constants {
-    /// Devices it was measured on.
+    /// Measured devices.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// Generations it is the nearest for.
+    /// Generations for which it is the nearest.
     #[serde(default)]
     pub families: Vec<String>,
-    /// Weight formats it holds for; `*` for any.
+    /// Weight formats that it applies to; `*` for any.
     pub weight_formats: Vec<String>,
     /// Fraction of the dense peak that large matrix products reach.
     pub gemm_compute: Figure<Ratio>,
@@ -368,16 +368,16 @@ pub struct Constants {
     pub moe_compute: Figure<Ratio>,
     /// Fraction of the bandwidth that grouped expert products reach.
     pub moe_memory: Figure<Ratio>,
-    /// What a layer's kernels wait between them.
+    /// Delay between the kernels of a layer.
     pub launch_per_layer: Figure<Seconds>,
-    /// What the host needs between steps.
+    /// Host time between steps.
     pub host_per_step: Figure<Seconds>,
-    /// What a collective takes however small it is.
+    /// Base latency of a collective, independent of its size.
     pub collective_latency: Figure<Seconds>,
-    /// Fraction of the link rate that collectives reach.
+    /// Fraction of the link bandwidth that collectives reach.
     pub collective_bandwidth: Figure<Ratio>,
-    /// How many times its own time a prefill delays the decodes it shares steps with.
+    /// Delay of decodes that share steps with a prefill, as a multiple of the prefill time.
     pub prefill_interference: Figure<Ratio>,
-    /// What the fit was.
+    /// Source of the fit.
     pub source_note: Option<String>,
 }

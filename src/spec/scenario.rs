@@ -1,4 +1,4 @@
-//! Everything that may be asked, as flags or as a file. Knows nothing of what the names in it mean.
+//! Every input of a problem, as flags or as a file. Names are not resolved here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,22 +13,22 @@ use super::limits::{
 use super::objective::{LatencyLimits, Metric};
 use super::percentile::{Confidence, Percentile};
 
-/// When weights, experts or cache may lie in host memory.
+/// Offload to host memory of weights, experts or KV cache.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum OffloadMode {
-    /// Where nothing fits without.
+    /// Only where nothing fits without offload.
     #[default]
     Auto,
-    /// Not at all.
+    /// Never.
     Never,
-    /// As candidates beside those that fit.
+    /// As additional candidates.
     Always,
 }
 
-/// A question, as flags or as a file. What is left out has a default.
+/// A problem, as flags or as a file. Absent fields have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
@@ -56,55 +56,55 @@ pub struct Scenario {
     #[arg(long, value_name = "N", value_parser = whole(&OSL), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub osl: Option<u64>,
-    /// Requests in flight over the whole deployment; chosen by the search where absent
+    /// Concurrent requests over the whole deployment; chosen by the search where absent
     #[arg(long, value_name = "N", value_parser = whole(&CONCURRENCY), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
-    /// Requests per second that must be carried
+    /// Required requests per second
     #[arg(long, value_name = "R", value_parser = number(&RATE), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Which part of the requests latencies and limits are of, where they come at a rate [default: p50]
+    /// Latency percentile the SLOs apply to; requires --rate [default: p50]
     #[arg(long, value_enum, value_name = "p50|p90|p95|p99", hide_possible_values = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile: Option<Percentile>,
-    /// How sure latencies must be: as predicted, or what nine measurements in ten stay below [default: p50]
+    /// Prediction confidence for the SLOs: median, or upper 90 % bound [default: p50]
     #[arg(long, value_enum, value_name = "p50|p90", hide_possible_values = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<Confidence>,
-    /// Prompt tokens that every request shares and that the cache holds already
+    /// Prompt tokens that every request shares and that are already in the KV cache (prefix cache hits)
     #[arg(long, value_name = "N", value_parser = whole(&PREFIX), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<u64>,
-    /// Images of each request, for models with a vision encoder; their tokens come on top of --isl
+    /// Images per request, for models with a vision encoder; their tokens are added to --isl
     #[arg(long, value_name = "N", value_parser = whole(&IMAGES), allow_negative_numbers = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<u64>,
-    /// Pixels of each image, for encoders that take any size, e.g. 1024x768
+    /// Pixels of each image, for encoders with dynamic resolution, e.g. 1024x768
     #[arg(long, value_name = "WxH", allow_hyphen_values = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_size: Option<ImageSize>,
-    /// Guess tokens ahead: `mtp`, the model's own module, or the name of a smaller model
+    /// Draft for speculative decoding: `mtp`, the model's own module, or the name of a smaller model
     #[arg(long, value_name = "mtp|M", help_heading = AHEAD)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft: Option<String>,
-    /// Tokens guessed before each step [default: 1]
+    /// Draft tokens per step [default: 1]
     #[arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = AHEAD)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft_tokens: Option<u64>,
-    /// Probability that a guess is accepted, those before it given: measured on your traffic
+    /// Per-token acceptance rate of the draft, measured on your traffic
     #[arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = AHEAD)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
-    /// Longest time to first token, e.g. 500ms; `none` for no limit
+    /// TTFT SLO: maximum time to first token, e.g. 500ms; `none` for no limit
     #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft: Option<String>,
-    /// Longest time per output token, e.g. 40ms; `none` for no limit
+    /// TPOT SLO: maximum time per output token, e.g. 40ms; `none` for no limit
     #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpot: Option<String>,
-    /// Longest time of a whole request, e.g. 10s; `none` for no limit
+    /// E2E SLO: maximum end-to-end latency of a request, e.g. 10s; `none` for no limit
     #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub e2e: Option<String>,
@@ -112,48 +112,48 @@ pub struct Scenario {
     #[arg(long, value_name = "R", help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
-    /// Version of the runtime, e.g. 0.19.0; one never measured counts as their mean [default: their mean]
+    /// Runtime version, e.g. 0.19.0; unmeasured versions use the average [default: average]
     #[arg(long, value_name = "V", help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
-    /// Weight format: an id, or `any` that runs [default: the checkpoint's own and published ones of 8 bits up]
+    /// Weight format: an id, or `any` [default: the checkpoint's own and published ones of at least 8 bits]
     #[arg(long, value_name = "F", help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_format: Option<String>,
-    /// KV cache format: an id, or `any` that runs [default: 16 bits, or what the checkpoint brings scales for]
+    /// KV cache format: an id, or `any` [default: 16 bits, or the format that the checkpoint has scales for]
     #[arg(long, value_name = "F", help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_format: Option<String>,
-    /// When weights, experts or cache may lie in host memory [default: auto, where nothing fits without]
+    /// Offload of weights, experts or KV cache to host memory [default: auto, only where nothing fits without]
     #[arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,
-    /// Axes of the Pareto front, separated by commas [default: the objective's]
+    /// Metrics of the Pareto front, separated by commas [default: the objective's]
     #[arg(long, value_name = "METRICS", value_delimiter = ',', help_heading = CHOICES)]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Metric>>")]
     pub pareto: Option<Vec<String>>,
-    /// Rent of one device, US dollars per hour
+    /// Rent of one device, USD/h
     #[arg(long, value_name = "USD", value_parser = number(&USD_PER_DEVICE_HOUR), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd_per_device_hour: Option<f64>,
-    /// Price of energy, US dollars per kWh
+    /// Electricity price, USD/kWh
     #[arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub electricity_usd_per_kwh: Option<f64>,
-    /// Power of the facility per power of its machines
+    /// Power usage effectiveness (PUE): power of the facility over power of its machines
     #[arg(long, value_name = "X", value_parser = number(&PUE), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pue: Option<f64>,
-    /// Months over which a purchase is paid off
+    /// Amortization period of a purchase, in months
     #[arg(long, value_name = "N", value_parser = number(&AMORTIZATION), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amortization_months: Option<f64>,
-    /// Fraction of that time in which it serves
+    /// Fraction of the amortization period in which the hardware serves
     #[arg(long, value_name = "X", value_parser = number(&UTILIZATION), allow_negative_numbers = true, help_heading = MONEY)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
-    /// One stated deployment, for `estimate` and `explain`; `optimize` chooses its own
+    /// A given deployment, for `estimate` and `explain`; `optimize` chooses its own
     #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<super::deployment::Deployment>,
@@ -161,13 +161,13 @@ pub struct Scenario {
 
 const HARDWARE: &str =
     "Hardware: system id, [NODESx]COUNTxDEVICE (8xh100-sxm, 16x8xh100), or path of a system file";
-const QUESTION: &str = "The question";
-const TRAFFIC: &str = "Traffic and limits";
+const QUESTION: &str = "Problem";
+const TRAFFIC: &str = "Traffic and SLOs";
 const AHEAD: &str = "Speculative decoding";
-const CHOICES: &str = "What may be chosen";
+const CHOICES: &str = "Search space";
 const MONEY: &str = "Prices";
 
-/// Fills in what is unset from another.
+/// Takes each unset field from another scenario.
 macro_rules! or {
     ($this:ident, $other:ident: $($field:ident),* $(,)?) => {
         Scenario { $($field: $this.$field.or($other.$field),)* }
@@ -175,9 +175,9 @@ macro_rules! or {
 }
 
 impl Scenario {
-    /// This scenario, and where it says nothing, the other.
+    /// This scenario; unset fields come from `other`.
     pub fn or(self, other: Scenario) -> Scenario {
-        // A rate and a number in flight exclude each other: stating one takes the other's place.
+        // Rate and concurrency exclude each other: setting one replaces the other.
         let other = Scenario {
             rate: other.rate.filter(|_| self.concurrency.is_none()),
             concurrency: other.concurrency.filter(|_| self.rate.is_none()),
@@ -189,10 +189,10 @@ impl Scenario {
             amortization_months, utilization, deployment)
     }
 
-    /// The limits that it states, and which of `others` it lifts with `none`.
+    /// The SLOs of this scenario over `others`; `none` removes one of `others`.
     ///
     /// # Errors
-    /// Names the limit that is no time.
+    /// Names the SLO that is not a time.
     pub fn limits(&self, others: LatencyLimits) -> Result<LatencyLimits, Error> {
         let time = |limit: &Limit, text: &Option<String>, other: Option<f64>| {
             let key = limit.name;
@@ -217,10 +217,10 @@ impl Scenario {
         })
     }
 
-    /// Checks every number that it states, whoever stated it: a flag, a file or a saved answer.
+    /// Checks every number of the scenario, from a flag, a file or a saved result.
     ///
     /// # Errors
-    /// Names the number that is outside its limits.
+    /// Names the number that is out of range.
     pub fn check(&self) -> Result<(), Error> {
         let whole = [
             ("isl", self.isl, &ISL),
@@ -248,10 +248,10 @@ impl Scenario {
         Ok(())
     }
 
-    /// The axes that it states.
+    /// The metrics of the Pareto front, where the scenario sets them.
     ///
     /// # Errors
-    /// Names the axis that is no metric.
+    /// Names the axis that is not a metric.
     pub fn axes(&self) -> Result<Option<Vec<Metric>>, Error> {
         let Some(names) = &self.pareto else { return Ok(None) };
         let mut axes = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads JSON text into the types of this floor, and turns what goes wrong into a fault that can be mended.
+//! Parses JSON text into input types; faults name key, found, expected and fix.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,16 +8,16 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess
 
 use super::error::Error;
 
-/// Reads `text`; `what` says what it should be, e.g. "a device".
+/// Parses `text`; `what` names its type with an article, e.g. "a device".
 ///
 /// # Errors
-/// Names the key, what was found there and what was expected.
+/// Names the key, the found and the expected value.
 pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error> {
     each_key_once(text)?;
     from_known_json(text, what)
 }
 
-/// The same for a text that is known to have each key once, as the files that are built in.
+/// The same for a text without duplicate keys, as the built-in files are.
 ///
 /// # Errors
 /// As [`from_json`].
@@ -32,7 +32,7 @@ pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T,
                 "",
                 format!("text that is not JSON: {inner}"),
                 format!("{what} as a JSON object"),
-                "mend the syntax at that line and column",
+                "correct the syntax at that line and column",
             );
         }
         let message = without_place(&inner.to_string());
@@ -42,31 +42,31 @@ pub fn from_known_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T,
         };
         let noun = what.split_once(' ').map_or(what, |(_, noun)| noun);
         let fix = match found.split('`').collect::<Vec<_>>()[..] {
-            // Only of keys and names there is a list to choose from.
+            // Only unknown keys and names have a list of valid ones.
             [unknown, wrong, ..] if unknown.starts_with("unknown") => {
                 let known = expected.split('`').skip(1).step_by(2);
                 suggest(wrong, known, &format!("mantile-opt schema {noun}"))
             }
-            _ => format!("mend it; `mantile-opt schema {noun}` says what belongs there"),
+            _ => format!("correct it; `mantile-opt schema {noun}` lists the valid values"),
         };
         Error::new(key, found, expected, fix)
     })?;
     reader.end().map_err(|fault| {
         Error::new(
             "",
-            format!("more text after the end: {fault}"),
+            format!("text after the end: {fault}"),
             what.to_string(),
-            "keep one JSON object a file",
+            "keep one JSON object per file",
         )
     })?;
     Ok(value)
 }
 
-/// Checks that no object of a JSON text states a key twice: readers differ in which of the two they take.
-/// What is wrong with the text otherwise is left to whoever reads it.
+/// Checks that no object of a JSON text has a duplicate key: parsers differ in the value that they take. Other faults
+/// are reported by the parser of the caller.
 ///
 /// # Errors
-/// Names the key and the line of the second.
+/// Names the key and the line of its second occurrence.
 pub fn each_key_once(text: &str) -> Result<(), Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let Err(fault) = serde_path_to_error::deserialize::<_, Once>(&mut reader) else { return Ok(()) };
@@ -74,14 +74,14 @@ pub fn each_key_once(text: &str) -> Result<(), Error> {
     let message = without_place(&inner.to_string());
     let Some(key) = inner.is_data().then(|| message.strip_prefix(TWICE)).flatten() else { return Ok(()) };
     let path = if path == "." { key.to_owned() } else { format!("{path}.{key}") };
-    let found = format!("`{key}` for the second time, in line {}", inner.line());
+    let found = format!("`{key}` a second time, in line {}", inner.line());
     Err(Error::new(path, found, "each key once in an object", "remove one of the two"))
 }
 
-/// Begins the message of a key that comes twice.
+/// Start of the message for a duplicate key.
 const TWICE: &str = "the key comes twice: ";
 
-/// Any JSON whose objects have each key once.
+/// Any JSON without duplicate keys.
 struct Once;
 
 impl<'de> Deserialize<'de> for Once {
@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for Once {
     }
 }
 
-/// A message without `at line 1 column 2`: the key says where, and the text may not be the file's own.
+/// A message without `at line 1 column 2`: the key gives the place, and the text may not be the file's own.
 fn without_place(message: &str) -> String {
     let Some((before, after)) = message.split_once(" at line ") else { return message.to_owned() };
     let place = |c: char| c.is_ascii_digit();
@@ -148,7 +148,7 @@ fn without_place(message: &str) -> String {
     format!("{before}{}", without_place(after))
 }
 
-/// What the reader expected, without the names of its types.
+/// The expected type in plain words.
 fn plainly(expected: &str, what: &str) -> String {
     match expected {
         "u64" | "u32" => "a whole number of 0 or more".to_owned(),
@@ -162,12 +162,12 @@ fn plainly(expected: &str, what: &str) -> String {
     }
 }
 
-/// Bytes of the longest text that is looked at as a misspelt name.
+/// Maximum length in bytes of a text that is compared with known names.
 const LONGEST_NAME: usize = 200;
 
 /// The names nearest to `wrong`, best first; at most three, and only near ones.
 pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    // What is longer is no misspelt name, and to compare it would take long.
+    // Longer texts are not misspelt names, and the comparison would be slow.
     if wrong.len() > LONGEST_NAME {
         return Vec::new();
     }
@@ -188,7 +188,7 @@ pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a st
 /// `did you mean a, b or c?`, or where to find the list.
 pub fn suggest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>, list: &str) -> String {
     match near(wrong, known)[..] {
-        [] => format!("`{list}` lists what is known"),
+        [] => format!("`{list}` lists the known names"),
         [one] => format!("did you mean `{one}`?"),
         [one, two] => format!("did you mean `{one}` or `{two}`?"),
         [one, two, three, ..] => format!("did you mean `{one}`, `{two}` or `{three}`?"),

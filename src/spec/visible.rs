@@ -1,15 +1,15 @@
-//! Text from outside as it may be shown: names, paths and excerpts hold what their writers put there, and a terminal,
-//! a table or a picture would obey some of it.
+//! Printable form of text from outside: names, paths and excerpts may contain control sequences for a terminal, a table
+//! or a picture.
 //!
-//! Whatever shows a text that is not the program's own goes through here.
+//! Every text from outside the program is printed through this module.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// Whether a character acts on what shows it rather than being shown: controls (C0, DEL, C1), marks of direction and
-/// other formats (Unicode's `Cf`), separators of lines and paragraphs, and code points that are no characters.
+/// Whether a character acts on its display instead of being shown: controls (C0, DEL, C1), directional marks and other
+/// formats (Unicode's `Cf`), separators of lines and paragraphs, and noncharacters.
 pub fn acts(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_control();
@@ -21,12 +21,12 @@ pub fn acts(character: char) -> bool {
     )
 }
 
-/// `text` on one line, each character that [`acts`] spelled out as in a Rust literal, e.g. `\n` or `\u{202e}`.
+/// `text` on one line, each character for which [`acts`] escaped as in a Rust literal, e.g. `\n` or `\u{202e}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     spelled(text, acts)
 }
 
-/// The same for texts of several lines: line ends and tabs stay.
+/// The same for multi-line texts: line ends and tabs remain.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     spelled(text, |character| acts(character) && !matches!(character, '\n' | '\t'))
 }
@@ -46,9 +46,9 @@ fn spelled(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// JSON in which characters that act are spelled as JSON spells them, `\u202e`: it reads back as the same text.
+/// JSON with such characters escaped as in JSON, `\u202e`: it parses to the same text.
 ///
-/// Outside of texts JSON has no such characters but line ends, which stay.
+/// Outside strings JSON has no such characters except line ends, which remain.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
     let hidden = |character: char| character != '\n' && acts(character);
     if !text.chars().any(hidden) {
@@ -68,12 +68,12 @@ pub fn visible_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// `text` visible and with the marks of XML as entities: for text and attributes of a picture or a page.
+/// `text` in printable form with XML entities: for text and attributes of a picture or a page.
 pub fn visible_xml(text: &str) -> String {
     visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// At most `most` characters of `text`: of a longer one its beginning, how much is left out, and its end.
+/// At most `most` characters of `text`: a longer one as its start, the number of omitted characters, and its end.
 pub fn elided(text: &str, most: usize) -> Cow<'_, str> {
     let characters = text.chars().count();
     if characters <= most {

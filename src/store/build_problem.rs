@@ -1,4 +1,4 @@
-//! From a resolved problem to what the search is asked: machines in every format pair, prices, power, traffic.
+//! From a resolved scenario to the search problem: machines in every format pair, prices, power, traffic.
 
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::Machine;
@@ -22,10 +22,10 @@ use crate::spec::runtime::{AttentionKind, CalibrationKey};
 use crate::spec::scenario::OffloadMode;
 
 impl ResolvedScenario {
-    /// The question for the search.
+    /// The search problem.
     ///
     /// # Errors
-    /// The runtime states no constants, or the device computes none of the formats.
+    /// The runtime has no constants, or the device computes none of the formats.
     pub fn question(&self) -> Result<Problem, Error> {
         let mut formats = Vec::new();
         for weights in &self.weight_formats {
@@ -44,11 +44,11 @@ impl ResolvedScenario {
         }
         if formats.is_empty() {
             let found = format!(
-                "{}, which runs no format of weights or cache on {}",
+                "{}, which supports no weight or KV format on {}",
                 self.runtime.name, self.cluster.device.name
             );
-            let fix = "name a --weight-format and a --kv-format that run, or another --runtime";
-            return Err(Error::new("weight-format", found, "a format that runs here", fix));
+            let fix = "name a --weight-format and a --kv-format that it supports, or another --runtime";
+            return Err(Error::new("weight-format", found, "a supported format", fix));
         }
         let mut question = Problem::new(
             self.graph.clone(),
@@ -70,12 +70,12 @@ impl ResolvedScenario {
         Ok(question)
     }
 
-    /// What renting a device costs, where a rent is known.
+    /// Cost of renting a device, where the rent is known.
     pub fn rented(&self) -> Option<Bill<Datum>> {
         self.economics.rent.as_ref().map(|rent| Bill::Rented(rent.datum("rent")))
     }
 
-    /// What owning a device costs, where a price is known.
+    /// Cost of owning a device, where the price is known.
     pub fn owned(&self) -> Option<Bill<Datum>> {
         let economics = &self.economics;
         Some(Bill::Owned(Owned {
@@ -87,7 +87,7 @@ impl ResolvedScenario {
         }))
     }
 
-    /// The least and the most that the bill may be, by the bounds of the price that it rests on.
+    /// Range of the cost, from the bounds of its price.
     fn bill_bounds(&self) -> Option<[Bill<Datum>; 2]> {
         let economics = &self.economics;
         match self.rented().or_else(|| self.owned())? {
@@ -104,7 +104,7 @@ impl ResolvedScenario {
         }
     }
 
-    /// What of the model and its traffic a runtime's fit depends on.
+    /// Properties of the model and its traffic that a runtime's fit depends on.
     pub fn traits(&self) -> CalibrationKey {
         let operators =
             || self.graph.blocks.iter().flat_map(|b| b.graph.node_weights()).map(|node| &node.operator);
@@ -124,10 +124,10 @@ impl ResolvedScenario {
         }
     }
 
-    /// The machine in two formats.
+    /// The machine in a pair of formats.
     ///
     /// # Errors
-    /// The runtime states no constants, or the device computes neither format.
+    /// The runtime has no constants, or the device computes neither format.
     pub fn machine(&self, weights: &FormatOption, kv: &FormatOption) -> Result<Machine<Datum>, Error> {
         let drive = MachineBuilder {
             cluster: &self.cluster,
@@ -140,7 +140,7 @@ impl ResolvedScenario {
         drive.machine()
     }
 
-    /// The traffic that is asked for.
+    /// The traffic of the problem.
     pub fn traffic(&self) -> Traffic {
         match (self.workload.concurrency, self.workload.rate) {
             (Some(concurrency), _) => Traffic::InFlight(concurrency),
@@ -176,7 +176,7 @@ impl ResolvedScenario {
     }
 }
 
-/// The ends of intervals that measurements exceed one time in ten.
+/// Upper 90 % bounds of TTFT and TPOT: one in ten measurements exceeds them.
 fn risk(together: &Interval, split: &Interval) -> PredictionMargin<Datum> {
     let late = |interval: &Interval| {
         let source = Source { grade: Grade::Measured, text: interval.source.clone().into() };

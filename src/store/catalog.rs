@@ -1,4 +1,4 @@
-//! The catalogues: files built in, and the user's own, which come before them. Parses what is asked for, no more.
+//! The catalogues: built-in files and the user's own, which take precedence. Files are parsed on demand.
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
@@ -16,18 +16,17 @@ use crate::spec::error::Error;
 use crate::spec::ranges;
 use crate::spec::text::{from_json, from_known_json, suggest};
 
-/// Where files are looked for.
+/// The sources of files.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// The user's folder, with the same sub-folders as the repository.
     pub home: Option<PathBuf>,
-    /// Models that were fetched and kept are fetched again.
+    /// Downloads cached models again.
     pub refresh: bool,
     parsed: Parsed,
 }
 
-/// Built-in files that were parsed already, by what they were parsed as: over a whole catalogue the same few are
-/// asked for again and again.
+/// Cache of parsed built-in files, by type: a search over the catalogue needs the same few many times.
 #[derive(Clone, Debug, Default)]
 struct Parsed(Arc<Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>>);
 
@@ -52,14 +51,14 @@ impl Parsed {
     }
 }
 
-/// A file of a catalogue, not parsed yet.
+/// A file of a catalogue, not yet parsed.
 #[derive(Clone, Debug)]
 pub struct CatalogEntry {
     /// File name without `.json`.
     pub id: String,
-    /// What messages call it.
+    /// Its name in messages.
     pub file: String,
-    /// Lies in the user's folder.
+    /// Whether it is in the user's folder.
     pub user: bool,
     text: Text,
 }
@@ -71,10 +70,10 @@ enum Text {
 }
 
 impl CatalogEntry {
-    /// A file that lies anywhere.
+    /// A file anywhere.
     ///
     /// # Errors
-    /// Its path names no file.
+    /// The path has no file name.
     pub fn at(path: &Path) -> Result<CatalogEntry, Error> {
         let file = file::shown(path);
         let id = path.file_stem().and_then(|stem| stem.to_str()).ok_or_else(|| {
@@ -94,7 +93,7 @@ impl CatalogEntry {
         }
     }
 
-    /// What it says, as `what`.
+    /// Its content, parsed as `what`.
     fn parsed<T: DeserializeOwned>(&self, what: &str) -> Result<T, Error> {
         let read = match &self.text {
             Text::Shipped(text) => from_known_json(text, what),
@@ -104,20 +103,21 @@ impl CatalogEntry {
     }
 }
 
-/// Checks that a folder can be read, if it is there at all or must be.
+/// Checks that a folder can be read, if it exists or is required.
 fn readable(folder: &Path, must: bool) -> Result<(), Error> {
     match fs::read_dir(folder) {
         Ok(_) => Ok(()),
         Err(fault) if fault.kind() == io::ErrorKind::NotFound && !must => Ok(()),
         Err(fault) => {
-            let fix = "make the folder and let it be read, or set MANTILE_HOME to another, or to nothing";
-            let expected = "a folder with one's own catalogue files";
+            let fix =
+                "create the folder and make it readable, or set MANTILE_HOME to another folder, or unset it";
+            let expected = "a folder with catalogue files";
             Err(Error::new("MANTILE_HOME", file::spell(&fault), expected, fix).in_file(file::shown(folder)))
         }
     }
 }
 
-/// What names a file, without the rest of it.
+/// The identifying keys of a file.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct EntryLabel {
     /// Name for people; a model's Hugging Face id.
@@ -144,14 +144,14 @@ pub struct PublishedId {
     pub id: String,
 }
 
-/// Why a name led to no file.
+/// The reason that a name matches no file.
 #[derive(Clone, Debug)]
 pub enum LookupError {
-    /// Nobody has it.
+    /// No file has it.
     Unknown(Error),
-    /// Several have it.
+    /// Several files have it.
     Several(Error),
-    /// Nobody has it, but a file could not be read, which might have.
+    /// No file has it, but an unreadable file might.
     Broken(Error),
 }
 
@@ -173,7 +173,7 @@ impl Catalog {
     /// `$XDG_CONFIG_HOME` or `~/.config`, where there is one.
     ///
     /// # Errors
-    /// `$MANTILE_HOME` names no folder, or what is there cannot be read.
+    /// `$MANTILE_HOME` is not a folder, or its content cannot be read.
     pub fn from_env() -> Result<Catalog, Error> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let config = || set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
@@ -185,7 +185,7 @@ impl Catalog {
         Ok(Catalog::at(Some(home)))
     }
 
-    /// All files of a kind by id, the user's in place of those built in.
+    /// All files of a kind by id; the user's files replace built-in ones.
     pub fn shelf(&self, kind: CatalogKind) -> BTreeMap<String, CatalogEntry> {
         let shipped = kind.shipped().map(|(id, text)| CatalogEntry {
             id: id.to_owned(),
@@ -203,10 +203,10 @@ impl Catalog {
         shipped.chain(own).map(|file| (file.id.clone(), file)).collect()
     }
 
-    /// The file that `name` means: by id, name or alias, in any case.
+    /// The file with this id, name or alias, in any case.
     ///
     /// # Errors
-    /// None or several do; near names are suggested.
+    /// No or several files match; the fix suggests near names.
     pub fn find(&self, kind: CatalogKind, name: &str) -> Result<CatalogEntry, LookupError> {
         self.find_by(kind, name, |label, wanted| {
             let mut names = [&label.name].into_iter().chain(&label.aliases);
@@ -238,43 +238,42 @@ impl Catalog {
         let list = format!("mantile-opt catalog {}", kind.plural());
         match (found.len(), broken) {
             (1, _) => Ok(found.swap_remove(0)),
-            // What is not found may be what that file would have said.
+            // An unreadable file may be the one searched for.
             (0, Some(fault)) => Err(LookupError::Broken(fault)),
             (0, None) => {
                 let fix = suggest(wanted, known.iter().map(String::as_str), &list);
-                let found = format!("`{wanted}`, which is not known");
+                let found = format!("unknown name `{wanted}`");
                 Err(LookupError::Unknown(Error::new(kind.singular(), found, kind.expected(), fix)))
             }
             _ => {
                 let ids: Vec<_> = found.into_iter().map(|file| file.id).collect();
-                let found = format!("`{wanted}`, which may be {}", ids.join(" or "));
-                let fault =
-                    Error::new(kind.singular(), found, "a name that only one has", "write one of those");
+                let found = format!("ambiguous name `{wanted}`: {}", ids.join(" or "));
+                let fault = Error::new(kind.singular(), found, "a unique name", "use one of those names");
                 Err(LookupError::Several(fault))
             }
         }
     }
 
-    /// The entry that `name` means.
+    /// The entry with this name.
     ///
     /// # Errors
-    /// There is none, or its file is faulty.
+    /// It does not exist, or its file is faulty.
     pub fn load<T: Entry>(&self, name: &str) -> Result<T, Error> {
         self.parsed.get(&self.find(T::KIND, name)?, read_entry)
     }
 
-    /// What names a file.
+    /// The identifying keys of a file.
     ///
     /// # Errors
-    /// It is not JSON, or its names are no texts.
+    /// It is not JSON, or its names are not texts.
     pub fn label(&self, file: &CatalogEntry) -> Result<EntryLabel, Error> {
         self.parsed.get(file, label)
     }
 
-    /// The entry that `text` means: a path of a file, or a name.
+    /// The entry that `text` refers to: the path of a file, or a name.
     ///
     /// # Errors
-    /// There is none, or its file is faulty.
+    /// It does not exist, or its file is faulty.
     pub fn load_or_read<T: Entry>(&self, text: &str) -> Result<T, Error> {
         if !is_path(text) {
             return self.load(text);
@@ -305,7 +304,7 @@ impl Catalog {
 /// Parses a file and checks it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Names the fault.
 pub fn read_entry<T: Entry>(shelved: &CatalogEntry) -> Result<T, Error> {
     let entry: T = shelved.parsed(T::KIND.article())?;
     if let Some(id) = entry.id().filter(|id| *id != shelved.id) {
@@ -318,15 +317,15 @@ pub fn read_entry<T: Entry>(shelved: &CatalogEntry) -> Result<T, Error> {
     Ok(entry)
 }
 
-/// What names a file.
+/// The identifying keys of a file.
 ///
 /// # Errors
-/// It is not JSON, or its names are no texts.
+/// It is not JSON, or its names are not texts.
 pub fn label(shelved: &CatalogEntry) -> Result<EntryLabel, Error> {
     shelved.parsed("a catalogue file")
 }
 
-/// Whether a text is written as a path rather than a name.
+/// Whether a text is a path, not a name.
 pub fn is_path(text: &str) -> bool {
     text.ends_with(".json") || text.starts_with(['.', '/', '~']) || text.contains('\\')
 }
@@ -347,7 +346,7 @@ impl CatalogKind {
         }
     }
 
-    /// What is expected where one is named.
+    /// Description of a valid name, for messages.
     fn expected(self) -> &'static str {
         match self {
             CatalogKind::Models => {

@@ -1,5 +1,4 @@
-//! Checks files that a user wrote: of what kind each is, whether it reads, whether what it names exists, and
-//! what of it is doubtful.
+//! Checks user files: the kind of each, whether it parses, whether its references exist, and doubtful figures.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +24,7 @@ use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 use crate::spec::text::{from_json, suggest};
 
-/// What was understood of a file that is in order.
+/// The content of a valid file.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedFile {
     /// The file.
@@ -34,13 +33,13 @@ pub struct CheckedFile {
     pub kind: &'static str,
     /// Name for people.
     pub name: String,
-    /// What it says, in a line.
+    /// Summary in one line.
     pub summary: String,
-    /// What is odd about it.
+    /// Doubtful figures.
     pub doubts: Vec<Warning>,
 }
 
-/// A file of one of these has this key, and none before it has.
+/// Keys that determine the kind: the first key that a file has.
 const SIGNS: [(CatalogKind, &str); 10] = [
     (CatalogKind::Models, "config"),
     (CatalogKind::Models, "model_type"),
@@ -54,10 +53,10 @@ const SIGNS: [(CatalogKind, &str); 10] = [
     (CatalogKind::Links, "bandwidth"),
 ];
 
-/// The JSON object in a file, and the kind that its keys tell.
+/// The JSON object in a file, and its kind, from its keys.
 ///
 /// # Errors
-/// It is no JSON object, or has no key that tells.
+/// It is not a JSON object, or no key determines the kind.
 pub fn recognise(path: &Path) -> Result<(CatalogKind, Map<String, Value>), Error> {
     let name = file::shown(path);
     let map: Map<String, Value> =
@@ -69,22 +68,22 @@ pub fn recognise(path: &Path) -> Result<(CatalogKind, Map<String, Value>), Error
         let found = map.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         Error::new(
             "",
-            if found.is_empty() { "no key at all".to_owned() } else { format!("the keys {found}") },
-            format!("a key that tells its kind: {}", signs.join(", ")),
-            "start from an entry of its kind (`mantile-opt catalog KIND NAME --format json`), or say --kind",
+            if found.is_empty() { "no keys".to_owned() } else { format!("keys {found}") },
+            format!("a key that determines its kind: {}", signs.join(", ")),
+            "start from an entry of its kind (`mantile-opt catalog KIND NAME --format json`), or set --kind",
         )
         .in_file(&name)
     })?;
     Ok((kind, map))
 }
 
-/// Entries of folders that are looked through, at most: what has more is no folder of catalogue files.
+/// Maximum number of folder entries to visit: a folder with more is not a folder of catalogue files.
 const MOST_ENTRIES: usize = 100_000;
 
-/// Every catalogue file at `path`: itself, or those in a folder and the folders in it, each once.
+/// Every catalogue file at `path`: the file itself, or those in a folder and its subfolders, each once.
 ///
 /// # Errors
-/// There is none, a folder cannot be read, or it holds more than anybody's catalogue.
+/// No file exists, a folder cannot be read, or it has too many entries.
 pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -97,7 +96,7 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
             Error::new("", file::spell(&error), "a folder that can be read", fix)
                 .in_file(file::shown(&folder))
         };
-        // A link may lead back to where it lies.
+        // A link may lead back to its own folder.
         if !seen.insert(fs::canonicalize(&folder).map_err(fault)?) {
             continue;
         }
@@ -105,7 +104,7 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
             let inner = entry.map_err(fault)?.path();
             entries += 1;
             if entries > MOST_ENTRIES {
-                let fix = "name the folder that holds the catalogue files alone";
+                let fix = "name a folder with only the catalogue files";
                 let found = format!("more than {MOST_ENTRIES} files and folders");
                 return Err(
                     Error::new("", found, "a folder of catalogue files", fix).in_file(file::shown(path))
@@ -121,25 +120,25 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     found.sort();
     if found.is_empty() {
-        let fix = "name a .json file, or a folder that holds some";
+        let fix = "name a .json file, or a folder with .json files";
         return Err(Error::new("", "no .json file", "a catalogue file", fix).in_file(file::shown(path)));
     }
     Ok(found)
 }
 
-/// What files beside the one checked may be referred to.
+/// The targets of references in a checked file.
 pub struct FileChecker<'a> {
-    /// The catalogue that references lead to.
+    /// The catalogue.
     pub catalog: &'a Catalog,
-    /// Ids of files that are checked along with it.
+    /// Ids of files that are checked in the same run.
     pub beside: BTreeSet<String>,
 }
 
 impl FileChecker<'_> {
-    /// Reads a file and says what was understood.
+    /// Reads a file and summarises it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Names the fault.
     pub fn file(&self, path: &Path, kind: Option<CatalogKind>) -> Result<CheckedFile, Error> {
         let (kind, map) = match kind {
             Some(kind) => (kind, Map::new()),
@@ -201,7 +200,7 @@ impl FileChecker<'_> {
         self.catalog.load(id).ok()
     }
 
-    /// A name that a file refers to must lead somewhere.
+    /// A reference in a file must have a target.
     fn refers(&self, key: &str, kind: CatalogKind, id: &str) -> Result<(), Error> {
         if self.beside.contains(id) || self.catalog.find(kind, id).is_ok() {
             return Ok(());
@@ -210,7 +209,7 @@ impl FileChecker<'_> {
         let fix =
             suggest(id, shelf.keys().map(String::as_str), &format!("mantile-opt catalog {}", kind.plural()));
         let expected = format!("the id of {}", kind.article());
-        Err(Error::new(key, format!("`{id}`, which is not known"), expected, fix))
+        Err(Error::new(key, format!("unknown id `{id}`"), expected, fix))
     }
 
     fn device(&self, device: &Device) -> Result<Vec<Warning>, Error> {
@@ -224,7 +223,7 @@ impl FileChecker<'_> {
         let mut doubts = plausible::device(device, |id| self.link(id));
         let missing = |key: &&str| Warning {
             key: (*key).to_owned(),
-            why: "not stated: whatever needs it will ask for it".into(),
+            why: "missing: problems that need it are rejected".into(),
         };
         doubts.extend(device.missing().iter().map(missing));
         let (mut served, mut measured) = (false, false);
@@ -237,11 +236,13 @@ impl FileChecker<'_> {
                 .any(|c| c.devices.contains(&device.id) || c.families.contains(&device.family));
         }
         if !served {
-            let why =
-                format!("no runtime serves devices of {}: state one in a runtime's `vendors`", device.vendor);
+            let why = format!(
+                "no runtime serves devices of {}: add the vendor to a runtime's `vendors`",
+                device.vendor
+            );
             doubts.push(Warning { key: "vendor".into(), why });
         } else if !measured {
-            let why = format!("no runtime has constants for {}: the nearest will be borrowed", device.family);
+            let why = format!("no runtime has constants for {}: the nearest ones are used", device.family);
             doubts.push(Warning { key: "family".into(), why });
         }
         Ok(doubts)
@@ -277,7 +278,7 @@ impl FileChecker<'_> {
         Ok((system.line(), doubts))
     }
 
-    /// What a rig names must be known, and its links join its members.
+    /// A rig's references must exist, and its links must join its members.
     fn rig(&self, rig: &Rig) -> Result<(), Error> {
         for (at, post) in rig.members.iter().enumerate() {
             self.refers(&format!("members[{at}].device"), CatalogKind::Devices, &post.device)?;
@@ -304,7 +305,7 @@ impl FileChecker<'_> {
         let counted = graph.parameters().unique;
         let doubts = (counted != model.parameters).then(|| Warning {
             key: "parameters".into(),
-            why: format!("{} are stated, the configuration comes to {counted}", model.parameters),
+            why: format!("{} in the file, {counted} from the configuration", model.parameters),
         });
         Ok((model.line(), doubts.into_iter().collect()))
     }
@@ -315,7 +316,7 @@ impl FileChecker<'_> {
         let model = self.catalog.model(&path.to_string_lossy())?;
         let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&file))?;
         let counted = crate::report::table::grouped(graph.parameters().unique);
-        let summary = format!("a config.json that comes to {counted} parameters");
+        let summary = format!("a config.json with {counted} parameters");
         Ok(CheckedFile {
             file,
             kind: CatalogKind::Models.singular(),

@@ -1,4 +1,4 @@
-//! Fetches a model's configuration from Hugging Face or a mirror of it, and keeps it.
+//! Downloads a model's configuration from Hugging Face or a mirror, and caches it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,18 +18,18 @@ use crate::spec::visible::{elided, without_secrets};
 const CONFIG: &str = "config.json";
 const QUANT: &str = "hf_quant_config.json";
 
-/// Where configurations are fetched from and kept.
+/// Endpoint and caches of configurations.
 #[derive(Clone, Debug)]
 pub struct Fetch {
-    /// `$HF_ENDPOINT`, else Hugging Face. A user and a password in it are sent to it and shown nowhere.
+    /// `$HF_ENDPOINT`, else Hugging Face. A user and a password in it are sent to it and never printed.
     pub endpoint: String,
-    /// `$HF_TOKEN`. It is sent to the endpoint alone: no other scheme, host or port sees it.
+    /// `$HF_TOKEN`. It is sent only to the endpoint: no other scheme, host or port receives it.
     pub token: Option<String>,
-    /// The hub's own cache, which is read.
+    /// The hub's own cache, read-only.
     pub hub: Option<PathBuf>,
-    /// The folder for what was fetched, with a folder for each endpoint.
+    /// The download cache, with a folder per endpoint.
     pub cache: Option<PathBuf>,
-    /// Fetch what is kept once more.
+    /// Download cached files again.
     pub refresh: bool,
 }
 
@@ -38,14 +38,14 @@ pub struct Fetch {
 pub struct ModelFiles {
     /// Text of `config.json`.
     pub config: String,
-    /// Text of `hf_quant_config.json`, where there is one.
+    /// Text of `hf_quant_config.json`, if the repository has one.
     pub hf_quant_config: Option<String>,
-    /// Where they come from.
+    /// Source.
     pub source: String,
 }
 
 impl Fetch {
-    /// As the environment says.
+    /// From the environment.
     pub fn from_env() -> Fetch {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
         let endpoint = set("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".into());
@@ -58,11 +58,11 @@ impl Fetch {
         }
     }
 
-    /// The configuration of `repository`: from a cache, or fetched and kept. What is kept and cannot be read is
-    /// fetched again.
+    /// The configuration of `repository`: cached, or downloaded and cached. An unreadable cache entry is downloaded
+    /// again.
     ///
     /// # Errors
-    /// It cannot be fetched; the fault says what to do instead.
+    /// The download failed; the fix gives an alternative.
     pub fn model(&self, repository: &Repository) -> Result<ModelFiles, Error> {
         let own =
             self.cache.as_ref().map(|cache| cache.join(folder(&self.endpoint)).join(repository.folder()));
@@ -72,11 +72,11 @@ impl Fetch {
             return Ok(files);
         }
         let agent = agent();
-        // Looking a host up takes a thread of its own.
+        // Looking up a host needs a thread.
         if !can_start() {
-            let found = "a process that may start no thread more";
-            let fix = format!("raise its limits; or {}", by_hand(repository));
-            return Err(Error::new("model", found, "a thread to look the host up on", fix));
+            let found = "a process that cannot start another thread";
+            let fix = format!("increase its limits; or {}", by_hand(repository));
+            return Err(Error::new("model", found, "a thread to look up the host", fix));
         }
         let address = repository.address(&self.endpoint, CONFIG);
         let config = match self.get(&agent, &address, repository)? {
@@ -90,7 +90,7 @@ impl Fetch {
             check_object(text, &beside, repository)?;
         }
         if let Some(folder) = own {
-            // Without a cache the next run fetches again; that is no reason to fail this one.
+            // Without a cache the next run downloads again; this run still succeeds.
             let _ = keep(&folder, &config, hf_quant_config.as_deref());
         }
         Ok(ModelFiles { config, hf_quant_config, source: without_secrets(&address).into_owned() })
@@ -110,7 +110,7 @@ impl Fetch {
         let mut response = match self.answer(agent, address) {
             Ok(response) => response,
             Err(fault) => {
-                return refuse(format!("no answer: {fault}"), format!("check the network; or {by_hand}"));
+                return refuse(format!("no response: {fault}"), format!("check the network; or {by_hand}"));
             }
         };
         match response.status().as_u16() {
@@ -119,38 +119,38 @@ impl Fetch {
             status @ (401 | 403) => {
                 let fix = match &self.token {
                     None => "if it is gated, accept its terms on its page and set HF_TOKEN",
-                    Some(_) => "HF_TOKEN does not open it: accept its terms on its page, or renew the token",
+                    Some(_) => "HF_TOKEN has no access: accept its terms on its page, or renew the token",
                 };
                 return refuse(format!("access denied (HTTP {status})"), format!("{fix}; or {by_hand}"));
             }
             status @ 300..=399 => {
                 let fix = format!("check HF_ENDPOINT and the name; or {by_hand}");
-                return refuse(format!("a redirection that leads nowhere (HTTP {status})"), fix);
+                return refuse(format!("an invalid redirect (HTTP {status})"), fix);
             }
             429 => {
                 return refuse("too many requests (HTTP 429)".into(), format!("wait a minute; or {by_hand}"));
             }
             status => return refuse(format!("HTTP {status}"), format!("try again later; or {by_hand}")),
         }
-        // What counts is the text, not what it was packed into.
+        // The limit applies to the decompressed text.
         let most = FileSizeLimit::Configuration.bytes();
         match bounded(response.body_mut().as_reader(), most) {
             Ok(Some(text)) => Ok(Some(text)),
             Ok(None) => {
-                let fix = format!("check HF_ENDPOINT and whatever stands between; or {by_hand}");
-                refuse(format!("an answer of more than {most} bytes"), fix)
+                let fix = format!("check HF_ENDPOINT and any proxy; or {by_hand}");
+                refuse(format!("a response of more than {most} bytes"), fix)
             }
             Err(fault) => {
                 let fault = file::spell(&fault);
-                refuse(format!("an answer that breaks off: {fault}"), format!("try again; or {by_hand}"))
+                refuse(format!("an incomplete response: {fault}"), format!("try again; or {by_hand}"))
             }
         }
     }
 
-    /// What is answered at `address` or where it redirects to. The token goes where the endpoint is and nowhere else.
+    /// The response at `address`, redirects followed. The token goes only to the endpoint.
     fn answer(&self, agent: &Agent, address: &str) -> Result<Response<ureq::Body>, String> {
-        let start: Uri = address.parse().map_err(|_| "no address of a server")?;
-        let home = origin(&start).ok_or("no address of a server")?;
+        let start: Uri = address.parse().map_err(|_| "not a server address")?;
+        let home = origin(&start).ok_or("not a server address")?;
         let (mut place, mut redirected) = (start.clone(), 0);
         loop {
             let mut request = agent.get(place.clone());
@@ -172,7 +172,7 @@ impl Fetch {
 
     fn missing(&self, address: &str, repository: &Repository) -> Error {
         let fix = format!(
-            "check the name and the revision `{}`, and that HF_ENDPOINT holds it",
+            "check the name and the revision `{}`, and that HF_ENDPOINT serves it",
             repository.revision
         );
         Error::new("model", "no such file (HTTP 404)", format!("{CONFIG} of {}", repository.id), fix)
@@ -180,10 +180,10 @@ impl Fetch {
     }
 }
 
-/// Redirections that are followed, at most.
+/// Maximum number of redirects.
 const MOST_REDIRECTIONS: usize = 5;
 
-/// Scheme, host and port of an address of the web.
+/// Scheme, host and port of a web address.
 fn origin(place: &Uri) -> Option<(String, String, u16)> {
     let scheme = place.scheme_str()?.to_lowercase();
     let usual = match scheme.as_str() {
@@ -194,7 +194,7 @@ fn origin(place: &Uri) -> Option<(String, String, u16)> {
     Some((scheme, place.host()?.to_lowercase(), place.port_u16().unwrap_or(usual)))
 }
 
-/// The address that `location` means where `place` answers it, without `place`'s user and password.
+/// The target of `location` in a response from `place`, without `place`'s user and password.
 fn joined(place: &Uri, location: &str) -> Option<Uri> {
     let scheme = place.scheme_str()?;
     let authority = place.authority()?.as_str();
@@ -215,15 +215,15 @@ fn joined(place: &Uri, location: &str) -> Option<Uri> {
     origin(&next).map(|_| next)
 }
 
-/// An address of the endpoint itself, with the user and the password that go there.
+/// An address of the endpoint itself, with its user and password.
 fn at_home(home: &Uri, place: Uri) -> Uri {
     let mut parts = place.clone().into_parts();
     parts.authority = home.authority().cloned();
     Uri::from_parts(parts).unwrap_or(place)
 }
 
-/// The name of the folder for what an endpoint serves: its address without user and password, each other character
-/// but letters, digits, `-` and `.` spelled by its number, so that no two endpoints share one.
+/// Folder name for an endpoint: its address without user and password; each character other than letters, digits, `-`
+/// and `.` is replaced by its code, so that no two endpoints share a folder.
 fn folder(endpoint: &str) -> String {
     let mut name = String::new();
     for byte in without_user(endpoint).bytes() {
@@ -246,7 +246,7 @@ fn without_user(address: &str) -> String {
 fn agent() -> Agent {
     Agent::config_builder()
         .http_status_as_error(false)
-        // Redirections are followed here, for the token.
+        // Redirects are followed here, to protect the token.
         .max_redirects(0)
         .max_redirects_will_error(false)
         .timeout_connect(Some(Duration::from_secs(10)))
@@ -263,27 +263,29 @@ fn by_hand(repository: &Repository) -> String {
     )
 }
 
-/// A portal or proxy may answer with a page of its own.
+/// A portal or proxy may respond with a page of its own.
 fn check_object(text: &str, address: &str, repository: &Repository) -> Result<(), Error> {
     if is_object(text) {
         return each_key_once(text).map_err(|fault| fault.in_file(without_secrets(address)));
     }
-    let fix = format!("check HF_ENDPOINT and whatever stands between; or {}", by_hand(repository));
-    let found = format!("no JSON object: `{}`", elided(text.trim(), 40));
+    let fix = format!("check HF_ENDPOINT and any proxy; or {}", by_hand(repository));
+    let found = format!("not a JSON object: `{}`", elided(text.trim(), 40));
     Err(Error::new("model", found, "the JSON object of a configuration", fix)
         .in_file(without_secrets(address)))
 }
 
-/// The files that a folder keeps.
+/// The cached files in a folder.
 ///
 /// # Errors
-/// They cannot be read or are no JSON objects.
+/// They cannot be read, or are not JSON objects.
 fn read_folder(folder: &Path) -> Result<ModelFiles, Error> {
     let whole = |path: PathBuf| {
         let text = file::read(&path)?;
         match is_object(&text) {
             true => Ok(text),
-            false => Err(Error::new("", "no JSON object", "a JSON object", "").in_file(file::shown(&path))),
+            false => {
+                Err(Error::new("", "not a JSON object", "a JSON object", "").in_file(file::shown(&path)))
+            }
         }
     };
     let beside = folder.join(QUANT);
@@ -294,13 +296,13 @@ fn read_folder(folder: &Path) -> Result<ModelFiles, Error> {
     })
 }
 
-/// Writes `config.json` last: where it is, all is.
+/// Writes `config.json` last: if it exists, all files do.
 fn keep(folder: &Path, config: &str, hf_quant_config: Option<&str>) -> Result<(), Error> {
     fs::create_dir_all(folder)
         .map_err(|fault| Error::new("", file::spell(&fault), "a folder", "").in_file(file::shown(folder)))?;
     match hf_quant_config {
         Some(text) => file::write(&folder.join(QUANT), text)?,
-        // What an earlier state of the repository had is no part of this one.
+        // Files of an earlier revision are removed.
         None => {
             let _ = fs::remove_file(folder.join(QUANT));
         }

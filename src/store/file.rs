@@ -1,4 +1,4 @@
-//! Reading and writing files whole, with faults that say what to do.
+//! Reads and writes whole files; faults name a fix.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -8,12 +8,12 @@ use super::interrupt;
 use crate::spec::error::Error;
 use crate::spec::visible::visible;
 
-/// Bytes that a file of a kind holds at most, whatever it says its length is.
+/// Maximum size of a file by kind, whatever length it claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSizeLimit {
     /// A model's configuration, a catalogue file, a scenario, a rig, a fleet: the largest known are under 2 MB.
     Configuration,
-    /// An answer that was saved.
+    /// A saved result.
     Answer,
     /// A table of measurements or a trace of requests.
     Table,
@@ -28,18 +28,18 @@ impl FileSizeLimit {
         }
     }
 
-    /// What is expected of a file of the kind.
+    /// Description of a valid file of the kind.
     fn expected(self) -> String {
         let what = match self {
             FileSizeLimit::Configuration => "a configuration file",
-            FileSizeLimit::Answer => "a saved answer",
+            FileSizeLimit::Answer => "a saved result",
             FileSizeLimit::Table => "a table",
         };
         format!("{what} as text, of at most {} MiB", self.bytes() >> 20)
     }
 }
 
-/// A path as people read it.
+/// A path in printable form.
 pub fn shown(path: &Path) -> String {
     visible(&path.to_string_lossy()).into_owned()
 }
@@ -52,10 +52,10 @@ pub fn read(path: &Path) -> Result<String, Error> {
     read_most(path, FileSizeLimit::Configuration)
 }
 
-/// Reads a configuration from a plain file: what lies in a folder is not to wait for a pipe or a device.
+/// Reads a configuration from a plain file: pipes and devices in a folder must not block.
 ///
 /// # Errors
-/// It is no plain file, or as [`read_most`].
+/// It is not a plain file, or as [`read_most`].
 pub fn read_plain(path: &Path) -> Result<String, Error> {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
         let fix = "keep plain files in the folder";
@@ -64,20 +64,20 @@ pub fn read_plain(path: &Path) -> Result<String, Error> {
     read(path)
 }
 
-/// Reads a text file, a pipe or a device; a byte order mark at its beginning is left out.
+/// Reads a text file, a pipe or a device, without a leading byte order mark.
 ///
 /// # Errors
-/// It is missing, may not be read, is a folder, holds more than it may, or no text.
+/// It is missing, not readable, a folder, too large, or not text.
 pub fn read_most(path: &Path, most: FileSizeLimit) -> Result<String, Error> {
     let fault = |found: String, fix: &str| Error::new("", found, most.expected(), fix).in_file(shown(path));
     let wrong = |error: io::Error| fault(spell(&error), "check the path and its permissions");
     let file = File::open(path).map_err(wrong)?;
-    // What was opened is asked, not the path, which may lead elsewhere by now.
+    // The open file is inspected, not the path, whose target may have changed.
     let metadata = file.metadata().map_err(wrong)?;
     if metadata.is_dir() {
         return Err(fault("a folder".into(), "name the file inside it"));
     }
-    let large = |found: String| fault(found, "name a file of that kind, not weights or a device");
+    let large = |found: String| fault(found, "name a file of this kind, not weights or a device");
     if metadata.len() > most.bytes() {
         return Err(large(format!("{} bytes", metadata.len())));
     }
@@ -87,10 +87,10 @@ pub fn read_most(path: &Path, most: FileSizeLimit) -> Result<String, Error> {
     }
 }
 
-/// The text that `reader` gives, without a byte order mark; `None` where it is longer than `most` bytes.
+/// The text of `reader`, without a byte order mark; `None` if it is longer than `most` bytes.
 ///
 /// # Errors
-/// It cannot be read, or is no UTF-8.
+/// It cannot be read, or is not UTF-8.
 pub fn bounded(reader: impl Read, most: u64) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     reader.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -104,13 +104,13 @@ pub fn bounded(reader: impl Read, most: u64) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Writes a file whole or not at all; `-` is standard output.
+/// Writes a file atomically; `-` is standard output.
 ///
 /// # Errors
-/// The folder is missing or may not be written to, or the file is read-only.
+/// The folder is missing or not writable, or the file is read-only.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     written(path, text.as_bytes()).map_err(|error| {
-        let fix = "choose a path in a folder that exists and may be written to";
+        let fix = "choose a path in an existing, writable folder";
         Error::new("", spell(&error), "a file that can be written", fix).in_file(shown(path))
     })
 }
@@ -119,7 +119,7 @@ fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if path.as_os_str() == "-" {
         let mut out = io::stdout().lock();
         let all = out.write_all(bytes).and_then(|()| out.flush());
-        // Whoever closed the pipe has read enough.
+        // A closed pipe is no error: the reader has read enough.
         return all.or_else(|error| if closed(&error) { Ok(()) } else { Err(error) });
     }
     let path = target(path)?;
@@ -130,11 +130,11 @@ fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
     };
     let Some(mut file) = existing else { return replace(&path, bytes, None) };
     let metadata = file.metadata()?;
-    // What is no plain file (a pipe, a terminal) is written to, not replaced; what is open already too.
+    // Pipes, terminals and open files are written to, not replaced.
     if !metadata.is_file() || is_open(&path) {
         return file.write_all(bytes);
     }
-    // Whoever may do everything is kept by this alone.
+    // For a privileged user this is the only protection of a read-only file.
     if metadata.permissions().readonly() {
         return Err(io::Error::from(io::ErrorKind::PermissionDenied));
     }
@@ -142,20 +142,20 @@ fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace(&path, bytes, Some(&metadata))
 }
 
-/// Whether the reader of a pipe has gone.
+/// Whether the reader of a pipe has closed it.
 fn closed(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
 }
 
-/// Whether a path means what is open already, which has another path or none: `/dev/stdout`, `/dev/fd/3`.
+/// Whether a path refers to an open file, which has another path or none: `/dev/stdout`, `/dev/fd/3`.
 fn is_open(path: &Path) -> bool {
     ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"].iter().any(|open| path.starts_with(open))
 }
 
-/// Links that lead to a file, at most, as on Linux.
+/// Maximum number of symbolic links on a path, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// Where symbolic links lead, so that it is their target that is replaced.
+/// Target of symbolic links: the target is replaced, not the link.
 fn target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -168,7 +168,7 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("a ring of symbolic links"))
 }
 
-/// Writes under a random name in the same folder, then renames; `old` is what the file was before.
+/// Writes under a random name in the same folder, then renames; `old` is the metadata of the previous file.
 fn replace(path: &Path, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -183,7 +183,7 @@ fn replace(path: &Path, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<
     let target = folder.join(name);
     interrupt::made(|| match filled {
         Ok(()) => file.persist(target).map(|_| ()).map_err(|fault| fault.error),
-        // The write has failed already; a leftover that cannot be removed changes nothing about that.
+        // The write has already failed; a leftover file changes nothing.
         Err(error) => file.close().and(Err(error)),
     })
 }
@@ -197,7 +197,7 @@ fn fill(file: &mut File, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result
     file.sync_all()
 }
 
-/// What a new file may be used for, before the user's mask.
+/// Permissions of a new file, before the user's mask.
 #[cfg(unix)]
 fn fresh_permissions() -> Option<Permissions> {
     use std::os::unix::fs::PermissionsExt;
@@ -209,13 +209,13 @@ fn fresh_permissions() -> Option<Permissions> {
     None
 }
 
-/// Gives a file the owner of the one that it replaces, where that is allowed.
+/// Gives a file the owner of the one that it replaces, where permitted.
 #[cfg(unix)]
 fn keep_owner(file: &File, old: &fs::Metadata) {
     use std::os::unix::fs::{MetadataExt, fchown};
     let own = file.metadata().map(|now| (now.uid(), now.gid()));
     if own.is_ok_and(|own| own != (old.uid(), old.gid())) {
-        // Whoever is not allowed to keep the owner may still write the file.
+        // Without permission to keep the owner, the file is still written.
         let _ = fchown(file, Some(old.uid()), Some(old.gid()));
     }
 }
@@ -223,7 +223,7 @@ fn keep_owner(file: &File, old: &fs::Metadata) {
 #[cfg(not(unix))]
 fn keep_owner(_: &File, _: &fs::Metadata) {}
 
-/// An I/O fault in words that do not depend on the system's.
+/// An I/O fault in words independent of the system's.
 pub fn spell(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or folder".into(),
@@ -235,7 +235,7 @@ pub fn spell(error: &io::Error) -> String {
         _ => {
             let text = error.to_string();
             match text.split_once(" (os error") {
-                // There is no stable kind for a ring of links.
+                // A ring of links has no stable error kind.
                 Some((told, _)) if told.starts_with("Too many levels") => "a ring of symbolic links".into(),
                 Some((told, _)) => told.to_lowercase(),
                 None => text,

@@ -1,4 +1,4 @@
-//! From what `--hardware` says to a cluster: a system, a number of devices, or a file.
+//! From `--hardware` to a cluster: a system, a number of devices, or a file.
 
 use std::path::Path;
 
@@ -15,24 +15,24 @@ use crate::spec::limits::DEVICES;
 use crate::spec::ranges;
 use crate::spec::text::{from_json, suggest};
 
-/// `[NODESx]COUNTxDEVICE`, taken apart.
+/// `[NODESx]COUNTxDEVICE`, parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shorthand<'a> {
-    /// Nodes, or rather: how often the count comes.
+    /// Number of nodes, or factor on the count.
     pub nodes: u64,
-    /// The nodes are stated: each holds that many.
+    /// Whether the number of nodes is given: each node holds the count.
     pub by_node: bool,
-    /// Devices of each.
+    /// Devices per node.
     pub count: u64,
-    /// What the device is called.
+    /// Name of the device.
     pub device: &'a str,
 }
 
 impl<'a> Shorthand<'a> {
-    /// Takes `text` apart; a device alone counts as one.
+    /// Parses `text`; a device without a count is one device.
     ///
     /// # Errors
-    /// A number is beyond belief.
+    /// A number is out of range.
     pub fn parse(text: &'a str) -> Result<Shorthand<'a>, Error> {
         let (first, rest) = leading_count(text)?;
         let alone = Shorthand { nodes: 1, by_node: false, count: 1, device: text };
@@ -44,7 +44,7 @@ impl<'a> Shorthand<'a> {
     }
 }
 
-/// `8xh100` → 8 and `h100`; text that begins with no such number is left whole.
+/// `8xh100` → 8 and `h100`; a text without such a number remains whole.
 fn leading_count(text: &str) -> Result<(Option<u64>, &str), Error> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, rest) = text.split_at(digits);
@@ -56,11 +56,11 @@ fn leading_count(text: &str) -> Result<(Option<u64>, &str), Error> {
     Ok((Some(count), rest))
 }
 
-/// Keys of faults that another number of devices mends.
+/// Keys of faults that another number of devices resolves.
 const UNSEATED: [&str; 3] = ["devices_per_node", "tiers", NETWORK];
-/// Key of the fault that nothing joins the nodes.
+/// Key of the fault that no network joins the nodes.
 const NETWORK: &str = "network";
-/// Nodes over which a number of devices is spread evenly, at most, to find a shorthand that does.
+/// Maximum number of nodes over which devices are spread evenly, to find a valid shorthand.
 const MOST_NODES: u64 = 1 << 16;
 
 /// The devices of `short` in hosts like `host`.
@@ -76,10 +76,10 @@ fn seat(host: &System, device: &Device, short: &Shorthand<'_>) -> Result<Cluster
 }
 
 impl Catalog {
-    /// The cluster that `text` means.
+    /// The cluster that `text` refers to.
     ///
     /// # Errors
-    /// It is no system, shorthand or file, or what it states cannot be built.
+    /// It is not a system, shorthand or file, or its system cannot be built.
     pub fn hardware(&self, text: &str) -> Result<Cluster, Error> {
         let text = text.trim();
         if is_path(text) {
@@ -93,7 +93,7 @@ impl Catalog {
         let short = Shorthand::parse(text)?;
         let device = match self.device(short.device) {
             Ok(device) => device,
-            // What begins with a count is meant as shorthand; anything else is a system misspelt.
+            // A text with a count is a shorthand; any other is a misspelt system.
             Err(LookupError::Unknown(_)) if short.device == text => return Err(self.neither(text, unknown)),
             Err(miss) => return Err(miss.into()),
         };
@@ -101,7 +101,7 @@ impl Catalog {
         Ok(Cluster { id: text.to_owned(), ..cluster })
     }
 
-    /// The cluster of a shorthand, or the shorthands that would do in its place.
+    /// The cluster of a shorthand, or valid shorthands in its place.
     fn seated(&self, device: &Device, short: &Shorthand<'_>) -> Result<Cluster, Error> {
         let host = self.host(device, short)?;
         let seated = seat(&host, device, short);
@@ -111,7 +111,7 @@ impl Catalog {
                 if others.is_empty() {
                     return Err(fault);
                 }
-                let others = format!("write {}", others.join(" or "));
+                let others = format!("use {}", others.join(" or "));
                 let fix = if fault.key == NETWORK { format!("{}; or {others}", fault.fix) } else { others };
                 Err(Error { fix, ..fault })
             }
@@ -119,7 +119,7 @@ impl Catalog {
         }
     }
 
-    /// Shorthands of about as many devices that `host` does seat: as many in equal nodes, else whole nodes or racks,
+    /// Valid shorthands of about as many devices in `host`: the same number in equal nodes, else whole nodes or racks,
     /// one unit less and one more.
     fn in_its_place(&self, device: &Device, short: &Shorthand<'_>, host: &System) -> Vec<String> {
         let wanted = short.nodes.saturating_mul(short.count).min(DEVICES.most_whole());
@@ -144,10 +144,10 @@ impl Catalog {
         found.map(|(nodes, count)| format!("`{}`", spell(nodes, count))).collect()
     }
 
-    /// The device that `name` means: by id, name or alias, or by the part of an id that only one has.
+    /// The device with this id, name or alias, or with this unique part of an id.
     ///
     /// # Errors
-    /// None or several do; near names are suggested.
+    /// No or several devices match; the fix suggests near names.
     pub fn device(&self, name: &str) -> Result<Device, LookupError> {
         let unknown = match self.find(CatalogKind::Devices, name) {
             Ok(file) => return read_entry(&file).map_err(LookupError::Broken),
@@ -157,7 +157,7 @@ impl Catalog {
         let wanted = name.to_lowercase();
         let mut shelf = self.shelf(CatalogKind::Devices);
         shelf.retain(|id, _| {
-            // The maker's name in front is not what anybody tells devices apart by.
+            // The vendor's name in front does not identify a device.
             let short = id.split_once('-').map_or(id.as_str(), |(_, short)| short);
             [id.as_str(), short].iter().any(|id| id.starts_with(&wanted) || id.ends_with(&wanted))
         });
@@ -166,16 +166,15 @@ impl Catalog {
             (Some(only), None) => read_entry(&only).map_err(LookupError::Broken),
             (Some(first), Some(second)) => {
                 let ids: Vec<String> = [first, second].into_iter().chain(found).map(|file| file.id).collect();
-                let found = format!("`{name}`, which may be {}", ids.join(" or "));
-                let fault =
-                    Error::new("device", found, "a name that only one device has", "write one of those");
+                let found = format!("ambiguous name `{name}`: {}", ids.join(" or "));
+                let fault = Error::new("device", found, "a unique device name", "use one of those names");
                 Err(LookupError::Several(fault))
             }
             _ => Err(LookupError::Unknown(unknown)),
         }
     }
 
-    /// A system as its file states it.
+    /// A system as in its file.
     fn whole(&self, system: &System) -> Result<Cluster, Error> {
         let device = self.load::<Device>(&system.device).map_err(|fault| Error {
             file: format!("hardware/systems/{}.json", system.id),
@@ -186,7 +185,7 @@ impl Catalog {
             .map_err(|fault| fault.in_file(format!("hardware/systems/{}.json", system.id)))
     }
 
-    /// A system file, whose device may stand in it.
+    /// A system file, which may contain its device inline.
     fn cluster_from_file(&self, path: &str) -> Result<Cluster, Error> {
         let text = file::read(Path::new(path))?;
         let mut map: Map<String, Value> =

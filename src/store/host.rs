@@ -1,4 +1,4 @@
-//! The host that devices sit in when only their number is stated: a shipped system, else one made of their own links.
+//! The host of devices when only their number is given: a shipped system, else one made of the device's own links.
 
 use std::cmp::Reverse;
 
@@ -13,13 +13,13 @@ use crate::spec::error::Error;
 use crate::spec::figure::{ByteRate, Figure, Seconds};
 use crate::spec::link::Link;
 
-/// Memory that is shared with a processor is not joined over slots: what links such devices links machines.
+/// Shared-memory devices are whole machines: a link between them joins machines, not slots.
 const UNIFIED: &str = "unified";
 
 impl Catalog {
-    /// The host of `short`: the device's own system if it has that very shape, else another that has, else the
-    /// device's own if a node of it holds them, else the smallest that does, else one made of the device's links.
-    /// Of more than any node holds: the one that is so many nodes or racks, else the largest there is.
+    /// The host of `short`: the device's own system if it has exactly that shape, else another that has, else the
+    /// device's own if one node holds the devices, else the smallest that does, else one made of the device's links.
+    /// For more devices than any node holds: a system with that number of nodes or racks, else the largest.
     pub(super) fn host(&self, device: &Device, short: &Shorthand<'_>) -> Result<System, Error> {
         let faulty = |fault: Error| Error {
             file: format!("hardware/devices/{}.json", device.id),
@@ -64,7 +64,7 @@ impl Catalog {
         Ok(all.min_by_key(|system| Reverse(unit(system))).unwrap_or(plain))
     }
 
-    /// A host that states nothing but how the device's own links join it.
+    /// A host with only the device's own links.
     fn plain_host(&self, device: &Device) -> Result<System, Error> {
         let defaults = self.defaults()?;
         let mut tiers: Vec<Tier> = Vec::new();
@@ -83,7 +83,7 @@ impl Catalog {
         let devices = tiers.last().map_or(1, |tier| tier.devices);
         Ok(System {
             id: format!("{}-plain", device.id),
-            name: format!("{} in a plain host", device.name),
+            name: format!("{} in a generic host", device.name),
             aliases: vec![],
             device: device.id.clone(),
             devices_per_node: if unified { 1 } else { devices },
@@ -106,11 +106,9 @@ impl Catalog {
     ) -> Result<Tier, Error> {
         let link: Link = self.load(link)?;
         let latency: Figure<Seconds> = link.latency.ok_or_else(|| {
-            let fix = format!(
-                "state `latency` in your own hardware/links/{}.json, or write a system file",
-                link.id
-            );
-            Error::new("latency", format!("none for {}", link.name), "what one small message takes", fix)
+            let fix =
+                format!("add `latency` to your own hardware/links/{}.json, or write a system file", link.id);
+            Error::new("latency", format!("none for {}", link.name), "the latency of a small message", fix)
                 .in_file(format!("hardware/links/{}.json", link.id))
         })?;
         let text = format!("{devices} in one domain: {}", bandwidth.source.text);
@@ -127,14 +125,14 @@ impl Catalog {
     }
 }
 
-/// Devices that one host takes over its PCIe slots; none where the host link is no bus with slots.
+/// Devices in the PCIe slots of one host; none where the host link is not a bus with slots.
 fn slots(device: &Device, defaults: &Defaults) -> u64 {
     let slotted = device.host_link.as_ref().is_some_and(|host| host.link.starts_with("pcie"));
     if slotted && device.class != UNIFIED { defaults.pcie_devices.value as u64 } else { 0 }
 }
 
-/// Nodes and devices per node of `short` in hosts like `system`'s. A fast domain that spans nodes (a rack)
-/// is counted in devices: 72 of GB200 are 18 nodes of 4.
+/// Nodes and devices per node of `short` in hosts like `system`'s. A fast domain across nodes (a rack) counts in
+/// devices: 72 of GB200 are 18 nodes of 4.
 fn in_nodes(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u64) {
     let per_node = system.devices_per_node;
     // A machine that is one device is a node: two of them are two nodes.
@@ -150,7 +148,7 @@ fn in_nodes(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u6
     }
 }
 
-/// The same, and what is more than a node or a rack holds, where nobody says how many nodes: whole ones of them.
+/// The same, and for more devices than a node or a rack, without a given number of nodes: whole nodes or racks.
 pub(super) fn laid_out(system: &System, device: &Device, short: &Shorthand<'_>) -> (u64, u64) {
     let (nodes, count) = in_nodes(system, device, short);
     let per_node = system.devices_per_node;
@@ -160,7 +158,7 @@ pub(super) fn laid_out(system: &System, device: &Device, short: &Shorthand<'_>) 
     (nodes, count)
 }
 
-/// Devices that a system comes in: a node, or a fast domain that spans nodes (a rack) and holds whole ones.
+/// Devices per unit of a system: a node, or a fast domain across nodes (a rack) of whole nodes.
 pub(super) fn unit(system: &System) -> u64 {
     let node = system.devices_per_node.max(1);
     let domain = system.tiers.first().map_or(1, |tier| tier.devices);

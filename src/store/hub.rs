@@ -1,4 +1,4 @@
-//! How Hugging Face names and stores repositories. Touches no network.
+//! Names and cache layout of Hugging Face repositories. No network access.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Repository {
     /// `hf:ORG/NAME`, `hf:ORG/NAME@REVISION` or an address under the endpoint; `None` where `text` is neither.
     ///
     /// # Errors
-    /// It is one, but names no repository.
+    /// It is one of them, but does not name a repository.
     pub fn parse(text: &str, endpoint: &str) -> Result<Option<Repository>, Error> {
         if let Some(rest) = text.strip_prefix("hf:") {
             let (id, revision) = rest.split_once('@').unwrap_or((rest, MAIN));
@@ -48,7 +48,7 @@ impl Repository {
             (None, _) => MAIN,
             (Some("tree"), Some(revision)) => revision,
             (Some("blob" | "resolve" | "raw"), Some(rest)) => rest.split('/').next().unwrap_or(MAIN),
-            _ => return Err(refuse(text, "ORG/NAME, perhaps with /tree/REVISION")),
+            _ => return Err(refuse(text, "ORG/NAME, optionally with /tree/REVISION")),
         };
         Repository::new(text, &id, revision).map(Some)
     }
@@ -64,24 +64,24 @@ impl Repository {
         Ok(Repository { id: id.to_owned(), revision: revision.to_owned() })
     }
 
-    /// Address of a file of it.
+    /// Address of one of its files.
     pub fn address(&self, endpoint: &str, file: &str) -> String {
         format!("{endpoint}/{}/resolve/{}/{file}", self.id, self.revision.replace('/', "%2F"))
     }
 
-    /// Its folder under what is kept of one endpoint. Another repository or revision has another: `@` and `%` stand in
+    /// Its folder in the cache of one endpoint. Another repository or revision has another folder: `@` and `%` occur in
     /// no name.
     pub fn folder(&self) -> PathBuf {
         let revision = self.revision.replace('/', "%2F");
         PathBuf::from(format!("{}@{revision}", self.id))
     }
 
-    /// The folder of it in the hub's own cache, if it was ever downloaded there.
+    /// Its folder in the hub's own cache, if it was downloaded there.
     pub fn snapshot(&self, hub: &Path) -> Option<PathBuf> {
         let repository = hub.join(format!("models--{}", self.id.replace('/', "--")));
         let named = file::read(&repository.join("refs").join(&self.revision)).ok();
         let commit = named.map_or_else(|| self.revision.clone(), |text| text.trim().to_owned());
-        // What a cache says names a folder in it and none elsewhere.
+        // The content of a cache entry names a folder in it, never elsewhere.
         if !commit.split('/').all(is_plain) {
             return None;
         }
@@ -90,7 +90,7 @@ impl Repository {
     }
 }
 
-/// Whether a part of a name is a name of a file in every system and leads nowhere else.
+/// Whether a part of a name is a valid file name on every system, without a path.
 fn is_plain(part: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     !part.is_empty()

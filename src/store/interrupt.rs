@@ -1,4 +1,4 @@
-//! Signals: Ctrl-C ends a search and its best so far is still given; any other end removes the file in the making.
+//! Signals: Ctrl-C stops a search, which reports the best found so far; other signals remove the unfinished file.
 //!
 //! Signals that were ignored when the program began (`nohup`, jobs in the background) stay ignored.
 
@@ -9,19 +9,19 @@ use std::{fs, io};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// Searches that run and end early when asked.
+/// Number of running searches that stop on request.
 static WATCHED: AtomicUsize = AtomicUsize::new(0);
-/// Whether somebody pressed Ctrl-C while a search ran.
+/// Whether Ctrl-C was pressed during a search.
 static PRESSED: AtomicBool = AtomicBool::new(false);
-/// The file in the making. Locked while it comes to be and while it gets its name, so that none is left behind.
+/// The unfinished file. Locked while it is created and renamed, so that none remains.
 static MAKING: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Whether somebody pressed Ctrl-C since a search began.
+/// Whether Ctrl-C was pressed since a search began.
 pub fn pressed() -> bool {
     PRESSED.load(SeqCst)
 }
 
-/// Does `work`, which looks at [`pressed`] and ends early: the first Ctrl-C ends no more than that.
+/// Runs `work`, which polls [`pressed`] and stops early: the first Ctrl-C ends only the search.
 pub fn watched<T>(work: impl FnOnce() -> T) -> T {
     struct Running;
     impl Drop for Running {
@@ -35,10 +35,10 @@ pub fn watched<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// A file in the making, of a random name, which is removed when the program is ended.
+/// An unfinished file with a random name, removed when the program ends.
 ///
 /// # Errors
-/// The folder takes no file.
+/// The file cannot be created in the folder.
 pub fn making(builder: &Builder<'_, '_>, folder: &Path) -> io::Result<NamedTempFile> {
     listen();
     let mut making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ pub fn making(builder: &Builder<'_, '_>, folder: &Path) -> io::Result<NamedTempF
     Ok(file)
 }
 
-/// Ends the making of a file: `finish` gives it its name or removes it.
+/// Completes a file: `finish` renames or removes it.
 pub fn made<T>(finish: impl FnOnce() -> T) -> T {
     let mut making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let finished = finish();
@@ -55,22 +55,22 @@ pub fn made<T>(finish: impl FnOnce() -> T) -> T {
     finished
 }
 
-/// What a signal that interrupts does: `true` where the program goes on.
+/// Handles an interrupt: `true` if the program continues.
 fn interrupt() -> bool {
     WATCHED.load(SeqCst) > 0 && !PRESSED.swap(true, SeqCst)
 }
 
-/// Removes the file in the making; whoever makes it waits from here on.
+/// Removes the unfinished file; its writer blocks from here on.
 fn remove() -> std::sync::MutexGuard<'static, Option<PathBuf>> {
     let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(path) = making.as_ref() {
-        // The program ends; nobody is left who could do more about it.
+        // The program ends: an error cannot be handled any more.
         let _ = fs::remove_file(path);
     }
     making
 }
 
-/// Listens from the first call on. Where that cannot be had, signals end the program as ever.
+/// Handles signals from the first call on. If that fails, signals end the program as by default.
 fn listen() {
     static BEGUN: Once = Once::new();
     BEGUN.call_once(start);
@@ -87,7 +87,7 @@ fn start() {
         [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect();
     let (ready, begun) = std::sync::mpsc::channel();
     let listen = move || {
-        // The thread is there before any signal is taken from its default.
+        // The thread must run before any signal loses its default.
         let mut signals = Signals::new(wanted);
         let _ = ready.send(());
         for signal in signals.iter_mut().flat_map(Signals::forever) {
@@ -99,12 +99,12 @@ fn start() {
         }
     };
     if std::thread::Builder::new().name("signals".into()).spawn(listen).is_ok() {
-        // What is begun after this is removed; a thread that died answers too.
+        // Files begun later are removed; a dead thread responds too.
         let _ = begun.recv();
     }
 }
 
-/// The signals that were ignored when the program began, a bit each, where the system tells.
+/// The signals that were ignored at program start, one bit each, where the system reports them.
 #[cfg(unix)]
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -114,7 +114,7 @@ fn ignored() -> u64 {
 
 #[cfg(not(unix))]
 fn start() {
-    /// Exit code of whoever is interrupted and has nothing to tell.
+    /// Exit code of an interrupted program without a result.
     const INTERRUPTED: i32 = 130;
     let _ = ctrlc::set_handler(|| {
         if !interrupt() {

@@ -1,5 +1,5 @@
-//! What can be had: every system of the catalogue, parts of its node, more nodes of it, and devices that no system
-//! lists. Knows names and sizes, nothing of speed or of what is worth having.
+//! Available hardware: every system of the catalogue, partial nodes, multi-node builds, and devices that no system
+//! lists. Independent of speed and value.
 
 use super::catalog::{Catalog, read_entry};
 use super::kind::CatalogKind;
@@ -12,42 +12,42 @@ use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
 use crate::spec::scenario::Scenario;
 
-/// Devices that can be had together, as one deployment; copies of it may stand side by side.
+/// Devices that are available as one deployment; a build may have several copies.
 #[derive(Clone, Debug)]
 pub struct SystemOption {
-    /// What `--hardware` calls it, where it has a name for it; else how much of which system it is.
+    /// Its `--hardware` name, if it has one; else the part of its system.
     pub id: String,
     /// The devices.
     pub cluster: Cluster,
-    /// It may be bought alone: whole systems with a price, and devices that come by the piece.
+    /// Whether it can be bought: whole systems with a price, and devices sold individually.
     pub sells: bool,
-    /// Its price is of everything that it takes: of a system, or of a device that is a whole machine.
+    /// Whether its price includes every component: the price of a system, or of a device that is a whole machine.
     pub complete: bool,
 }
 
-/// What is on offer, and what the catalogue lists but nobody can build, with the reason.
+/// Available hardware, and catalogue entries that cannot be built, with the reason.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    /// On offer.
+    /// Available.
     pub lots: Vec<SystemOption>,
-    /// Not to be had: id and fault.
+    /// Not available: id and fault.
     pub refused: Vec<(String, Error)>,
 }
 
-/// Numbers of nodes that a system is repeated in as one deployment.
+/// Numbers of nodes for multi-node builds.
 const NODES: [u64; 2] = [2, 4];
 /// Numbers of devices that no system lists.
 const LOOSE: [u64; 3] = [1, 2, 4];
-/// Class of devices that are processors of hosts.
+/// Class of host processors.
 const HOST: &str = "host";
 
-/// Whether a device is among those asked for: by maker, class, generation or id, in any case.
+/// Whether a device matches the filter: by vendor, class, generation or id, in any case.
 fn wanted(device: &Device, id: &str, only: &[String]) -> bool {
     let names = [&device.vendor, &device.class, &device.family, &device.id, id];
     only.is_empty() || only.iter().any(|word| names.iter().any(|name| name.eq_ignore_ascii_case(word)))
 }
 
-/// Whether `system` is only nodes of `base` over the network that `base` states, at the same price.
+/// Whether `system` is only several nodes of `base` over `base`'s network, at the same price.
 fn repeats(system: &System, base: &System) -> bool {
     let price = |system: &System| {
         let devices = (system.nodes * system.devices_per_node).max(1) as f64;
@@ -65,10 +65,10 @@ fn repeats(system: &System, base: &System) -> bool {
 }
 
 impl Catalog {
-    /// What is on offer among what `only` names; everything where it names nothing.
+    /// Available hardware that matches `only`; everything if `only` is empty.
     ///
     /// # Errors
-    /// A file of the catalogue is faulty, or a word of `only` is nobody's.
+    /// A file of the catalogue is faulty, or a word of `only` matches nothing.
     pub fn market(&self, only: &[String]) -> Result<Inventory, Error> {
         let shelf = self.shelf(CatalogKind::Systems).into_values();
         let systems: Vec<System> = shelf.map(|file| read_entry(&file)).collect::<Result<_, _>>()?;
@@ -112,7 +112,7 @@ impl Catalog {
                         market.refused.push((device.id.clone(), fault));
                         break;
                     }
-                    // No host holds so many.
+                    // No host has that many slots.
                     Err(_) => {}
                 }
             }
@@ -120,10 +120,10 @@ impl Catalog {
         Ok(market)
     }
 
-    /// The one machine that `hardware` means, as a market of its own.
+    /// The one machine of `hardware`, as its own inventory.
     ///
     /// # Errors
-    /// It is no machine.
+    /// It is not a machine.
     pub fn one(&self, hardware: &str) -> Result<Inventory, Error> {
         let cluster = self.hardware(hardware)?;
         let sells = cluster.price.purchase.is_some() || by_the_piece(&cluster.device);
@@ -132,7 +132,7 @@ impl Catalog {
         Ok(Inventory { lots: vec![lot], refused: vec![] })
     }
 
-    /// Refuses a word that no device and no system goes by.
+    /// Rejects a word that matches no device and no system.
     fn known(&self, only: &[String], systems: &[System], devices: &[Device]) -> Result<(), Error> {
         let ids: Vec<&str> = systems.iter().map(|system| system.id.as_str()).collect();
         let fields = devices.iter().flat_map(|d| [&d.vendor, &d.class, &d.family, &d.id]);
@@ -144,7 +144,7 @@ impl Catalog {
                 return Err(Error::new(
                     "only",
                     format!("`{word}`"),
-                    "makers, classes, generations, devices or systems of the catalogue",
+                    "vendors, classes, generations, devices or systems of the catalogue",
                     fix,
                 ));
             }
@@ -153,11 +153,11 @@ impl Catalog {
     }
 }
 
-/// Sizes that `system` is offered in, as id, nodes, devices of each: parts of its node, itself, several of it.
+/// Sizes that `system` is offered in, as id, nodes, devices per node: parts of its node, itself, several nodes.
 fn sizes(system: &System, all: &[System]) -> Vec<(String, u64, u64)> {
     let (id, nodes, held) = (&system.id, system.nodes, system.devices_per_node);
     let alike = || all.iter().filter(|other| other.device == system.device);
-    // Clouds rent parts of a node; where such a machine is listed, that one stands for them.
+    // Clouds rent parts of a node; a listed machine of that size replaces the part.
     let listed = |count: u64| alike().any(|other| other.nodes * other.devices_per_node == count);
     let parts = [2, 4].into_iter().filter(|count| nodes == 1 && *count < held && !listed(*count));
     let mut found: Vec<_> = parts.map(|count| (format!("{count} devices of {id}"), 1, count)).collect();
@@ -169,20 +169,20 @@ fn sizes(system: &System, all: &[System]) -> Vec<(String, u64, u64)> {
     found
 }
 
-/// Whether a device comes by the piece: modules that are joined to more than a few others come with their host.
+/// Whether a device is sold individually: modules with links to more than a few others are sold with their host.
 fn by_the_piece(device: &Device) -> bool {
     const DATACENTER: &str = "datacenter";
     const BRIDGED: u32 = 4;
     device.class != DATACENTER || device.scale_up.as_ref().is_none_or(|up| up.domain <= BRIDGED)
 }
 
-/// Whether the price is of everything that the devices take.
+/// Whether the price includes every component around the devices.
 fn complete(cluster: &Cluster) -> bool {
     const MACHINE: &str = "unified";
     cluster.price.purchase.is_some() || cluster.device.class == MACHINE
 }
 
-/// The cluster under the name that says how much of the system it is.
+/// The cluster, named by its part of the system.
 fn named(cluster: Cluster, system: &System, nodes: u64, per_node: u64) -> Cluster {
     let name = match (nodes / system.nodes, per_node < system.devices_per_node) {
         (_, true) => format!("{per_node} of {} in {}", system.devices_per_node, system.name),
@@ -192,11 +192,11 @@ fn named(cluster: Cluster, system: &System, nodes: u64, per_node: u64) -> Cluste
     Cluster { name, ..cluster }
 }
 
-/// A problem for each quality of weights: the checkpoint's own, published ones and one of 8 bits, which keep the
-/// model's; and one of 4 bits. Where a format is asked for, that one alone.
+/// A problem for each quality of weights: formats that preserve the model's quality (the checkpoint's own, published
+/// ones, one of 8 bits), and one of 4 bits. A requested format replaces both.
 ///
 /// # Errors
-/// Nothing that was asked for runs here.
+/// No requested format runs here.
 pub fn qualities(
     catalog: &Catalog,
     scenario: &Scenario,
@@ -206,7 +206,7 @@ pub fn qualities(
     let found = || (model.clone(), graph.clone());
     let first = ResolvedScenario::placed(catalog, scenario, found(), cluster.clone());
     let problem = match first {
-        // What the checkpoint is in does not run here; what it can be converted to may.
+        // The checkpoint's own format does not run here; a conversion may.
         Err(fault) if scenario.weight_format.is_none() && fault.key == "weight-format" => {
             let any = Scenario { weight_format: Some("any".into()), ..scenario.clone() };
             let any = ResolvedScenario::placed(catalog, &any, found(), cluster.clone())?;
@@ -245,17 +245,17 @@ fn bits(choice: &FormatOption) -> f64 {
     choice.format.bits_per_element.value * 8.0
 }
 
-/// Bits of a weight from which on quality counts as kept, as where formats are chosen without being asked for.
+/// Bits per weight from which on quality counts as preserved, as in the default choice of formats.
 const KEPT: f64 = 8.0;
 
-/// Whether a format keeps the quality of weights that have `own` bits in the checkpoint.
+/// Whether a format preserves the quality of weights that have `own` bits in the checkpoint.
 fn kept(choice: &FormatOption, own: f64) -> bool {
     bits(choice) >= KEPT.min(own)
 }
 
-/// Bits a weight, scales included, of what counts as 8 bits.
+/// Bits per weight, scales included, that count as 8 bits.
 const EIGHT_BITS: (f64, f64) = (KEPT, 9.5);
-/// Bits a weight, scales included, of what counts as 4 bits.
+/// Bits per weight, scales included, that count as 4 bits.
 const FOUR_BITS: (f64, f64) = (4.0, 5.5);
 
 #[cfg(test)]

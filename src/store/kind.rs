@@ -1,4 +1,4 @@
-//! The kinds of catalogue files: where each lies and what it is read as. Knows nothing of their contents.
+//! The kinds of catalogue files: folder and type of each. Independent of their contents.
 
 use include_dir::{Dir, include_dir};
 use serde::de::DeserializeOwned;
@@ -27,7 +27,7 @@ pub enum CatalogKind {
     Devices,
     /// Devices in nodes and networks.
     Systems,
-    /// Unlike devices and the links between them.
+    /// Heterogeneous devices and the links between them.
     Rigs,
     /// Fabrics and buses.
     Links,
@@ -35,7 +35,7 @@ pub enum CatalogKind {
     Formats,
     /// Serving engines.
     Runtimes,
-    /// What to look for.
+    /// Objectives.
     Objectives,
     /// Traffic.
     Workloads,
@@ -55,7 +55,7 @@ pub const KINDS: [CatalogKind; 9] = [
 ];
 
 impl CatalogKind {
-    /// Its folder, in the repository and in the user's folder alike.
+    /// Its folder, the same in the repository and in the user's folder.
     pub fn folder(self) -> &'static str {
         match self {
             CatalogKind::Models => "models",
@@ -75,7 +75,7 @@ impl CatalogKind {
         self.folder().rsplit('/').next().unwrap_or_default()
     }
 
-    /// One of it, in messages.
+    /// Singular, for messages.
     pub fn singular(self) -> &'static str {
         match self {
             CatalogKind::Models => "model",
@@ -90,7 +90,7 @@ impl CatalogKind {
         }
     }
 
-    /// Ids and texts of the files that are built in, sorted by id.
+    /// Ids and texts of the built-in files, sorted by id.
     pub fn shipped(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let folder = match self {
             CatalogKind::Models => Some(&MODELS),
@@ -110,24 +110,24 @@ pub fn shipped_defaults() -> &'static str {
     HARDWARE.get_file("defaults.json").and_then(|file| file.contents_utf8()).unwrap_or_default()
 }
 
-/// A type that catalogue files are read as.
+/// A type of catalogue files.
 pub trait Entry: DeserializeOwned + Clone + Send + Sync + 'static {
     /// Its kind.
     const KIND: CatalogKind;
 
-    /// The id that it states, where it states one.
+    /// Its id, if given.
     fn id(&self) -> Option<&str>;
 
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Names the fault.
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// Declares which type is of which kind.
+/// Maps types to kinds.
 macro_rules! entries {
     ($($Type:ident is $kind:ident $(, checked by $check:expr)?;)*) => {$(
         impl Entry for $Type {

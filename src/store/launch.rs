@@ -1,15 +1,15 @@
-//! How to start a placement in runtimes that can be told where layers go.
+//! Launch commands of a placement, for runtimes with explicit layer placement.
 //!
 //! Flags as documented (2026-08): <https://docs.vllm.ai/en/latest/configuration/engine_args>,
-//! <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md> (`-ot` keeps tensors by name where it is
-//! told). Knows no hosts' addresses.
+//! <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md> (`-ot` keeps tensors on a device by
+//! name). Host addresses are unknown here.
 
 use super::rig::ResolvedRig;
 use crate::report::place::{PlacementReport, StageReport};
 use crate::search::placement::price::{MemberPrices, PlacementProblem, PlacementWork};
 use crate::search::placement::solve::SolvedPlacement;
 
-/// The commands, where every stage runs in one runtime that takes a split.
+/// The commands, where every stage runs in one runtime that accepts layers per stage.
 pub fn commands(
     rigged: &ResolvedRig,
     question: &PlacementProblem,
@@ -19,7 +19,7 @@ pub fn commands(
     let mut ids: Vec<&str> = rigged.runtimes.iter().map(|runtime| runtime.id.as_str()).collect();
     ids.dedup();
     let [runtime] = ids[..] else { return vec![] };
-    // No runtime is told by flags that several members hold a stage.
+    // No runtime accepts stages of several devices by flags.
     if solved.copies.iter().any(|copies| !copies.is_empty()) {
         return vec![];
     }
@@ -35,7 +35,7 @@ pub fn commands(
     };
     let shared = solved.stages.iter().map(|stage| question.offers[stage.member].devices).max().unwrap_or(1);
     let alone = solved.stages.len() < 2;
-    // Experts can be told to stay in host memory by their layers; of other parts only whole layers can.
+    // Experts can stay in host memory per layer; other parts only as whole layers.
     let out = |stage: &StageReport| stage.offloaded_bytes > 0.0;
     let chain = MemberPrices::new(question).chain(PlacementWork::Token(solved.batches.1)).chain;
     let told = solved.stages.iter().all(|stage| {
@@ -64,7 +64,7 @@ pub fn commands(
             question.concurrency,
         )],
         "llama.cpp" if shared == 1 && !alone => vec![format!(
-            "llama-server -m MODEL.gguf -ngl all -sm layer -ts {}{stay} -np {} -c {context}   # devices in this order (-dev; those elsewhere by --rpc HOST:PORT): {}",
+            "llama-server -m MODEL.gguf -ngl all -sm layer -ts {}{stay} -np {} -c {context}   # devices in this order (-dev; remote ones by --rpc HOST:PORT): {}",
             counts(","),
             question.concurrency,
             order()

@@ -1,4 +1,4 @@
-//! From what `--model` says to a configuration: a catalogue name, a file or folder, or a repository to fetch.
+//! From `--model` to a configuration: a catalogue name, a file or folder, or a repository to download.
 
 use std::path::{Path, PathBuf};
 
@@ -14,30 +14,30 @@ use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal};
 
-/// A model, found.
+/// A resolved model.
 #[derive(Clone, Debug)]
 pub struct ResolvedModel {
-    /// Hugging Face id, or the path it was read from.
+    /// Hugging Face id, or its path.
     pub name: String,
     /// Its configuration.
     pub config: ModelConfig,
-    /// Checkpoints of it in other formats.
+    /// Its checkpoints in other formats.
     pub published: Vec<Published>,
-    /// The one of them that was named instead of the model.
+    /// The published checkpoint that was named instead of the model.
     pub named: Option<Published>,
-    /// What its checkpoint is published to hold in all.
+    /// Published number of elements of its checkpoint.
     pub published_total: Option<PublishedTotal>,
-    /// Where the configuration comes from.
+    /// Source of the configuration.
     pub source: String,
 }
 
 const QUANT: &str = "hf_quant_config.json";
 
 impl Catalog {
-    /// The model that `text` means.
+    /// The model that `text` refers to.
     ///
     /// # Errors
-    /// It is no name, path or repository, or its configuration is faulty.
+    /// It is not a name, path or repository, or its configuration is faulty.
     pub fn model(&self, text: &str) -> Result<ResolvedModel, Error> {
         let fetch = Fetch { refresh: self.refresh, ..Fetch::from_env() };
         let text = text.trim();
@@ -64,14 +64,14 @@ impl Catalog {
     /// A model and its graph.
     ///
     /// # Errors
-    /// As [`Catalog::model`], or the configuration is of no architecture known here.
+    /// As [`Catalog::model`], or the architecture is not supported.
     pub fn built(&self, name: &str) -> Result<(ResolvedModel, ModelGraph), Error> {
         let model = self.model(name)?;
         let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
         Ok((model, graph))
     }
 
-    /// Names of the catalogue's models, those with the most parameters first.
+    /// Names of the catalogue's models, the largest first.
     ///
     /// # Errors
     /// A model's file is faulty.
@@ -85,11 +85,11 @@ impl Catalog {
         Ok(models.into_iter().map(|model| model.name).collect())
     }
 
-    /// A model of the catalogue: by id, name or alias, with or without the organisation, in any case; by the
-    /// beginning of a name that only one has; or by a published checkpoint.
+    /// A model of the catalogue: by id, name or alias, with or without the organisation, in any case; by a unique
+    /// prefix of a name; or by a published checkpoint.
     ///
     /// # Errors
-    /// None or several are so called; near names are suggested.
+    /// No or several models match; the fix suggests near names.
     pub fn known_model(&self, text: &str) -> Result<CatalogEntry, LookupError> {
         let short = |name: &str| name.rsplit('/').next().unwrap_or(name).to_lowercase();
         let wanted = text.to_lowercase();
@@ -103,13 +103,13 @@ impl Catalog {
             let mut names = [&label.name].into_iter().chain(&label.aliases);
             names.any(|name| short(name).starts_with(&format!("{wanted}-")))
         });
-        // The first search knows more near names than the second.
+        // The first search has more near names than the second.
         begun.map_err(
             |miss| if let LookupError::Unknown(_) = miss { LookupError::Unknown(fault) } else { miss },
         )
     }
 
-    /// A model fetched from a repository; what the catalogue knows to be published of it comes along.
+    /// A downloaded model; published checkpoints in the catalogue are added.
     fn fetched(&self, repository: &Repository, fetch: &Fetch) -> Result<ResolvedModel, Error> {
         let files = fetch.model(repository)?;
         let quant = files.hf_quant_config.as_deref();
@@ -131,7 +131,7 @@ impl Catalog {
     }
 }
 
-/// A file of the catalogue; `text` is how it was called.
+/// A file of the catalogue; `text` is the name in the user's input.
 fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Error> {
     let file = ModelFile::parse(&shelved.text()?).map_err(|fault| fault.in_file(&shelved.file))?;
     let named = file.published.iter().find(|published| published.id.eq_ignore_ascii_case(text)).cloned();
@@ -145,7 +145,7 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
     })
 }
 
-/// A `config.json` or the folder that holds it, or a file in the form of the catalogue's.
+/// A `config.json` or its folder, or a file in the format of the catalogue's.
 fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
     let path: PathBuf = if path.is_dir() { path.join("config.json") } else { path.to_owned() };
     let text = file::read(&path)?;

@@ -1,4 +1,4 @@
-//! How sure answers to a problem are: the intervals of what was measured as near as it is.
+//! Prediction intervals of a problem: those of the nearest measurements.
 
 use super::resolved_scenario::ResolvedScenario;
 use crate::graph::model::ModelGraph;
@@ -6,13 +6,13 @@ use crate::search::question::Traffic;
 use crate::spec::nearness::{FitQuery, Nearness, PredictionIntervals, around};
 use crate::spec::percentile::Confidence;
 
-/// What tells one model from another in measurements: its architecture and its number of parameters.
+/// Key of a model in measurements: its architecture and its parameter count.
 pub fn model_key(graph: &ModelGraph) -> String {
     format!("{} {}", graph.model_type, graph.parameters().unique)
 }
 
 impl ResolvedScenario {
-    /// The intervals of answers in this weight format. What borrows its constants has the widest that there are.
+    /// The prediction intervals in this weight format. Borrowed constants get the widest interval.
     pub fn sure(&self, weight_format: &str) -> PredictionIntervals {
         let lengths = self.lengths();
         let model = model_key(&self.graph);
@@ -39,7 +39,7 @@ impl ResolvedScenario {
         let beyond = measured.map(|range| (range, with(Nearness::Load)));
         let sure = PredictionIntervals { together: of(&why), beyond, split: with(Nearness::Split) };
         match (self.risk, &sure.beyond) {
-            // A limit that must hold in nine of ten measurements is held for every load that the search may choose.
+            // With p90 confidence, the SLO must hold for every load that the search may choose.
             (Confidence::P90, Some((range, beyond))) if !self.stays_within(*range) => {
                 PredictionIntervals { together: beyond.clone(), beyond: None, ..sure }
             }

@@ -1,4 +1,4 @@
-//! From a scenario to a problem: every name resolved, every default filled in, nothing priced yet.
+//! From a scenario to a problem: every name resolved, every default filled in, no costs yet.
 
 use super::catalog::Catalog;
 use super::kind::CatalogKind;
@@ -18,17 +18,17 @@ use crate::spec::precision::{FormatOption, Precision};
 use crate::spec::runtime::Runtime;
 use crate::spec::scenario::{OffloadMode, Scenario};
 
-/// What is asked when nothing is: a well-known model on one well-known node.
+/// Default model of a run without arguments.
 pub const DEFAULT_MODEL: &str = "meta-llama/Llama-3.3-70B-Instruct";
-/// The node.
+/// Default hardware.
 pub const DEFAULT_HARDWARE: &str = "dgx-h100";
-/// The aim.
+/// Default objective.
 pub const DEFAULT_OBJECTIVE: &str = "throughput";
 
-/// A question with everything that it rests on.
+/// A problem with all its inputs.
 #[derive(Clone, Debug)]
 pub struct ResolvedScenario {
-    /// The model as it was found.
+    /// The resolved model.
     pub model: ResolvedModel,
     /// Its graph.
     pub graph: ModelGraph,
@@ -36,31 +36,31 @@ pub struct ResolvedScenario {
     pub cluster: Cluster,
     /// The serving runtime.
     pub runtime: Runtime,
-    /// Its version, where stated.
+    /// Its version, if given.
     pub runtime_version: Option<String>,
-    /// The 16-bit format of activations and of what a weight format leaves alone.
+    /// The 16-bit format of activations and of unquantized weights.
     pub native: FormatOption,
-    /// Weight formats that come into question, the checkpoint's own first.
+    /// Candidate weight formats, the checkpoint's own first.
     pub weight_formats: Vec<FormatOption>,
-    /// Weight formats below them, which were not asked for.
+    /// Lower weight formats, which were not requested.
     pub lower_formats: Vec<FormatOption>,
-    /// KV formats that come into question.
+    /// Candidate KV formats.
     pub kv_formats: Vec<FormatOption>,
-    /// The traffic; its limits are those of the objective.
+    /// The traffic; its SLOs are those of the objective.
     pub workload: Workload,
-    /// The aim, with the limits and axes that hold.
+    /// The objective, with the effective SLOs and axes.
     pub objective: Objective,
     /// Prices, energy and service life.
     pub economics: Economics,
-    /// The defaults that they were filled in from.
+    /// The defaults behind the prices.
     pub defaults: Defaults,
-    /// When weights, experts or cache may lie in host memory.
+    /// Offload of weights, experts or KV cache to host memory.
     pub offload: OffloadMode,
-    /// Probability that a token guessed ahead is accepted, where any is.
+    /// Acceptance rate of draft tokens, with speculative decoding.
     pub acceptance: Option<f64>,
-    /// How sure latencies must be.
+    /// Prediction confidence of latencies.
     pub risk: Confidence,
-    /// One stated deployment.
+    /// A given deployment.
     pub deployment: Option<Deployment>,
 }
 
@@ -68,17 +68,17 @@ impl ResolvedScenario {
     /// Resolves a scenario.
     ///
     /// # Errors
-    /// Whatever is wrong in it, or in a file that it names.
+    /// A fault in the scenario, or in a file that it names.
     pub fn resolve(catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
         let found = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
         let cluster = catalog.hardware(scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE))?;
         ResolvedScenario::placed(catalog, scenario, found, cluster)
     }
 
-    /// The problem of a model and a cluster that are found already, whatever the scenario calls them.
+    /// The problem of a resolved model and cluster; their names in the scenario are ignored.
     ///
     /// # Errors
-    /// Whatever else is wrong in the scenario, or does not run here.
+    /// Another fault in the scenario, or a combination that does not run here.
     pub fn placed(
         catalog: &Catalog,
         scenario: &Scenario,
@@ -89,8 +89,8 @@ impl ResolvedScenario {
         let runtime = catalog.runtime(scenario.runtime.as_deref(), &cluster)?;
         let (objective, workload) = catalog.aim(scenario)?;
         if !graph.generates {
-            let found = format!("{}, whose file names a model without a head", model.name);
-            let fix = "choose a model that generates text; `mantile-opt inspect` lays this one open";
+            let found = format!("{}, a model without a language-model head", model.name);
+            let fix = "choose a model that generates text; `mantile-opt inspect` shows its structure";
             return Err(Error::new("model", found, "a model that generates text", fix));
         }
         let graph = graph.seeing(workload.images, workload.image_size)?;
@@ -136,14 +136,14 @@ impl ResolvedScenario {
 }
 
 impl ResolvedScenario {
-    /// Lengths of a request; the tokens of its images are among those of the prompt.
+    /// Lengths of a request; the tokens of its images are part of the prompt.
     pub fn lengths(&self) -> Lengths {
         let Workload { isl, osl, prefix, .. } = self.workload;
         let images = self.graph.seen.as_ref().map_or(0, ImageInputs::all_tokens);
         Lengths { isl: isl.saturating_add(images), osl, prefix }
     }
 
-    /// Text alone was checked with the workload.
+    /// Lengths without images were checked with the workload.
     fn prompt_fits(&self) -> Result<(), Error> {
         let Some(seen) = &self.graph.seen else { return Ok(()) };
         if self.lengths().isl <= MOST_TOKENS {
@@ -151,25 +151,25 @@ impl ResolvedScenario {
         }
         let found = format!("{} images of {} tokens each", seen.images.value, seen.tokens.value);
         let expected = format!("a prompt of at most {MOST_TOKENS} tokens");
-        Err(Error::new("images", found, expected, "state fewer or smaller images"))
+        Err(Error::new("images", found, expected, "use fewer or smaller images"))
     }
 }
 
 impl Catalog {
-    /// The runtime that is named, or the default of the devices' maker.
+    /// The runtime by name, or the default of the devices' vendor.
     pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
         let vendor = &cluster.device.vendor;
         if let Some(name) = name {
             let runtime: Runtime = self.load_or_read(name)?;
             if !runtime.runs_on(&cluster.device) {
                 let found = format!("{}, which does not run on devices of {vendor}", runtime.name);
-                let fix = "choose another with --runtime, or leave it out for the default";
+                let fix = "choose another --runtime, or omit it for the default";
                 let expected = format!("a runtime for {}", cluster.device.name);
                 return Err(Error::new("runtime", found, expected, fix));
             }
             return Ok(runtime);
         }
-        // What is for a generation comes before what is for all of a maker's.
+        // A default for a generation precedes a default for a vendor.
         for name in [&cluster.device.family, vendor] {
             for file in self.shelf(CatalogKind::Runtimes).into_values() {
                 if self.label(&file)?.default_for.contains(name) {
@@ -179,8 +179,8 @@ impl Catalog {
         }
         Err(Error::new(
             "runtime",
-            format!("{}, which no runtime of the catalogue serves", cluster.device.name),
-            "a runtime that lists its maker or generation",
+            format!("{}, which no runtime of the catalogue supports", cluster.device.name),
+            "a runtime that lists its vendor or generation",
             format!(
                 "write a runtime's file with \"{vendor}\" in `vendors` and `default_for` and constants of its own \
                  (`mantile-opt schema runtime`), and put it into your own hardware/runtimes"
@@ -188,11 +188,11 @@ impl Catalog {
         ))
     }
 
-    /// The objective and the traffic that it is for. Limits: those of the scenario, else of the objective, else
-    /// of the workload, unless the objective does without them.
+    /// The objective and its workload. SLOs: the scenario's, else the objective's, else the workload's, unless the
+    /// objective ignores the workload's.
     ///
     /// # Errors
-    /// A name is nobody's, or a number is out of its range.
+    /// A name is unknown, or a number is out of range.
     pub fn aim(&self, scenario: &Scenario) -> Result<(Objective, Workload), Error> {
         scenario.check()?;
         let objective: Objective =

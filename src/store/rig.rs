@@ -1,6 +1,6 @@
-//! From a rig to what a placement is asked: each member as a cluster of its own, all in the same formats.
+//! From a rig to a placement problem: each member as a cluster of its own, all in the same formats.
 //!
-//! Knows no formula: members are resolved as any other hardware is, one by one.
+//! Contains no formula: members are resolved one by one, as any other hardware.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,10 +27,10 @@ use crate::spec::runtime::Runtime;
 use crate::spec::scenario::{OffloadMode, Scenario};
 use crate::store::kind::CatalogKind;
 
-/// A device, or a group of like devices, in its place in a rig.
+/// A device, or a group of equal devices, in its place in a rig.
 #[derive(Clone, Debug)]
 struct PlacedMember {
-    /// Index of the member it comes from: seats of one are alike but for their names.
+    /// Index of its member: seats of one member differ only in their names.
     post: usize,
     name: String,
     device: Device,
@@ -40,39 +40,39 @@ struct PlacedMember {
     host: Option<String>,
 }
 
-/// A rig with everything that it names, and the question put to each of its members.
+/// A resolved rig, with the problem of each of its members.
 #[derive(Clone, Debug)]
 pub struct ResolvedRig {
     /// The rig.
     pub rig: Rig,
-    /// The model as it was found.
+    /// The resolved model.
     pub model: ResolvedModel,
-    /// What each member is called.
+    /// The name of each member.
     pub names: Vec<String>,
     /// The device of each.
     pub devices: Vec<Device>,
     /// The runtime of each.
     pub runtimes: Vec<Runtime>,
-    /// The weight format of all.
+    /// The weight format of all members.
     pub weights: FormatOption,
-    /// The KV format of all.
+    /// The KV format of all members.
     pub kv: FormatOption,
-    /// One question for every way to share layers inside groups; the first divides no layer.
+    /// One problem for every way to share layers inside groups; the first shares no layer.
     pub questions: Vec<PlacementProblem>,
-    /// The same with host memory for what does not fit, where there is any.
+    /// The same with offload to host memory, where there is any.
     pub offloaded: Vec<PlacementProblem>,
-    /// Why the model cannot be cut into stages, where it cannot.
+    /// The reason that the model cannot be cut into stages, if so.
     pub whole: Option<Infeasible>,
 }
 
-/// Ways to share layers inside groups that are tried, at most.
+/// Maximum number of ways to share layers inside groups.
 const MOST_WAYS: usize = 64;
 
 impl ResolvedRig {
-    /// Resolves `rig` for what `scenario` asks of it; `concurrency` requests are in flight.
+    /// Resolves `rig` for `scenario`, with `concurrency` concurrent requests.
     ///
     /// # Errors
-    /// Whatever is wrong in the rig or the scenario, or no format or runtime serves all members.
+    /// A fault in the rig or the scenario, or no common format or runtime.
     pub fn resolve(
         catalog: &Catalog,
         scenario: &Scenario,
@@ -134,7 +134,7 @@ impl ResolvedRig {
                         host: host
                             .and_then(|host| Some((number(&seat.host)?, host.memory.as_ref()?.value)))
                             .map(|(number, bytes)| HostCapacity { number, bytes }),
-                        // Of storage there is enough: each device has its part.
+                        // Storage is not shared: each device has its part.
                         disk: host.and_then(|host| {
                             let rate = host.storage_read.as_ref()?.datum("storage_read");
                             Some(Disk { rate, bytes: host.storage.as_ref()?.value / sharing(&seat.host) })
@@ -191,7 +191,7 @@ impl ResolvedRig {
     }
 }
 
-/// The first format of the first member that all others have too.
+/// The first format of the first member that all others support.
 fn common(
     key: &str,
     members: &[Rc<ResolvedScenario>],
@@ -208,12 +208,12 @@ fn common(
             format!("{} on {}", ids.join(" or "), problem.cluster.device.id)
         };
         let found = members.iter().map(|problem| each(problem)).collect::<Vec<_>>().join(", ");
-        let fix = format!("name one that runs on all with --{key}, or one --runtime for all");
-        Error::new(key, found, "one format that every member runs", fix)
+        let fix = format!("set a --{key} that all support, or one --runtime for all");
+        Error::new(key, found, "one format that every device supports", fix)
     })
 }
 
-/// How `degree` devices share a layer, where they can.
+/// The plan in which `degree` devices share a layer, where the runtime and the model allow one.
 fn shared(problem: &ResolvedScenario, weights: &FormatOption, degree: u64) -> Option<ParallelPlan> {
     let runtime = &problem.runtime;
     let experts = has_experts(&problem.graph);
@@ -248,7 +248,7 @@ fn priced(tier: &Tier) -> PricedLink<Datum> {
     }
 }
 
-/// The tier that joins so many devices: in a mesh, each has a link of that rate to every other.
+/// The tier that joins this number of devices: in a mesh, each has a link of that rate to every other.
 fn among(tier: &Tier, devices: u64) -> Tier {
     let links = devices - 1;
     if tier.topology != Topology::Mesh || links == 1 {
@@ -261,7 +261,7 @@ fn among(tier: &Tier, devices: u64) -> Tier {
 }
 
 impl PlacedMember {
-    /// So many of its devices, by themselves.
+    /// This number of its devices, without the others.
     fn cluster(&self, rig: &Rig, devices: u64) -> Result<Cluster, Error> {
         let tier = self.joined.as_ref().filter(|_| devices > 1).map(|tier| among(tier, devices));
         let system = System {
@@ -283,10 +283,10 @@ impl PlacedMember {
 }
 
 impl Catalog {
-    /// The rig that `text` means: a path of a file, or a name.
+    /// The rig that `text` refers to: the path of a file, or a name.
     ///
     /// # Errors
-    /// There is none, or its file is faulty.
+    /// It does not exist, or its file is faulty.
     pub fn rig(&self, text: &str) -> Result<Rig, Error> {
         self.load_or_read(text)
     }
@@ -331,12 +331,12 @@ impl Catalog {
         Ok(seats)
     }
 
-    /// A wire with the figures that it leaves to its link.
+    /// A connection, with missing figures from its link.
     fn wire(&self, wire: &RigLink) -> Result<Tier, Error> {
         let link: Link = self.load(&wire.link)?;
         let latency = wire.latency.clone().or(link.latency).ok_or_else(|| {
-            let fix = "state `latency` beside `link`";
-            Error::new("latency", format!("none for {}", link.name), "what one small message takes", fix)
+            let fix = "add `latency` next to `link`";
+            Error::new("latency", format!("none for {}", link.name), "the latency of a small message", fix)
         })?;
         Ok(Tier {
             name: link.name.clone(),
@@ -350,7 +350,7 @@ impl Catalog {
     }
 
     fn wires(&self, rig: &Rig, names: &[String]) -> Result<Vec<(usize, usize, PricedLink<Datum>)>, Error> {
-        // One link may stand for the thousands of pairs of a mesh: each is looked up once.
+        // One link may join thousands of pairs in a mesh: each is looked up once.
         let priced = |wire: &RigLink| Ok::<_, Error>(priced(&self.wire(wire)?));
         let links: Vec<_> = rig.links.iter().map(priced).collect::<Result<_, Error>>()?;
         let edges = rig.edges(names)?.into_iter();
@@ -358,8 +358,8 @@ impl Catalog {
         Ok(edges.filter_map(|(a, b, wire)| Some((a, b, links.get(place(wire)?)?.clone()))).collect())
     }
 
-    /// The runtime of each seat: the one that is asked for, its own, everybody's default, one that runs on
-    /// all, or else each device's default. A weight format that is asked for must run.
+    /// The runtime of each seat: the requested one, its own, the common default, one that runs on all, or else each
+    /// device's default. A requested weight format must be supported.
     fn runtimes(&self, seats: &[PlacedMember], scenario: &Scenario) -> Result<Vec<String>, Error> {
         if let Some(named) = &scenario.runtime {
             return Ok(vec![named.clone(); seats.len()]);
@@ -386,7 +386,7 @@ impl Catalog {
                 all.push(runtime);
             }
         }
-        // The one made for the most makers is the one that joins unlike ones.
+        // The runtime with the most vendors is the most likely to join heterogeneous devices.
         if let Some(widest) = all.into_iter().max_by_key(|runtime| runtime.vendors.len()) {
             free.iter().for_each(|&at| chosen[at] = widest.id.clone());
         }

@@ -1,4 +1,4 @@
-//! What guesses tokens ahead, from what a scenario says of it.
+//! The draft of speculative decoding, from a scenario.
 
 use super::catalog::Catalog;
 use crate::graph::draft::Draft;
@@ -7,19 +7,19 @@ use crate::spec::error::Error;
 use crate::spec::limits::{ACCEPTANCE, DRAFT_TOKENS};
 use crate::spec::scenario::Scenario;
 
-/// Vocabularies of one family differ by so many padded tokens at most (SPEC_VOCAB_MAX_SIZE_DIFFERENCE, llama.cpp
+/// Maximum vocabulary difference within one family, from padded tokens (SPEC_VOCAB_MAX_SIZE_DIFFERENCE, llama.cpp
 /// common/speculative.cpp; Qwen2.5's sizes reach it).
 const PADDING: u64 = 128;
 
-/// How a scenario names the model's own module.
+/// Name of the model's own module in a scenario.
 const OWN: &str = "mtp";
 
 impl Catalog {
-    /// Gives `graph` the draft that the scenario names; the acceptance that it states.
+    /// Adds the draft of the scenario to `graph`; returns the acceptance rate.
     ///
     /// # Errors
-    /// There is no such draft or none that fits the model, or the acceptance or number of tokens is left out of the
-    /// range that they have.
+    /// The draft does not exist or does not match the model, or the acceptance rate or number of draft tokens is
+    /// missing or out of range.
     pub(super) fn speculation(
         &self,
         scenario: &Scenario,
@@ -28,17 +28,13 @@ impl Catalog {
         let Some(name) = &scenario.draft else {
             return match (scenario.draft_tokens, scenario.acceptance) {
                 (None, None) => Ok(None),
-                _ => Err(Error::new(
-                    "draft",
-                    "nothing",
-                    "what guesses tokens ahead",
-                    "state `mtp` or a model's name",
-                )),
+                _ => Err(Error::new("draft", "nothing", "a draft", "set `mtp` or a model's name")),
             };
         };
         let Some(acceptance) = scenario.acceptance else {
-            let fix = "measure it on your traffic (servers print it), e.g. 0.8: it depends on the text, not on the hardware";
-            return Err(Error::new("acceptance", "nothing", "a probability", fix));
+            let fix =
+                "set the rate measured on your traffic (servers report it), e.g. 0.8; it depends on the text";
+            return Err(Error::new("acceptance", "nothing", "an acceptance rate from 0 to 1", fix));
         };
         ACCEPTANCE.check("acceptance", acceptance)?;
         let tokens = scenario.draft_tokens.unwrap_or(1);
@@ -56,8 +52,8 @@ impl Catalog {
         let (own, its) = (graph.vocab.value, draft.vocab.value);
         if own.abs_diff(its) > PADDING {
             let found = format!("a vocabulary of {its} tokens");
-            let expected = format!("that of the model, {own}, but for padding");
-            return Err(Error::new("draft", found, expected, "take a smaller model of the same family"));
+            let expected = format!("that of the model, {own}, up to padding");
+            return Err(Error::new("draft", found, expected, "use a smaller model of the same family"));
         }
         Ok((model.name, draft))
     }
@@ -66,15 +62,10 @@ impl Catalog {
 fn own(graph: &ModelGraph) -> Result<ModelGraph, Error> {
     graph.multi_token_prediction().ok_or_else(|| {
         let found = match graph.mtp.is_empty() {
-            true => "a model whose checkpoint ships no multi-token prediction",
-            false => "a multi-token-prediction module unlike the model's last layer",
+            true => "a model without multi-token prediction in its checkpoint",
+            false => "a multi-token-prediction module that differs from the model's last layer",
         };
-        Error::new(
-            "draft",
-            found,
-            "a module to guess with",
-            "name a smaller model of the same family instead",
-        )
+        Error::new("draft", found, "a draft module", "name a smaller model of the same family instead")
     })
 }
 

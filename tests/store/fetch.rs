@@ -133,7 +133,7 @@ fn a_gated_repository_opens_with_the_token_and_says_so_without() {
     assert!(fault.found.contains("401") && fault.fix.contains("HF_TOKEN"), "{fault}");
     assert!(fault.fix.contains("by hand") && fault.file.starts_with(&endpoint), "{fault}");
     client.fetch.token = Some("wrong".into());
-    assert!(get(&client.fetch).unwrap_err().fix.contains("does not open"));
+    assert!(get(&client.fetch).unwrap_err().fix.contains("has no access"));
     client.fetch.token = Some("right".into());
     assert!(get(&client.fetch).is_ok());
     assert_eq!(asked.try_iter().filter(|asked| asked.authorization.is_none()).count(), 1);
@@ -162,7 +162,10 @@ fn a_page_in_place_of_a_file_is_refused_and_not_kept() {
         let (endpoint, _asked) = serve(answer);
         let client = client(&endpoint);
         let fault = get(&client.fetch).unwrap_err();
-        assert!(fault.found.contains("no JSON object") && fault.fix.contains("by hand"), "{body}: {fault}");
+        assert!(
+            fault.found.contains("not a JSON object") && fault.fix.contains("by hand"),
+            "{body}: {fault}"
+        );
         assert_eq!(fault.to_string().lines().count(), 4, "{fault}");
         assert!(!client.fetch.cache.as_ref().unwrap().exists(), "{body} was kept");
     }
@@ -178,14 +181,14 @@ fn redirections_are_followed_on_one_host_and_given_up_in_a_ring() {
     assert_eq!(get(&client(&endpoint).fetch).unwrap().config, CONFIG);
     let (endpoint, _asked) = serve(|_| (302, "location: /again\r\n", String::new()));
     let fault = get(&client(&endpoint).fetch).unwrap_err();
-    assert!(fault.found.contains("redirection") && fault.fix.contains("by hand"), "{fault}");
+    assert!(fault.found.contains("redirect") && fault.fix.contains("by hand"), "{fault}");
 }
 
 #[test]
 fn no_answer_and_a_broken_one_say_what_to_do() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let fault = get(&client(&format!("http://{closed}")).fetch).unwrap_err();
-    assert!(fault.found.contains("no answer") && fault.fix.contains("network"), "{fault}");
+    assert!(fault.found.contains("no response") && fault.fix.contains("network"), "{fault}");
     for endpoint in ["http://", "nonsense", "http://[", "ftp://127.0.0.1"] {
         let fault = get(&client(endpoint).fetch).unwrap_err();
         assert!(fault.fix.contains("by hand"), "{endpoint}: {fault}");

@@ -1,4 +1,4 @@
-//! Errors of predictions, and what choices by them lead to.
+//! Prediction errors, and the quality of choices based on predictions.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::validate::score::{PredictionPair, Score, score};
 /// Errors of both latencies.
 #[derive(Clone, Debug, Serialize)]
 pub struct Errors {
-    /// Which predictions.
+    /// Name of the set of predictions.
     pub name: String,
-    /// How many.
+    /// Number of predictions.
     pub rows: usize,
     /// Time per output token.
     pub tpot: Option<Score>,
     /// Time to first token.
     pub ttft: Option<Score>,
-    /// Choices among the rows that lie on like devices under like lengths.
+    /// Choices among the rows with the same devices and lengths.
     pub decision: Option<Decision>,
 }
 
-/// Of all `samples`.
+/// Errors over all `samples`.
 pub(super) fn errors(name: &str, samples: &[&CalibrationSample], made: &[PredictedTimes]) -> Errors {
     let pairs = |pick: fn(&CalibrationSample) -> Option<f64>, of: fn(&PredictedTimes) -> f64| {
         let paired = samples.iter().zip(made).filter_map(|(sample, times)| {
@@ -41,7 +41,7 @@ pub(super) fn errors(name: &str, samples: &[&CalibrationSample], made: &[Predict
     }
 }
 
-/// What predictions lead to, where configurations of a server can be chosen among: limits hold where `limited` does.
+/// Quality of choices among a server's configurations by predictions; the SLO holds where `limited` does.
 pub(super) fn choices(
     samples: &[&CalibrationSample],
     made: &[PredictedTimes],
@@ -61,7 +61,7 @@ pub(super) fn choices(
     decision(&comparable.into_values().collect::<Vec<_>>())
 }
 
-/// Errors of each that was left out.
+/// Errors of each held-out set.
 pub(super) fn each(keys: &[String], samples: &[&CalibrationSample], made: &[PredictedTimes]) -> Vec<Errors> {
     let mut groups = BTreeMap::<String, (Vec<&CalibrationSample>, Vec<PredictedTimes>)>::new();
     for ((key, sample), times) in keys.iter().zip(samples).zip(made) {
@@ -77,7 +77,7 @@ fn percent(score: Option<Score>) -> String {
     score.map(|score| format!("{:.1}", 100.0 * score.mdape)).unwrap_or_default()
 }
 
-/// The medians of the latencies that were measured.
+/// The median errors of the measured latencies.
 pub(super) fn medians(errors: &Errors) -> String {
     [("TPOT", errors.tpot), ("TTFT", errors.ttft)]
         .into_iter()

@@ -1,4 +1,4 @@
-//! What predictions of the left out tell: how wide intervals are, and a picture of what the data lack.
+//! Held-out predictions: the width of prediction intervals, and a plot of the gaps in the data.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::calibrate::profile::rounded;
 use crate::report::residuals::{Strip, residuals};
 use crate::spec::nearness::{Interval, LeftOut, Nearness};
 
-/// Why a question is far, by what was left out.
+/// Nearness of a problem, by the kind of the held-out group.
 const NEARNESS: [(Nearness, HoldoutGroup); 7] = [
     (Nearness::Measured, HoldoutGroup::Fifth),
     (Nearness::HardwareAndRuntime, HoldoutGroup::Combination),
@@ -21,17 +21,17 @@ const NEARNESS: [(Nearness, HoldoutGroup); 7] = [
     (Nearness::Nothing, HoldoutGroup::Maker),
 ];
 
-/// Rows as predicted while their like was left out.
+/// Held-out predictions of rows.
 pub(super) struct HoldoutPredictions {
-    /// What was left out.
+    /// The kind of the held-out group.
     pub(super) out: HoldoutGroup,
-    /// What each row has in common with others that were left out with it.
+    /// For each row: the key of its group, which was held out with it.
     pub(super) keys: Vec<String>,
     /// The predictions.
     pub(super) made: Vec<PredictedTimes>,
 }
 
-/// Measured over predicted of one figure: which row, and its ratio.
+/// Measured / predicted of one figure: index of the row, and the ratio.
 type Ratios = Vec<(usize, f64)>;
 
 fn ratios(
@@ -56,13 +56,13 @@ fn throughput(sample: &CalibrationSample, times: &PredictedTimes) -> Option<f64>
     let tpot = sample.tpot?;
     Some(match sample.ttft {
         Some(ttft) => whole(times.ttft, times.tpot) / whole(ttft, tpot),
-        // Runs that time answers alone.
+        // Runs that measure only decode.
         None => times.tpot / tpot,
     })
 }
 
-/// p10, p50 and p90 of `ratios`, where every group of rows weighs the same, however many rows it has: the next question
-/// is of a group that is not among them. Without the group `but`, where one is named.
+/// p10, p50 and p90 of `ratios`. Every group of rows has the same weight, whatever its number of rows, because the next
+/// problem belongs to a new group. Excludes the group `but`, if given.
 fn quantiles(ratios: &Ratios, keys: &[String], but: Option<&str>) -> Option<[f64; 3]> {
     let kept = || ratios.iter().filter(|(at, _)| but.is_none_or(|but| keys[*at] != but));
     let mut rows = BTreeMap::<&str, f64>::new();
@@ -74,7 +74,7 @@ fn quantiles(ratios: &Ratios, keys: &[String], but: Option<&str>) -> Option<[f64
         let mut sum = 0.0;
         let found = weighed.iter().find(|(_, weight)| {
             sum += weight;
-            // Weights of a group add up to one but for rounding.
+            // Weights of a group add up to 1 up to rounding.
             sum >= part * all - 1e-9
         });
         found.or(weighed.last()).map(|(ratio, _)| *ratio)
@@ -91,7 +91,7 @@ impl HoldoutPredictions {
         each.filter_map(|key| Some((key, quantiles(ratios, &self.keys, Some(key))?))).collect()
     }
 
-    /// Share of rows that lie between p10 and p90 of the other groups.
+    /// Share of rows between p10 and p90 of the other groups.
     fn covered(&self, ratios: &Ratios) -> Option<f64> {
         let others = self.intervals(ratios);
         let known: Vec<bool> = ratios
@@ -105,7 +105,7 @@ impl HoldoutPredictions {
         (!known.is_empty()).then(|| inside as f64 / known.len() as f64)
     }
 
-    /// What it tells, as a profile keeps it.
+    /// The interval in the form that a profile stores.
     pub(super) fn told(&self, samples: &[&CalibrationSample]) -> LeftOut {
         let ratios = [tpot as fn(&CalibrationSample, &PredictedTimes) -> _, ttft]
             .map(|of| ratios(samples, &self.made, of));
@@ -120,7 +120,7 @@ impl HoldoutPredictions {
     }
 }
 
-/// Errors as a profile keeps them.
+/// Errors in the form that a profile stores.
 pub(super) fn left_out(errors: &Errors) -> LeftOut {
     let ends =
         |score: Option<crate::validate::score::Score>| score.map(|s| [rounded(s.mdape), rounded(s.p90)]);
@@ -151,7 +151,7 @@ impl LeftOut {
     }
 }
 
-/// Quantiles of measured over predicted where the like was left out, and of split pools, which no fit saw.
+/// Quantiles of measured / predicted for held-out groups, and for disaggregated rows, which are in no fit.
 pub(super) fn intervals(
     samples: &[&CalibrationSample],
     apart: &[HoldoutPredictions],
@@ -166,7 +166,7 @@ pub(super) fn intervals(
     let mut found: Vec<Interval> = NEARNESS.into_iter().filter_map(of).collect();
     let split: Vec<&CalibrationSample> = split.iter().collect();
     if !split.is_empty() {
-        let how = "serving points with prefill and decode apart, on which no constant was fitted";
+        let how = "disaggregated serving points, on which no constant was fitted";
         let keys = HoldoutGroup::Combination.keys(&split);
         found.extend(around(Nearness::Split, &split, &fit.predict(&split), &keys, how));
     }
@@ -189,7 +189,7 @@ fn around(
         tpot: of(tpot)?,
         throughput: of(throughput)?,
         source: format!(
-            "quantiles of measured over predicted on {} published {how}, groups left out together weighing the same: \
+            "quantiles of measured / predicted on {} published {how}, equal weight per held-out group: \
              median error {}",
             samples.len(),
             medians(&errors("", samples, made))
@@ -197,7 +197,7 @@ fn around(
     })
 }
 
-/// Each row as measured, as fitted, and as predicted while its like was left out.
+/// Each row as measured, as fitted, and as held-out prediction.
 pub(super) fn rows(
     samples: &[&CalibrationSample],
     fitted: &[PredictedTimes],
@@ -225,7 +225,7 @@ pub(super) fn rows(
     csv(&header.iter().map(String::as_str).collect::<Vec<_>>(), cells)
 }
 
-/// How far each group of model, hardware and runtime is off when it is left out.
+/// Error of each group of model, hardware and runtime when it is held out.
 pub(super) fn picture(samples: &[&CalibrationSample], apart: &[HoldoutPredictions]) -> String {
     let made = apart.iter().find(|known| known.out == HoldoutGroup::Combination).map(|known| &known.made);
     let mut strips = BTreeMap::<String, Strip>::new();
@@ -243,7 +243,7 @@ pub(super) fn picture(samples: &[&CalibrationSample], apart: &[HoldoutPrediction
         })
         .collect();
     residuals(
-        "Each combination of runtime, hardware and model (rows) as predicted from all others; orange: medians",
+        "Each combination of runtime, hardware and model (rows) predicted from all others; orange: medians",
         &strips,
     )
 }

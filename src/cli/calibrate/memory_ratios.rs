@@ -1,4 +1,4 @@
-//! How far memory beside the cache is off: measured peaks over what is predicted, by runtime.
+//! Errors of the predicted memory except the KV cache: measured / predicted peaks, by runtime.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use super::super::validate::predict::PreparedRow;
 use crate::validate::measured::MeasuredRow;
 
-/// Fewer runs than these tell no interval.
+/// Minimum number of runs for an interval.
 pub(super) const LEAST: usize = 5;
 
 /// Columns of [`MemoryRatios::cells`].
 pub(super) const HEADER: [&str; 5] = ["runtime", "runs", "p10", "p50", "p90"];
 
-/// Measured over predicted of one runtime, and who published it.
+/// Measured / predicted ratios of one runtime, and the publishers of the data.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct MemoryRatios {
     ratios: Vec<f64>,
     sources: Vec<String>,
 }
 
-/// What rows tell of memory, by runtime: those with runs enough.
+/// Ratios by runtime, for runtimes with enough runs.
 pub(super) fn beside<'a>(
     rows: impl Iterator<Item = (&'a MeasuredRow, &'a PreparedRow)>,
 ) -> BTreeMap<String, MemoryRatios> {
@@ -41,8 +41,8 @@ pub(super) fn beside<'a>(
 }
 
 impl MemoryRatios {
-    /// p10, p50 and p90 for a run yet to come: with few runs the outer ones are the extremes (split conformal
-    /// prediction: Lei et al., JASA 113, 2018).
+    /// p10, p50 and p90 for a future run; with few runs, p10 and p90 are the observed minimum and maximum (split
+    /// conformal prediction: Lei et al., JASA 113, 2018).
     fn quantiles(&self) -> [f64; 3] {
         let mut ratios = self.ratios.clone();
         ratios.sort_by(f64::total_cmp);
@@ -60,10 +60,11 @@ impl MemoryRatios {
         [runtime.to_owned(), self.ratios.len().to_string()].into_iter().chain(told).collect()
     }
 
-    /// Replaces what `profile` has of it.
+    /// Replaces the quantiles in `profile`.
     pub(super) fn state(&self, profile: &mut Value) {
         let source = format!(
-            "quantiles of peak memory less the cache over predicted (mantile-opt calibrate) on {} published runs: {}",
+            "quantiles of measured / predicted peak memory except the KV cache (mantile-opt calibrate) on {} \
+             published runs: {}",
             self.ratios.len(),
             self.sources.join("; ")
         );

@@ -1,4 +1,4 @@
-//! `catalog check`: whether files of one's own are in order, and what was understood of them.
+//! `catalog check`: checks user files and reports their content.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,27 +16,27 @@ use crate::store::kind::CatalogKind;
 /// The flags of `catalog check`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CheckFiles {
-    /// A file of any kind, or a folder of them
+    /// A file of any kind, or a folder of files
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
-    /// What the file is meant to be, where its keys do not tell
+    /// Kind of the file, where its keys do not determine it
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     pub kind: Option<CatalogKind>,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl CheckFiles {
-    /// Checks the files and tells what was understood, or what is wrong.
+    /// Checks the files and reports their content or their faults.
     ///
     /// # Errors
-    /// There is no file, or the answer cannot be written.
+    /// No file exists, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let paths = files(&self.path)?;
         let stem = |path: &PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
         let beside: BTreeSet<String> = paths.iter().filter_map(stem).collect();
-        // A folder laid out as one's own catalogue is read as it.
+        // A folder with the structure of a user catalogue is read as one.
         let own = Catalog::at(Some(self.path.clone()));
         let laid_out = ["hardware", "models", "objectives"].iter().any(|name| self.path.join(name).is_dir());
         let check = FileChecker { catalog: if laid_out { &own } else { catalog }, beside };
@@ -46,7 +46,7 @@ impl CheckFiles {
             OutputFormat::Table => results.iter().map(spell).collect::<Vec<_>>().join("\n"),
             OutputFormat::Json => pretty(&results.iter().map(value).collect::<Vec<_>>()),
             OutputFormat::Csv => {
-                let fix = "take --format table or json for a check";
+                let fix = "use --format table or json for a check";
                 return Err(Error::new("format", "csv", "table or json", fix).into());
             }
         };

@@ -1,4 +1,4 @@
-//! `catalog diff`: two entries of a kind, figure by figure.
+//! `catalog diff`: compares two entries of a kind, figure by figure.
 
 use std::path::Path;
 
@@ -19,22 +19,22 @@ pub struct DiffEntries {
     /// An entry by name, or a file
     #[arg(value_name = "A")]
     pub a: String,
-    /// Another of the same kind
+    /// Another entry of the same kind
     #[arg(value_name = "B")]
     pub b: String,
-    /// Their kind, where a name means entries of several
+    /// Kind of both, where a name matches entries of several kinds
     #[arg(long, value_enum, value_name = "KIND", hide_possible_values = true)]
     pub kind: Option<CatalogKind>,
-    /// Where the answer goes.
+    /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
 impl DiffEntries {
-    /// Lays the two side by side.
+    /// Compares the two entries.
     ///
     /// # Errors
-    /// One is not known, they are of different kinds, or the answer cannot be written.
+    /// One is unknown, they are of different kinds, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let (a, b) = self.both(catalog)?;
         let found = difference(&a, &b);
@@ -51,7 +51,7 @@ impl DiffEntries {
         })
     }
 
-    /// Both entries, of the first kind that has both.
+    /// Both entries, of the first kind that contains both.
     fn both(&self, catalog: &Catalog) -> Result<(Value, Value), Error> {
         let mut first: Option<Error> = None;
         let mut one: Option<(CatalogKind, &str)> = None;
@@ -71,24 +71,24 @@ impl DiffEntries {
         }
         Err(match (first, one) {
             (Some(fault), Some((kind, name))) => {
-                Error { expected: format!("{} like `{name}`", kind.article()), ..fault }
+                Error { expected: format!("{}, the kind of `{name}`", kind.article()), ..fault }
             }
             _ => Error::new(
                 "diff",
-                format!("`{}` and `{}`, neither of which is known", self.a, self.b),
+                format!("`{}` and `{}`, both unknown", self.a, self.b),
                 "two entries of one kind",
-                "see `mantile-opt catalog KIND` for their names",
+                "`mantile-opt catalog KIND` lists the names",
             ),
         })
     }
 }
 
-/// The entry of a kind that a name or path means.
+/// The entry of a kind that a name or path refers to.
 fn entry(catalog: &Catalog, kind: CatalogKind, name: &str) -> Result<Value, Error> {
     if is_path(name) {
         let (found, map) = recognise(Path::new(name))?;
         if found != kind {
-            let fix = "compare two of the same kind";
+            let fix = "compare two entries of the same kind";
             return Err(Error::new("diff", found.article(), kind.article(), fix).in_file(name));
         }
         return Ok(Value::Object(map));

@@ -1,4 +1,4 @@
-//! From what is asked of a fleet to kinds of systems with what each carries, and from those to the answer.
+//! From the inputs of a fleet to kinds of systems with their capacities, and from those to the result.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::store::catalog::Catalog;
 use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::{DEFAULT_MODEL, ResolvedScenario};
 
-/// Every offer in every shape, with what it carries of every bucket.
+/// Every offer in every configuration, with its capacity for every bucket.
 ///
 /// # Errors
-/// A name is nobody's.
+/// A name is unknown.
 pub fn pose(catalog: &Catalog, mut asked: FleetInputs, scenario: Scenario) -> Result<FleetProblem, Error> {
-    // A saved answer may state what no flag and no file does.
+    // A saved result may contain values that flags and files exclude.
     let FleetInputs { buckets, offers, limits, .. } = asked.clone();
     FleetFile { model: None, buckets, offers, limits }.check()?;
     asked.budget_usd_per_hour.map_or(Ok(()), |usd| BUDGET_HOUR.check("budget-hour", usd))?;
@@ -44,7 +44,7 @@ pub fn pose(catalog: &Catalog, mut asked: FleetInputs, scenario: Scenario) -> Re
         });
     }
     let more = format!(
-        "of {} lengths plans are searched for {SEARCHED}: the others are served in those plans, or in like instances",
+        "plans are searched for {SEARCHED} of {} buckets: the others use those plans, or equal replicas",
         asked.buckets.len()
     );
     if asked.buckets.len() > SEARCHED && !asked.assumed.contains(&more) {
@@ -123,7 +123,7 @@ pub fn pose(catalog: &Catalog, mut asked: FleetInputs, scenario: Scenario) -> Re
     Ok(FleetProblem { scenario, asked, fleet, bounds, names, shapes, unserved })
 }
 
-/// The best mix, or the reasons against one and what could be served all the same.
+/// The best mix; if infeasible, the reasons and the part of the traffic that can be served.
 pub fn answered(posed: &FleetProblem) -> FleetResult {
     let FleetProblem { asked, fleet, bounds, .. } = posed;
     let found = mix(fleet, asked.aim, bounds, &SolveBudget::default());

@@ -1,4 +1,4 @@
-//! What an offer comes to: its shapes worth having, what each carries of every bucket, and its price.
+//! Evaluation of an offer: its useful configurations, their capacity for every bucket, and its price.
 
 use crate::report::answer::plan as label;
 use crate::report::fleet::FleetInputs;
@@ -12,18 +12,18 @@ use crate::spec::fleet::{PricingTerms, TrafficBucket};
 use crate::spec::objective::Metric;
 use crate::store::resolved_scenario::ResolvedScenario;
 
-/// A system of an offer in one shape.
+/// A system of an offer in one configuration.
 pub(super) struct SystemTrial {
     pub(super) plan: String,
     pub(super) terms: String,
     pub(super) usd_per_hour: f64,
     pub(super) rates: Vec<Option<f64>>,
     pub(super) shape: ShapeRates,
-    /// The buckets that the shape was looked at for, in order.
+    /// The buckets that the configuration was evaluated for, in order.
     pub(super) buckets: Vec<usize>,
 }
 
-/// The shapes of an offer worth having for the buckets that `ours` names, with their prices.
+/// The useful configurations of an offer for the buckets that `ours` names, with their prices.
 pub(super) fn tried(
     problem: &ResolvedScenario,
     question: &Problem,
@@ -39,7 +39,7 @@ pub(super) fn tried(
     let shapes = rates(question, &wanted);
     if shapes.is_empty() {
         return Err(format!(
-            "{}: it serves no bucket of {} within the limits",
+            "{}: it serves no bucket of {} within the SLOs",
             stated.hardware, problem.model.name
         ));
     }
@@ -50,7 +50,7 @@ pub(super) fn tried(
         .into_iter()
         .map(|shape| {
             let devices = question.cluster.devices();
-            // What is owned pays for the power that its hungriest load draws.
+            // An owned system pays for the power of its most demanding load.
             let idle = question.idle(devices.saturating_sub(shape.candidate.devices())).watts;
             let drawn = shape.carried.iter().flatten().map(|carried| carried.point[place(Metric::Watts)]);
             let watts = drawn.fold(f64::NAN, f64::max) + idle;
@@ -60,10 +60,10 @@ pub(super) fn tried(
             let usd_per_hour = stated
                 .usd_per_hour
                 .or(known)
-                .ok_or_else(|| format!("{}: no price is known; state usd_per_hour", stated.hardware))?;
+                .ok_or_else(|| format!("{}: no known price; set usd_per_hour", stated.hardware))?;
             let terms = match (stated.terms, rented) {
                 (Some(terms), _) => terms.name(),
-                (None, _) if stated.usd_per_hour.is_some() => "as stated",
+                (None, _) if stated.usd_per_hour.is_some() => "given price",
                 (None, true) => PricingTerms::OnDemand.name(),
                 (None, false) => PricingTerms::Owned.name(),
             };

@@ -1,4 +1,4 @@
-//! What would let a model fit that does not, where that takes a catalogue: lower formats, host memory.
+//! Relaxations for a model that does not fit, which need the catalogue: lower weight formats, host memory.
 
 use super::solve::PlacementRequest;
 use crate::report::place::TriedChange;
@@ -9,7 +9,7 @@ use crate::store::catalog::Catalog;
 use crate::store::rig::ResolvedRig;
 
 impl PlacementRequest<'_> {
-    /// The highest lower formats in which the model fits, and host memory where it was ruled out.
+    /// The highest lower formats in which the model fits, and host memory where the scenario excludes it.
     pub(super) fn formats(&self, rigged: &ResolvedRig) -> Vec<TriedChange> {
         let catalog = self.catalog;
         let asked = Scenario { model: Some(rigged.model.name.clone()), ..self.stated.scenario() };
@@ -50,7 +50,7 @@ impl PlacementRequest<'_> {
     }
 }
 
-/// Formats that all runtimes have in common and that take fewer bits than `now`, most bits first.
+/// Formats that all runtimes support and that take fewer bits than `now`, most bits first.
 fn lower(catalog: &Catalog, runtimes: Vec<&[String]>, now: &NumberFormat) -> Vec<String> {
     let Some((first, others)) = runtimes.split_first() else { return vec![] };
     let common = first.iter().filter(|id| others.iter().all(|other| other.contains(id)));

@@ -1,4 +1,4 @@
-//! What `place` answers: the best placement, the longest context, the largest model. Writes nothing.
+//! Solves `place`: the best placement, the longest context, the largest model. Writes no output.
 
 use super::aim;
 use crate::report::place::build::{alone, apart_report, certificate, compared, placed};
@@ -21,17 +21,17 @@ use crate::store::hardware::Shorthand;
 use crate::store::launch::commands;
 use crate::store::rig::ResolvedRig;
 
-/// A placement that is asked for, with its rig.
+/// A placement problem with its rig.
 pub(super) struct PlacementRequest<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) stated: &'a PlacementScenario,
     rig: Rig,
 }
 
-/// Resolves `stated` and answers it as far as `control` lets it be sought; with what its members were asked.
+/// Resolves `stated` and solves it until `control` stops the search; also returns the problem of each device.
 ///
 /// # Errors
-/// The question is faulty.
+/// The problem is faulty.
 pub fn found(
     catalog: &Catalog,
     stated: &PlacementScenario,
@@ -46,14 +46,14 @@ pub fn found(
     }
 }
 
-/// The rig that is named, or made of the devices and links that are.
+/// The rig by name, or made of the given devices and links.
 fn rig(catalog: &Catalog, stated: &PlacementScenario) -> Result<Rig, Error> {
     if stated.device.is_empty() {
         let fix = "name a rig (`mantile-opt catalog rigs`), or each --device and the --link between them";
         let text = stated
             .hardware
             .as_deref()
-            .ok_or_else(|| Error::new("hardware", "nothing", "a rig, or devices", fix))?;
+            .ok_or_else(|| Error::new("hardware", "nothing", "a rig or devices", fix))?;
         return catalog.rig(text);
     }
     let post = |text: &String| -> Result<RigMember, Error> {
@@ -95,12 +95,12 @@ impl PlacementRequest<'_> {
         Ok((self.answer(&rigged, control)?, rigged))
     }
 
-    /// The best placement, as far as `control` lets it be sought.
+    /// The best placement, until `control` stops the search.
     fn answer(&self, rigged: &ResolvedRig, control: &Control) -> Result<PlacementResult, Error> {
         let aim = aim(self.stated.objective);
         let first = rigged.questions.first().ok_or_else(|| {
             let fix = "name another --runtime, which shares layers between such devices";
-            Error::new("members", "a group that cannot hold the model", "one that can", fix)
+            Error::new("members", "a group too small for the model", "a group that fits the model", fix)
         })?;
         let mut questions = &rigged.questions;
         let mut solved = solve(questions, aim, control);
@@ -130,7 +130,7 @@ impl PlacementRequest<'_> {
                 if matches!(why, PlacementInfeasible::Stopped { .. }) {
                     answer.status = Proved::Unknown;
                 }
-                // What conflicts can be relaxed; other refusals say what they need.
+                // Conflicting constraints can be relaxed; other rejections include their requirement.
                 if !reason.conflict.is_empty() {
                     reason.tried = tried(asked, self.formats(rigged), &relaxations(questions));
                 }
@@ -153,13 +153,15 @@ impl PlacementRequest<'_> {
         Ok(answer)
     }
 
-    /// What prefill and decode on different members would take.
+    /// Memory and time of prefill and decode on different devices.
     fn apart(&self, questions: &[PlacementProblem], answer: &mut PlacementResult) {
         let together = answer.placement.as_ref().map_or(f64::NAN, |placed| placed.request_ms);
         let mut best: Option<(f64, _)> = None;
         for question in questions {
             if question.offers.len() > MOST_MEMBERS {
-                let note = format!("prefill and decode apart is looked at for up to {MOST_MEMBERS} members");
+                let note = format!(
+                    "disaggregated prefill and decode are evaluated for up to {MOST_MEMBERS} devices"
+                );
                 answer.notes.push(note);
                 return;
             }
@@ -186,7 +188,7 @@ impl PlacementRequest<'_> {
         }
     }
 
-    /// The longest prompt whose cache fits, and the best placement for it.
+    /// The longest prompt whose KV cache fits, and the best placement for it.
     fn longest(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
         let rigged = self.resolve(&self.stated.scenario())?;
         let offload = !rigged.questions.iter().any(fits) && rigged.offloaded.iter().any(fits);
@@ -205,18 +207,18 @@ impl PlacementRequest<'_> {
         if answer.placement.is_some() {
             answer.max_context = Some(low + osl);
             if low + osl >= limit {
-                answer.notes.push(format!("{limit} tokens are what the model was made for"));
+                answer.notes.push(format!("{limit} tokens is the context limit of the model"));
             }
         }
         Ok((answer, rigged))
     }
 
-    /// The model with the most parameters that fits, in the format that is asked for or its own.
+    /// The largest model that fits, by parameters, in the given weight format or its own.
     fn largest(&self, control: &Control) -> Result<(PlacementResult, ResolvedRig), Error> {
         let mut smallest = None;
         for name in self.catalog.models_by_size()? {
             let scenario = Scenario { model: Some(name), ..self.stated.scenario() };
-            // What does not run here in any format is no candidate.
+            // A model that runs here in no format is not a candidate.
             let Ok(rigged) = self.resolve(&scenario) else { continue };
             if rigged.questions.iter().chain(&rigged.offloaded).any(fits) {
                 return self.answered(rigged, control);
@@ -226,8 +228,8 @@ impl PlacementRequest<'_> {
         match smallest {
             Some(rigged) => self.answered(rigged, control),
             None => {
-                let fix = "name a --weight-format or --runtime that they have in common";
-                let found = "no model of the catalogue that runs on every member";
+                let fix = "name a --weight-format or --runtime that all devices support";
+                let found = "no model of the catalogue that runs on every device";
                 Err(Error::new("model", found, "one that does", fix))
             }
         }

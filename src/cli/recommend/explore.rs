@@ -1,4 +1,4 @@
-//! The looking itself: every system for a model, or every model on a machine, as many at a time as there are cores.
+//! The exploration in parallel on all cores: every system for a model, or every model on a machine.
 
 use crate::cli::progress::counted;
 use crate::graph::model::ModelGraph;
@@ -18,7 +18,7 @@ use crate::store::kind::CatalogKind;
 use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL, ResolvedScenario};
 
-/// Tiers that are told, at most.
+/// Maximum number of tiers in the report.
 const TIERS: usize = 5;
 
 /// Every system of the catalogue, for one model.
@@ -49,7 +49,7 @@ pub(super) fn for_model(
     Ok(recommend((scenario.clone(), sought.clone()), builds, misses, (looked, TIERS)))
 }
 
-/// What is looked at for a model.
+/// The offers explored for a model.
 pub(super) fn market(
     catalog: &Catalog,
     scenario: &Scenario,
@@ -90,7 +90,7 @@ pub(super) fn for_hardware(
     Ok(serves((scenario.clone(), sought.clone()), models, misses, looked))
 }
 
-/// What one model comes to on a machine, in weight formats of each quality.
+/// One model on a machine, in weight formats of each quality.
 fn held(
     catalog: &Catalog,
     scenario: &Scenario,
@@ -111,12 +111,12 @@ fn held(
                     problem.question().map_or(0, |question| longest_context(&question, sought.users));
                 let parameters = graph.parameters().unique;
                 found.push(ServedModel { parameters, longest_context_tokens: longest, build });
-                // The first that serves keeps the most quality.
+                // The first format that serves has the highest quality.
                 break;
             }
             Ok((build, census)) => {
                 censuses.push(census);
-                let reason = format!("it takes {} copies of the machine", build.copies);
+                let reason = format!("it needs {} copies of the machine", build.copies);
                 let name = model.name.clone();
                 miss = Some(RejectedBuild { name, weight_formats: vec![], kind: "users".into(), reason });
             }
@@ -131,7 +131,7 @@ fn held(
     (found, miss, censuses)
 }
 
-/// What came of one lot.
+/// The outcome of one lot.
 #[derive(Default)]
 struct SystemResult {
     builds: Vec<Build>,
@@ -139,7 +139,7 @@ struct SystemResult {
     censuses: Vec<Census>,
 }
 
-/// Looks at a lot, in weight formats of each quality.
+/// Evaluates a lot, in weight formats of each quality.
 fn look(
     catalog: &Catalog,
     scenario: &Scenario,
@@ -192,7 +192,7 @@ fn one(
     }
 }
 
-/// A system that serves, with its names and prices.
+/// A system that meets the requirements, with its names and prices.
 pub(super) fn serving<'a>(
     problem: &ResolvedScenario,
     question: &'a Problem,

@@ -1,4 +1,4 @@
-//! What is sought: the flags of `recommend` with every default filled in, and said.
+//! Requirements: the flags of `recommend` with every default filled in and listed.
 
 use super::Recommend;
 use crate::report::recommend::{PaymentMode, Requirements};
@@ -10,11 +10,11 @@ use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::DEFAULT_MODEL;
 
 impl Recommend {
-    /// The scenario that every system is asked, and what is told of it.
+    /// The scenario for every system, and the requirements as reported.
     pub(super) fn sought(&self, catalog: &Catalog) -> Result<(Scenario, Requirements), Error> {
         let refuse = |key: &str, instead: &str| {
-            let found = format!("--{key}, which `recommend` decides itself");
-            Error::new(key, found, format!("--{instead}"), format!("state --{instead} instead"))
+            let found = format!("--{key}, which `recommend` sets itself");
+            Error::new(key, found, format!("--{instead}"), format!("set --{instead} instead"))
         };
         let stated = &self.stated;
         if stated.concurrency.is_some() || stated.rate.is_some() {
@@ -25,11 +25,11 @@ impl Recommend {
             return Err(refuse("tpot", "target-tok-s"));
         }
         if self.context.is_some() && stated.isl.is_some() {
-            let fix = "state --context, or --isl with --prefix";
+            let fix = "set --context, or --isl with --prefix";
             return Err(Error::new("context", "both --context and --isl", "one of them", fix));
         }
         if stated.hardware.is_some() && !self.only.is_empty() {
-            let fix = "state --only to choose among the catalogue, or --hardware for one machine";
+            let fix = "set --only to filter the catalogue, or --hardware for one machine";
             return Err(Error::new("only", "both --only and --hardware", "one of them", fix));
         }
         USERS.check_whole("users", self.users)?;
@@ -41,15 +41,15 @@ impl Recommend {
             (Some(target), _) => target,
             (None, Some(tpot)) => {
                 assumed.push(format!(
-                    "target: {} tok/s per user, the TPOT limit of `{}`",
+                    "target: {} tok/s per user, the TPOT SLO of `{}`",
                     1.0 / tpot,
                     workload.id
                 ));
                 1.0 / tpot
             }
             (None, None) => {
-                let fix = "state the output tokens a second that a user must see, e.g. --target-tok-s 20";
-                return Err(Error::new("target-tok-s", "no target and no limit on TPOT", "a pace", fix));
+                let fix = "set the output tokens per second for every user, e.g. --target-tok-s 20";
+                return Err(Error::new("target-tok-s", "no target and no TPOT SLO", "a target speed", fix));
             }
         };
         TARGET.check("target-tok-s", target)?;
@@ -58,28 +58,33 @@ impl Recommend {
         if let Some(text) = &self.context {
             let context = tokens(text)?;
             if context <= osl {
-                let expected = format!("more than the {osl} tokens of an answer");
-                return Err(Error::new("context", format!("`{text}`"), expected, "state more, or --osl"));
+                let expected = format!("more than the {osl} output tokens");
+                return Err(Error::new(
+                    "context",
+                    format!("`{text}`"),
+                    expected,
+                    "increase it, or lower --osl",
+                ));
             }
             let fresh = isl - prefix;
             isl = context - osl;
             if stated.prefix.is_none() && isl > fresh {
                 prefix = isl - fresh;
                 assumed.push(format!(
-                    "of the {isl} prompt tokens {fresh} are new in each request, the rest are earlier turns and \
-                     cached (--prefix 0: none are)"
+                    "{fresh} of the {isl} prompt tokens are new in each request; the others are earlier turns and \
+                     cached (--prefix 0: no cache)"
                 ));
             }
             (scenario.isl, scenario.prefix) = (Some(isl), Some(prefix));
         } else if stated.isl.is_none() {
-            assumed.push(format!("{isl} tokens in, {osl} out: the workload `{}`", workload.id));
+            assumed.push(format!("ISL {isl}, OSL {osl}: the workload `{}`", workload.id));
         }
         if stated.model.is_none() && stated.hardware.is_none() {
             assumed.push(format!("model: {DEFAULT_MODEL}"));
         }
         let limit = limits.ttft.filter(|_| stated.ttft.is_none());
         if let Some(ttft) = limit {
-            assumed.push(format!("TTFT at most {ttft} s, the limit of `{}` (--ttft none: any)", workload.id));
+            assumed.push(format!("TTFT ≤ {ttft} s, the SLO of `{}` (--ttft none: no limit)", workload.id));
         }
         let budget = |limit: &Limit, text: &Option<String>| {
             text.as_deref().map(|text| dollars(limit, text)).transpose()
@@ -105,10 +110,10 @@ impl Recommend {
     }
 }
 
-/// Checks what is sought as a saved answer states it.
+/// Checks the requirements of a saved result.
 ///
 /// # Errors
-/// Names the number that is outside its limits.
+/// Names the number that is out of range.
 pub fn check(sought: &Requirements) -> Result<(), Error> {
     USERS.check_whole("users", sought.users)?;
     TARGET.check("target_tok_s", sought.target_tok_s)?;
@@ -142,7 +147,7 @@ fn tokens(text: &str) -> Result<u64, Error> {
 /// `15000usd`, `$15000` or `15000`, with or without `/h`.
 ///
 /// # Errors
-/// It is no amount.
+/// The text is not an amount.
 pub fn dollars(limit: &Limit, text: &str) -> Result<f64, Error> {
     let plain = text.trim().to_lowercase();
     let plain = plain.trim_end_matches("/h").trim_end_matches("usd").trim_start_matches('$').trim();

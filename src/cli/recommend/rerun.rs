@@ -1,4 +1,4 @@
-//! A saved recommendation asked again: its builds and what it passed over, each resolved from the catalogue.
+//! Reruns a saved recommendation: its builds and rejected systems, each resolved from the catalogue.
 
 use serde_json::Value;
 
@@ -16,10 +16,10 @@ use crate::store::catalog::Catalog;
 use crate::store::inventory::{SystemOption, qualities};
 use crate::store::resolved_scenario::DEFAULT_MODEL;
 
-/// Systems said not to serve that are looked at again, at most.
+/// Maximum number of rejected systems that are evaluated again.
 const MOST_MISSED: usize = 40;
 
-/// What is sought, asked again, and what it comes to.
+/// Requirements resolved again, and their result.
 pub struct RecommendRerun {
     scenario: Scenario,
     sought: Requirements,
@@ -29,17 +29,17 @@ pub struct RecommendRerun {
 }
 
 impl RecommendRerun {
-    /// Asks again.
+    /// Runs the recommendation again.
     ///
     /// # Errors
-    /// The question does not resolve any more.
+    /// The problem no longer resolves.
     pub fn again(
         catalog: &Catalog,
         (scenario, sought): (Scenario, Requirements),
         of_machine: bool,
     ) -> Result<RecommendRerun, Error> {
         let (objective, workload) = catalog.aim(&scenario)?;
-        // What the scenario says of it is read there.
+        // The scenario supplies the fields that it defines.
         let mut sought = Requirements {
             target_tok_s: objective.limits.tpot.map_or(sought.target_tok_s, |tpot| 1.0 / tpot),
             isl: workload.isl,
@@ -57,7 +57,7 @@ impl RecommendRerun {
         Ok(RecommendRerun { scenario, sought, lots, of_machine, fresh })
     }
 
-    /// Checks a saved answer.
+    /// Checks a saved result.
     pub fn check(&self, catalog: &Catalog, saved: &Value, (count, seed): (u64, u64)) -> Verified {
         let told = if self.of_machine { held(saved) } else { builds(saved) };
         let faults = counted(&told, |build| {
@@ -73,12 +73,12 @@ impl RecommendRerun {
         verify(&self.sought, (saved, &self.fresh), faults, missed, seed)
     }
 
-    /// What is wrong with a build.
+    /// The faults of a build.
     fn build(&self, catalog: &Catalog, build: &Value) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
         let (system, format) = (text(&build["system"]), text(&build["each"]["weight_format"]));
         let Some(lot) = self.lots.iter().find(|lot| lot.id == system) else {
-            return vec![format!("system: {system} is not on offer")];
+            return vec![format!("system: {system} is not an available system")];
         };
         let model = self.scenario.model.clone().unwrap_or_else(|| text(&build["model"]));
         let problems = catalog
@@ -97,7 +97,7 @@ impl RecommendRerun {
         match problem.question() {
             Err(fault) => vec![format!("{}; {} expected", fault.found, fault.expected)],
             Ok(question) => match size(&question, self.sought.users) {
-                Err(unfit) => vec![format!("it does not serve: {}", unfit.reason)],
+                Err(unfit) => vec![format!("it does not meet the requirements: {}", unfit.reason)],
                 Ok(sized) => {
                     estimated(build, &serving(problem, &question, &sized, (*kept, lot)), &self.sought)
                 }
@@ -105,7 +105,7 @@ impl RecommendRerun {
         }
     }
 
-    /// What a system, or a model, that is said not to serve was asked: nothing where it is none that could.
+    /// The problems of a system, or a model, that the result rejects, with its name; none where it cannot be posed.
     fn passed_over(&self, catalog: &Catalog, miss: &Value) -> Vec<(String, Problem)> {
         let name = miss["name"].as_str().unwrap_or_default();
         let lot = if self.of_machine {
@@ -116,7 +116,7 @@ impl RecommendRerun {
         let model = if self.of_machine { Some(name) } else { self.scenario.model.as_deref() };
         let model = catalog.built(model.unwrap_or(DEFAULT_MODEL));
         let (Some(lot), Ok((model, graph))) = (lot, model) else { return vec![] };
-        // Too many users for one copy of a machine is no question of whether it serves one.
+        // Too many users for one copy does not reject the machine itself.
         if miss["kind"] == "users" {
             return vec![];
         }

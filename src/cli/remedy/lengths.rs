@@ -1,4 +1,4 @@
-//! Shorter requests, where a request is longer than the model or the memory allows.
+//! Shorter requests, where a request exceeds the model or the memory.
 
 use super::InfeasibleProblem;
 use crate::plan::infeasible::Infeasible;
@@ -8,7 +8,7 @@ use crate::report::table::grouped;
 use crate::search::relax::{Stopped, answered, conflicts, largest_below};
 
 impl InfeasibleProblem<'_> {
-    /// Names the lengths as what conflicts, with those that can be had.
+    /// Reports the lengths as the conflict, with the lengths that fit.
     pub(super) fn lengths(&self, found: &mut ConflictReport) -> Result<(), Stopped> {
         let workload = &self.problem.workload;
         let (isl, osl) = (workload.isl, workload.osl);
@@ -18,7 +18,7 @@ impl InfeasibleProblem<'_> {
         if images > 0 {
             stated.push(format!("--images {}", workload.images));
         }
-        let request = format!("{} tokens of prompt and answer", grouped(tokens));
+        let request = format!("ISL + OSL of {} tokens", grouped(tokens));
         let held = |flags: &[Flag]| {
             self.asked(flags).map_or(Ok(false), |question| match question.context_fits() {
                 Ok(()) => Ok(!conflicts(&question, self.control)?.bare),
@@ -27,20 +27,19 @@ impl InfeasibleProblem<'_> {
         };
         let context = self.question.context_fits().err();
         if let Some(Infeasible::ContextTooLong { limit, .. }) = context {
-            let why = format!("{request}, the model states {} at most", grouped(limit));
+            let why = format!("{request}; the model supports at most {}", grouped(limit));
             found.conflicts.push(ConflictSet { conditions: stated.clone(), why: Some(why) });
         }
-        // What is kept of the conditions is no matter of length: the longest that is held, then the longest with which
-        // all of them are kept.
+        // Other conditions do not bound the length: first the longest that fits, then the longest that meets all of
+        // them.
         let longest = self.longest(isl, Flag::Isl, |flags| held(flags))?;
         if context.is_none() {
             let why = match longest {
-                Some(most) => format!(
-                    "{request}, in device memory {} at most, whatever else is said",
-                    grouped(most + images + osl)
-                ),
+                Some(most) => {
+                    format!("{request}; device memory holds at most {}", grouped(most + images + osl))
+                }
                 None => {
-                    format!("{request}, in device memory not even one of prompt is held beside the model")
+                    format!("{request}; device memory holds the model but not one prompt token")
                 }
             };
             found.conflicts.push(ConflictSet { conditions: stated, why: Some(why) });
@@ -64,7 +63,7 @@ impl InfeasibleProblem<'_> {
         Ok(())
     }
 
-    /// The longest below `beyond` for which `holds`.
+    /// The longest length below `beyond` for which `holds`.
     fn longest(
         &self,
         beyond: u64,
@@ -74,7 +73,7 @@ impl InfeasibleProblem<'_> {
         largest_below(1, beyond, |tokens| holds(&self.prompt(flag(tokens))))
     }
 
-    /// A length, with a shorter cached part where the prompt gets shorter than that.
+    /// A length, with a shorter cached prefix where the prompt gets shorter than the prefix.
     fn prompt(&self, length: Flag) -> Vec<Flag> {
         match length {
             Flag::Isl(tokens) if self.problem.workload.prefix >= tokens => {

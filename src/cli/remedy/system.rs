@@ -1,4 +1,4 @@
-//! Other hardware and lower weight formats, where a question has no answer as it stands.
+//! Other hardware and lower weight formats, for an infeasible problem.
 
 use super::InfeasibleProblem;
 use crate::report::flag::Flag;
@@ -8,23 +8,23 @@ use crate::spec::device::Device;
 use crate::store::hardware::Shorthand;
 use crate::store::kind::CatalogKind;
 
-/// So many times the devices are tried at most, and on few devices so many in all.
+/// Maximum factor on the number of devices, and on few devices the maximum number of devices.
 const MOST_TIMES: u64 = 4;
 /// See [`MOST_TIMES`].
 const MOST_OF_FEW: u64 = 16;
-/// Other devices that are tried.
+/// Maximum number of other devices to try.
 const MOST_OTHERS: usize = 4;
 
 impl InfeasibleProblem<'_> {
-    /// The fewest more devices of the same kind that the shorthand can say and with which there is an answer; where
-    /// what is there does not hold the model (`bare`), the other conditions may be loosened as well.
+    /// The fewest additional devices of the same kind, as a shorthand, that make the problem feasible; if the current
+    /// devices do not fit the model (`bare`), the other conditions may be relaxed too.
     pub(super) fn larger(&self, bare: bool) -> Result<Option<Remedy>, Stopped> {
         let systems = self.systems();
         let flag = |at: usize| {
             let smaller = at.checked_sub(1).map(|below| systems[below].clone());
             vec![Flag::Hardware(systems[at].clone(), smaller)]
         };
-        // In steps that double, then back to the least of those between.
+        // Doubling steps, then the smallest number between the last two.
         let mut steps: Vec<usize> =
             (0..).map(|power| (1usize << power) - 1).take_while(|at| *at < systems.len()).collect();
         steps.extend(systems.len().checked_sub(1));
@@ -42,13 +42,13 @@ impl InfeasibleProblem<'_> {
             }
             return self.confirmed(Some(flag(enough)));
         }
-        // Alone they end no conflict, but they may hold the model.
+        // The added devices resolve no conflict by themselves, but the model may fit on them.
         let Some(last) = systems.len().checked_sub(1).filter(|_| bare) else { return Ok(None) };
         let flags = self.completed(flag(last))?;
         self.confirmed(flags)
     }
 
-    /// Larger systems of the same device as the shorthand says them, the fewest devices first.
+    /// Larger systems of the same device as shorthands, the fewest devices first.
     fn systems(&self) -> Vec<String> {
         let cluster = &self.problem.cluster;
         let (device, here) = (self.device(), cluster.devices());
@@ -59,7 +59,7 @@ impl InfeasibleProblem<'_> {
                 found.device.id == cluster.device.id && found.devices() > here && found.devices() <= most;
             larger.then(|| (found.devices(), found.nodes, text))
         };
-        // A node more or less of a large system is what counts, not a device.
+        // Large systems grow by nodes, not by devices.
         let ones: Vec<u64> = if cluster.nodes == 1 { (1..=most.min(64)).collect() } else { vec![] };
         let mut found: Vec<(u64, u64, String)> =
             ones.into_iter().filter_map(|count| there(format!("{count}x{device}"))).collect();
@@ -75,7 +75,7 @@ impl InfeasibleProblem<'_> {
         found.into_iter().map(|(.., text)| text).collect()
     }
 
-    /// The device as it was typed, where it was.
+    /// The device as typed, where it was typed.
     fn device(&self) -> String {
         let id = &self.problem.cluster.device.id;
         let typed = self.scenario.hardware.as_deref().and_then(|text| Shorthand::parse(text.trim()).ok());
@@ -86,8 +86,8 @@ impl InfeasibleProblem<'_> {
         }
     }
 
-    /// More memory on every device, and the device with the least more than now with which there is an answer, where
-    /// memory is what is short.
+    /// More memory per device, and the device with the smallest increase that makes the problem feasible, where memory
+    /// is the bottleneck.
     pub(super) fn other_devices(&self, bare: bool, found: &mut ConflictReport) -> Result<(), Stopped> {
         found.more_memory_gb = more_memory(self.question, self.control)?;
         if !bare && found.more_memory_gb.is_none() {
@@ -119,7 +119,7 @@ impl InfeasibleProblem<'_> {
         Ok(())
     }
 
-    /// The first lower weight format with which there is an answer.
+    /// The first lower weight format that makes the problem feasible.
     pub(super) fn lower_formats(&self) -> Result<Option<Remedy>, Stopped> {
         for lower in &self.problem.lower_formats {
             let remedy = self.confirmed(Some(vec![Flag::WeightFormat(lower.format.id.clone())]))?;

@@ -1,8 +1,8 @@
-//! What a measured row says of its layout and load, and why some rows do not say enough.
+//! Layout and load of a measured row, and the reasons against incomplete rows.
 
 use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
 
-/// Devices that the degrees of a row multiply to.
+/// Product of the degrees of a row.
 fn laid_out(row: &MeasuredRow) -> u64 {
     let of = |pool: &MeasuredDegrees| {
         let factors = [pool.workers.unwrap_or(1), pool.tp, pool.pp, pool.dp];
@@ -11,27 +11,27 @@ fn laid_out(row: &MeasuredRow) -> u64 {
     row.pools.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// Devices of the whole deployment: as stated, else what the degrees multiply to.
+/// Devices of the whole deployment: as given, else the product of the degrees.
 pub(super) fn devices(row: &MeasuredRow) -> u64 {
     row.devices.unwrap_or(0).max(laid_out(row)).max(1)
 }
 
-/// Why a row does not say what was measured; nothing where it does.
+/// The reason against an incomplete row; none if it is complete.
 pub(super) fn untold(row: &MeasuredRow) -> Result<u64, String> {
     if let Some(method) = &row.speculative {
-        return Err(format!("speculative: {method}, and nobody knows how many guesses were accepted"));
+        return Err(format!("speculative: {method}, with unknown acceptance rate"));
     }
     let apart = row.pools.len() > 1;
     if apart && row.pools.iter().any(|pool| pool.workers.is_none()) {
-        return Err("workers: not stated, so nobody knows the load of one".into());
+        return Err("workers: missing, so the load per worker is unknown".into());
     }
     let laid = laid_out(row);
     if let Some(stated) = row.devices.filter(|stated| *stated > 0 && *stated != laid) {
         let layout = match row.pools.iter().any(|pool| pool.stated) {
-            true => format!("a layout of {laid}"),
+            true => format!("degrees for {laid}"),
             false => "no degrees".into(),
         };
-        return Err(format!("devices: {stated} stated with {layout}, so nobody knows how all are used"));
+        return Err(format!("devices: {stated} with {layout}, so the use of all devices is unknown"));
     }
-    row.concurrency.ok_or_else(|| "concurrency: not stated, so nobody knows the load".into())
+    row.concurrency.ok_or_else(|| "concurrency: missing, so the load is unknown".into())
 }

@@ -1,4 +1,4 @@
-//! From measured rows to predictions: names resolved, deployments laid out, each once for all rows that share them.
+//! From measured rows to predictions: names resolved, deployments built once for all rows that share them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::store::resolved_scenario::ResolvedScenario;
 use crate::validate::measured::{MeasuredDegrees, MeasuredRow};
 use crate::validate::summary::{Prediction, ScoredRow};
 
-/// Names of runtimes as published tables spell them, and what they are here.
+/// Names of runtimes in published tables, and their ids here.
 const RUNTIMES: [(&str, &str); 11] = [
     ("llama-server", "llama.cpp"),
     ("llama.cpp-rocwmma", "llama.cpp"),
@@ -42,10 +42,10 @@ const RUNTIMES: [(&str, &str); 11] = [
     ("tensorrt-llm", "trtllm"),
 ];
 
-/// Programs around an engine and its backends, which are told apart as versions of it are.
+/// Wrappers of an engine and its backends; they count as versions of it.
 const BUILDS: [&str; 6] = ["ollama", "mlx-vlm", "vllm-mlx", "vulkan", "rocwmma", "rocm"];
 
-/// Names of weight formats as published tables spell them, in small letters, and the nearest here.
+/// Names of weight formats in published tables, in lower case, and the nearest format here.
 const FORMATS: [(&str, &str); 27] = [
     ("f16", "fp16"),
     ("f32", "fp16"),
@@ -86,14 +86,14 @@ pub fn runtime(published: &str) -> String {
     known(&RUNTIMES, &name).to_owned()
 }
 
-/// The version that a row tells, or what stands for one.
+/// The version of a row, or a substitute.
 fn version(row: &MeasuredRow) -> String {
     let published = row.runtime.to_lowercase();
     let build = BUILDS.into_iter().find(|build| published.contains(build));
     build.map_or_else(|| row.version.clone(), str::to_owned)
 }
 
-/// What a converted checkpoint's name ends in: the format is told apart, the architecture is the model's own.
+/// Suffixes of a converted checkpoint's name: the format is known separately, the architecture is the original model's.
 const CONVERTED: [&str; 20] = [
     "-4bit-g32",
     "-5bit-g32",
@@ -117,10 +117,10 @@ const CONVERTED: [&str; 20] = [
     "-quantized.w4a16",
 ];
 
-/// The name of the model that a converted checkpoint was made of, whoever converted it.
+/// The name of the original model of a converted checkpoint, for any publisher.
 fn base(model: &str) -> Option<&str> {
     let name = model.rsplit('/').next().unwrap_or(model);
-    // As many bytes as the name: the end is looked up in one and cut off the other.
+    // The copy has as many bytes as the name: the suffix is found in one and removed from the other.
     let small = name.to_ascii_lowercase();
     let end = CONVERTED.iter().find_map(|end| small.strip_suffix(end)).map_or(name.len(), str::len);
     (end < model.len()).then(|| &name[..end])
@@ -132,38 +132,38 @@ fn format(published: &str) -> String {
     known(&FORMATS, name).to_owned()
 }
 
-/// What rows share: the question, but for lengths and load.
+/// The shared part of rows: the problem except lengths and load.
 type ScenarioKey = (String, String, u64, String, String, String, bool, String);
 
-/// A row made ready, with the question that holds its machine.
+/// A prepared row, with the problem that contains its machine.
 pub struct PreparedRow {
-    /// Id of the runtime that ran: where a table says vLLM, the maker's own version of it.
+    /// Id of the runtime that ran: a vendor's own version of vLLM for a table's vLLM.
     pub runtime: String,
-    /// The question of all rows of its kind.
+    /// The problem of all rows of its kind.
     pub question: Arc<Problem>,
-    /// What a runtime's fit depends on.
+    /// Inputs of the runtime's fit.
     pub traits: CalibrationKey,
     /// The deployment.
     pub posed: MeasuredDeployment,
 }
 
 impl PreparedRow {
-    /// What a device of its first pool holds.
+    /// Memory of a device of its first pool.
     pub fn held(&self) -> Footprint<Qty<f64>> {
         self.posed.evaluate(self.question.formats[0].plain(), &mut ()).memory
     }
 }
 
-/// Which fit of the runtime's profile holds.
+/// Which fit of the runtime's profile applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileFit {
-    /// The one that it states.
+    /// The fit in the profile.
     Shipped,
-    /// None: the constants as kernels alone have them.
+    /// None: the constants from kernel microbenchmarks only.
     Without,
 }
 
-/// Makes every row ready, or says why it cannot be.
+/// Prepares every row, or gives the reason against it.
 pub fn ready(catalog: &Catalog, rows: &[MeasuredRow], fit: ProfileFit) -> Vec<Result<PreparedRow, String>> {
     let mut kinds = HashMap::<ScenarioKey, Vec<usize>>::new();
     for (at, row) in rows.iter().enumerate() {
@@ -200,7 +200,7 @@ fn reason(error: &Error) -> String {
     visible(&format!("{}: {}", error.key, error.found)).into_owned()
 }
 
-/// Devices of a node, likeliest first.
+/// Devices per node, likeliest first.
 const NODES: [u64; 4] = [8, 4, 2, 1];
 
 /// Runtimes of the catalogue that are named after `runtime`: `vllm-gaudi` of `vllm`.
@@ -229,7 +229,7 @@ fn question(
         };
         ResolvedScenario::resolve(catalog, &scenario)
     };
-    // What is more than a node is nodes of eight or what they hold, the last one perhaps not full.
+    // More devices than a node: nodes of eight or of the node size, the last one perhaps partial.
     let asked = |model: &str, runtime: &str| {
         ask(model, runtime, format!("{devices}x{hardware}")).or_else(|fault| match fault.key.as_str() {
             "devices_per_node" => NODES
@@ -240,7 +240,7 @@ fn question(
             _ => Err(fault),
         })
     };
-    // A table says vLLM where a maker's own version of it ran.
+    // A table names vLLM where a vendor's own version of it ran.
     let ran = |model: &str| {
         asked(model, runtime).or_else(|fault| match fault.key.as_str() {
             "runtime" => versions(catalog, runtime).find_map(|own| asked(model, &own).ok()).ok_or(fault),
@@ -294,7 +294,7 @@ fn pose(question: &Problem, row: &MeasuredRow, laid: &mut PlanCache) -> Result<M
 }
 
 fn lay(question: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {
-    // What was measured did run: only what cannot be laid out at all is refused.
+    // A measured deployment did run: only one that cannot be sharded at all is rejected.
     let limits = crate::plan::legal::LegalLimits {
         devices: u64::MAX,
         domain: u64::MAX,
@@ -316,7 +316,7 @@ fn prediction(measured: &MeasuredRow, ready: &PreparedRow) -> Result<Prediction,
     let bytes = held.total.value();
     for (name, value) in [("ttft", ttft_ms), ("tpot", tpot_ms), ("memory", bytes)] {
         if !(value.is_finite() && value > 0.0) {
-            return Err(format!("{name}: no finite prediction of such lengths and loads"));
+            return Err(format!("{name}: no finite prediction at these lengths and loads"));
         }
     }
     let interval = formats.interval(measured.pools.len() > 1, ready.posed.requests());

@@ -10,7 +10,7 @@ use crate::validate::measured::{MeasuredRow, Record};
 /// The rows of the table at `path`.
 ///
 /// # Errors
-/// The file cannot be read, or a row is no measurement: says which.
+/// The file cannot be read, or a row is not a measurement; the fault names the row.
 pub fn read(path: &Path) -> Result<Vec<MeasuredRow>, Error> {
     let text = file::read_most(path, FileSizeLimit::Table)?;
     rows(&text).map_err(|fault| fault.in_file(file::shown(path)))
@@ -19,10 +19,10 @@ pub fn read(path: &Path) -> Result<Vec<MeasuredRow>, Error> {
 /// The rows of a table.
 ///
 /// # Errors
-/// A row is no measurement: says which.
+/// A row is not a measurement; the fault names the row.
 pub fn rows(text: &str) -> Result<Vec<MeasuredRow>, Error> {
     let broken = |fault: csv::Error| {
-        Error::new("", fault.to_string(), "comma-separated rows under a header", "mend that line")
+        Error::new("", fault.to_string(), "comma-separated rows under a header", "correct that line")
     };
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(broken)?.clone();

@@ -1,4 +1,4 @@
-//! The question of a saved answer, resolved and searched again: what the answer is checked against.
+//! The problem of a saved result, resolved and searched again: the reference for the checks.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -28,7 +28,7 @@ use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 use crate::store::rig::ResolvedRig;
 
-/// A question asked again, and what it comes to.
+/// A problem solved again, with its result.
 pub enum Rerun {
     /// Of `optimize`.
     Optimize(Box<(Problem, OptimizeResult)>),
@@ -41,10 +41,10 @@ pub enum Rerun {
 }
 
 impl Rerun {
-    /// Asks the question of `saved` again.
+    /// Solves the problem of `saved` again.
     ///
     /// # Errors
-    /// It is no answer, or its question does not resolve any more.
+    /// It is not a result, or its problem no longer resolves.
     pub fn of(catalog: &Catalog, saved: &Value) -> Result<Rerun, Error> {
         Ok(match saved_by(saved)? {
             SavedCommand::Optimize => Rerun::Optimize(Box::new(optimized(catalog, saved)?)),
@@ -68,7 +68,7 @@ impl Rerun {
         })
     }
 
-    /// Checks `saved`, an answer to the same question, with so many deployments drawn by a seed.
+    /// Checks `saved`, a result of the same problem, with random deployments drawn by a seed.
     pub fn check(&self, catalog: &Catalog, saved: &Value, drawn: (u64, u64)) -> Verified {
         match self {
             Rerun::Optimize(asked) => optimize::verify(&asked.0, saved, &asked.1, drawn),
@@ -83,7 +83,7 @@ impl Rerun {
     }
 }
 
-/// The question of `optimize`, and its answer as that tells it.
+/// The problem of `optimize`, and its result as reported.
 fn optimized(catalog: &Catalog, saved: &Value) -> Result<(Problem, OptimizeResult), Error> {
     let scenario: Scenario = part(saved, "scenario")?;
     let problem = ResolvedScenario::resolve(catalog, &scenario)?;
@@ -91,7 +91,7 @@ fn optimized(catalog: &Catalog, saved: &Value) -> Result<(Problem, OptimizeResul
     let outcome = run(&question, &UNWATCHED);
     let lower = ask::lower_format(&problem, &outcome)?;
     let told = answer(&question, ask::asked(&problem, &question), &outcome, lower, usize::MAX);
-    // What is told only where it was asked for.
+    // Optional parts of the report, computed only if the saved result has them.
     let why = outcome.best.as_ref().filter(|_| saved["why"].is_object());
     let why = why.and_then(|best| ask::why(&question, best));
     let unanswered = outcome.status == Status::Infeasible && saved["conflict"].is_object();
@@ -103,7 +103,7 @@ fn optimized(catalog: &Catalog, saved: &Value) -> Result<(Problem, OptimizeResul
     Ok((question, fresh))
 }
 
-/// Who wrote an answer.
+/// The command that wrote a result.
 #[derive(Clone, Copy)]
 enum SavedCommand {
     Optimize,
@@ -112,7 +112,7 @@ enum SavedCommand {
     Recommend,
 }
 
-/// What only the answer of one command has.
+/// The key that only the results of one command have.
 const KINDS: [(&str, SavedCommand); 4] = [
     ("front", SavedCommand::Optimize),
     ("placement", SavedCommand::Place),
@@ -120,20 +120,20 @@ const KINDS: [(&str, SavedCommand); 4] = [
     ("sought", SavedCommand::Recommend),
 ];
 
-/// Who wrote `saved`.
+/// The command that wrote `saved`.
 ///
 /// # Errors
-/// Nobody did, or it does not hold its question.
+/// No known command, or the problem is missing.
 fn saved_by(saved: &Value) -> Result<SavedCommand, Error> {
     let known = KINDS.iter().find(|(key, _)| saved.get(key).is_some()).map(|(_, kind)| *kind);
     known.filter(|_| saved["scenario"].is_object()).ok_or_else(|| {
         let fix = "save one with `mantile-opt ... --format json --out answer.json`";
-        let expected = "the answer of `optimize`, `place`, `fleet` or `recommend` as JSON";
-        Error::new("scenario", "no question", expected, fix)
+        let expected = "a JSON result of `optimize`, `place`, `fleet` or `recommend`";
+        Error::new("scenario", "no problem", expected, fix)
     })
 }
 
-/// A part of a saved answer as what it was.
+/// A part of a saved result, parsed back into its type.
 fn part<T: DeserializeOwned>(saved: &Value, key: &str) -> Result<T, Error> {
     let within = |fault: Error| {
         let key = if fault.key.is_empty() { key.to_string() } else { format!("{key}.{}", fault.key) };

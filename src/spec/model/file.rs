@@ -1,6 +1,6 @@
-//! A shipped or user-written model file: a configuration with its name, its source and its count.
+//! A shipped or user-written model file: a configuration with name, source and parameter count.
 //!
-//! Knows nothing of where such files lie.
+//! Independent of the file's folder.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,16 +13,16 @@ use crate::spec::text::each_key_once;
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelFile {
-    /// Where the configuration comes from: an address or repository, with its revision.
+    /// Source of the configuration: an address or repository, with its revision.
     pub source: String,
     /// Hugging Face id, e.g. `meta-llama/Llama-3.1-8B`.
     pub name: String,
-    /// Other names of the same architecture, e.g. its instruction-tuned sisters.
+    /// Other names of the same architecture, e.g. its instruction-tuned variants.
     #[serde(default)]
     pub aliases: Vec<String>,
     /// Unique parameters: a tied head once, no buffers, no multi-token prediction.
     pub parameters: u64,
-    /// What its checkpoint is published to hold in all.
+    /// Published number of elements of its checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_total: Option<PublishedTotal>,
     /// Checkpoints of this model in other number formats.
@@ -32,13 +32,13 @@ pub struct ModelFile {
     pub config: Map<String, Value>,
 }
 
-/// The number of a checkpoint's elements as its publisher or a hub states it.
+/// Number of elements of a checkpoint, as published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedTotal {
     /// Elements of all tensors.
     pub elements: u64,
-    /// Who says so.
+    /// Source.
     pub source: String,
 }
 
@@ -50,7 +50,7 @@ pub struct Published {
     pub id: String,
     /// Its weight format, e.g. `fp8-block`.
     pub weight_format: String,
-    /// What says that it exists.
+    /// Source.
     pub source: String,
 }
 
@@ -64,13 +64,13 @@ impl ModelFile {
             Error::new(
                 if path == "." { String::new() } else { path },
                 error.into_inner().to_string(),
-                "a model file: source, name, parameters, config; aliases and published if any",
-                "follow one of the shipped model files",
+                "a model file: source, name, parameters, config; optional: aliases, published",
+                "start from a shipped model file",
             )
         })
     }
 
-    /// The configuration inside.
+    /// The configuration in the file.
     pub fn model_config(&self) -> Result<ModelConfig, Error> {
         ModelConfig::from_map(self.config.clone(), None).map_err(|mut error| {
             error.key = format!("config.{}", error.key);

@@ -1,6 +1,6 @@
-//! Typed access to the keys of a `config.json` that remembers which ones were read.
+//! Typed access to the keys of a `config.json`; records which keys were read.
 //!
-//! Knows nothing of any architecture: what is required, and what absence means, the caller says.
+//! Independent of architectures: the caller decides which keys are required and the meaning of absent ones.
 
 mod sections;
 
@@ -16,20 +16,20 @@ use super::value::{COPY, fraction, says_nothing, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
-/// An object of the file, and which of its keys have been read.
+/// An object of the file, and the keys read from it.
 #[derive(Debug)]
 struct Section<'c> {
     map: &'c Map<String, Value>,
     read: BTreeSet<&'static str>,
 }
 
-/// The keys of one object, and which of them have been read; likewise of the objects inside that were opened.
+/// The keys of one object and the keys read from it; likewise for opened objects inside.
 #[derive(Debug)]
 pub struct Keys<'c> {
     map: &'c Map<String, Value>,
-    /// Where the object lies in the file: empty, or dotted with a dot at the end.
+    /// Place of the object in the file: empty, or dotted with a dot at the end.
     path: String,
-    /// What the model class says for keys that are left out.
+    /// Defaults of the model class for absent keys.
     defaults: &'static [(&'static str, u64)],
     sections: Rc<RefCell<BTreeMap<String, Section<'c>>>>,
 }
@@ -41,12 +41,12 @@ impl<'c> Keys<'c> {
         Keys { map, path: String::new(), defaults: &[], sections: Rc::new(RefCell::new(sections)) }
     }
 
-    /// The same keys where the model class says what a number is that is left out.
+    /// The same keys with the model class's defaults for absent numbers.
     pub fn with_defaults(self, defaults: &'static [(&'static str, u64)]) -> Keys<'c> {
         Keys { defaults, ..self }
     }
 
-    /// The class's number for a key that is left out.
+    /// The class's default for an absent key.
     fn default_of(&self, key: &'static str) -> Option<Count> {
         let (key, value) = self.defaults.iter().find(|(name, _)| *name == key)?;
         Some(Count::class_default(key, *value))
@@ -56,14 +56,14 @@ impl<'c> Keys<'c> {
     pub fn decimal(&self, key: &'static str) -> Result<[u64; 2], Error> {
         match self.get(key) {
             Some(value) => self.fraction(key, value),
-            None => Err(self.error(key, "nothing: the key is missing", "a decimal number")),
+            None => Err(self.error(key, "missing key", "a decimal number")),
         }
     }
 
-    /// A list of such numbers, which must be there.
+    /// A required list of such numbers.
     pub fn decimals(&self, key: &'static str) -> Result<Vec<[u64; 2]>, Error> {
         let Some(Value::Array(values)) = self.get(key) else {
-            return Err(self.error(key, "no list", "a list of decimal numbers"));
+            return Err(self.error(key, "not a list", "a list of decimal numbers"));
         };
         let one = |(at, value)| self.fraction(&format!("{key}[{at}]"), value);
         values.iter().enumerate().map(one).collect()
@@ -73,10 +73,10 @@ impl<'c> Keys<'c> {
         fraction(key, value).map_err(|error| Error { key: self.place(key).into_owned(), ..error })
     }
 
-    /// Which of the names that the model class accepts for one thing the file uses; the first where it uses none.
+    /// The synonym of a key that the file uses; the first if it uses none.
     ///
     /// # Errors
-    /// The file uses several, which do not say the same.
+    /// The file has several synonyms with different values.
     pub fn spelling(&self, names: &[&'static str]) -> Result<&'static str, Error> {
         let mut used = names.iter().filter(|name| self.has(name));
         let first = used.next().unwrap_or(&names[0]);
@@ -86,37 +86,37 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// The value as it stands, for keys of a form of their own.
+    /// The raw value, for keys of a special form.
     pub fn value(&self, key: &'static str) -> Option<&'c Value> {
         self.get(key)
     }
 
-    /// Whether the key is there, be it `null`.
+    /// Whether the key is present, also as `null`.
     pub fn has(&self, key: &'static str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Refuses a file without the key, which may be `null` but whose absence would mean another default.
+    /// Rejects a file without the key; `null` is allowed, but absence would mean another default.
     pub fn stated(&self, key: &'static str) -> Result<&Keys<'c>, Error> {
         match self.get(key) {
             Some(_) => Ok(self),
             None if self.default_of(key).is_some() => Ok(self),
-            None => Err(self.error(key, "nothing: the key is missing", "a whole number, or null for none")),
+            None => Err(self.error(key, "missing key", "a whole number, or null for none")),
         }
     }
 
-    /// A number of at least 1 that must be there.
+    /// A required number of at least 1.
     pub fn count(&self, key: &'static str) -> Result<Count, Error> {
         match self.get(key) {
             Some(value) => Ok(Count::config(key, self.whole(key, value, 1)?)),
             None => match self.default_of(key) {
                 Some(default) => Ok(default),
-                None => Err(self.error(key, "nothing: the key is missing", "a whole number")),
+                None => Err(self.error(key, "missing key", "a whole number")),
             },
         }
     }
 
-    /// A number of at least 1 that may be left out; then the model class says `default`.
+    /// An optional number of at least 1; `default` if absent.
     pub fn count_or(&self, key: &'static str, default: u64) -> Result<Count, Error> {
         match self.get(key) {
             Some(value) => Ok(Count::config(key, self.whole(key, value, 1)?)),
@@ -124,7 +124,7 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// A number of at least 1 that may be left out or `null`.
+    /// An optional number of at least 1; absent or `null` means none.
     pub fn count_or_none(&self, key: &'static str) -> Result<Option<Count>, Error> {
         match self.get(key) {
             None => Ok(self.default_of(key)),
@@ -133,7 +133,7 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// A number that may be 0, left out or `null`, all of which mean none.
+    /// An optional number; absent, `null` and 0 mean none.
     pub fn count_unless_zero(&self, key: &'static str) -> Result<Option<Count>, Error> {
         match self.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -144,7 +144,7 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// `true` or `false`; left out, the model class says `default`.
+    /// `true` or `false`; `default` of the model class if absent.
     pub fn flag(&self, key: &'static str, default: bool) -> Result<bool, Error> {
         match self.get(key) {
             None => Ok(default),
@@ -153,7 +153,7 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// Whether the key says `true`; left out or `null`, it does not.
+    /// Whether the key is `true`; absent and `null` are not.
     pub fn flag_or_none(&self, key: &'static str) -> Result<bool, Error> {
         match self.get(key) {
             Some(Value::Null) => Ok(false),
@@ -161,12 +161,12 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// Whether the key has been read or set aside already.
+    /// Whether the key was already read or set aside.
     pub fn is_aside(&self, key: &str) -> bool {
         self.sections.borrow().get(&self.path).is_some_and(|section| section.read.contains(key))
     }
 
-    /// A text that may be left out or `null`.
+    /// An optional text; absent or `null` means none.
     pub fn text(&self, key: &'static str) -> Result<Option<String>, Error> {
         match self.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -175,7 +175,7 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// Whether the key says `text`, or nothing, which the model class takes for the same.
+    /// Whether the key equals `text`, or is absent, which the model class treats as equal.
     pub fn says(&self, key: &'static str, text: &str) -> bool {
         match self.get(key) {
             None => true,
@@ -183,12 +183,12 @@ impl<'c> Keys<'c> {
         }
     }
 
-    /// How long a list is that may be left out or `null`, whatever it holds.
+    /// Length of an optional list of any content.
     pub fn length(&self, key: &'static str) -> Result<Option<u64>, Error> {
         Ok(self.list(key, |_, _| Ok(()))?.map(|list| list.len() as u64))
     }
 
-    /// A list of texts that may be left out or `null`.
+    /// An optional list of texts.
     pub fn texts(&self, key: &'static str) -> Result<Option<Vec<String>>, Error> {
         self.list(key, |path, value| match value {
             Value::String(text) => Ok(text.clone()),
@@ -196,25 +196,25 @@ impl<'c> Keys<'c> {
         })
     }
 
-    /// A list of whole numbers that may be left out or `null`.
+    /// An optional list of whole numbers.
     pub fn numbers(&self, key: &'static str) -> Result<Option<Vec<u64>>, Error> {
         self.list(key, |path, value| whole(path, value, 0))
     }
 
-    /// Refuses any value but `only` (or none): the builder knows no other form of the architecture.
+    /// Rejects any value except `only` or none: the builder supports no other form of the architecture.
     pub fn only(&self, key: &'static str, only: &Value) -> Result<(), Error> {
         match self.get(key) {
             Some(value) if value != only => Err(Error::new(
                 self.place(key),
                 shown(value),
-                format!("{}, the only form that is understood", shown(only)),
+                format!("{}, the only supported form", shown(only)),
                 "report the model: this form of the architecture needs its own builder",
             )),
             _ => Ok(()),
         }
     }
 
-    /// Accounts for keys that change no shape in this architecture, whatever they say.
+    /// Sets aside keys that change no shape in this architecture, whatever their value.
     pub fn set_aside(&self, keys: &[&'static str]) {
         self.sections
             .borrow_mut()
@@ -223,10 +223,9 @@ impl<'c> Keys<'c> {
             .for_each(|section| section.read.extend(keys));
     }
 
-    /// Refuses what nobody has read, here and in the objects opened: a key that changes the model must not be
-    /// passed over.
+    /// Rejects unread keys, here and in the opened objects: a key that changes the model must not be ignored.
     ///
-    /// Keys that say nothing (`null`, `false`, 0, an empty list) switch nothing on and are let through.
+    /// Keys without content (`null`, `false`, 0, an empty list) enable nothing and are accepted.
     pub fn all_read(&self) -> Result<(), Error> {
         let sections = self.sections.borrow();
         let mut strange: Vec<String> = vec![];
@@ -240,9 +239,9 @@ impl<'c> Keys<'c> {
             [] => Ok(()),
             keys => Err(Error::new(
                 keys.join(", "),
-                "not understood for this model_type",
-                "only keys whose effect on the model is known",
-                "remove what does not change the architecture; otherwise the model needs its own builder",
+                "unknown for this model_type",
+                "only keys with a known effect on the model",
+                "remove the keys that do not change the architecture; otherwise the model needs its own builder",
             )),
         }
     }
@@ -252,7 +251,7 @@ impl<'c> Keys<'c> {
         self.map.get(key)
     }
 
-    /// The key with where it lies in the file.
+    /// The key with its place in the file.
     fn place<'k>(&self, key: &'k str) -> Cow<'k, str> {
         if self.path.is_empty() { Cow::Borrowed(key) } else { Cow::Owned(format!("{}{key}", self.path)) }
     }

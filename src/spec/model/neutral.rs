@@ -1,6 +1,6 @@
 //! Keys of `config.json` that change neither tensors nor caches, in any architecture.
 //!
-//! Keys that matter in some architectures are not here: a builder sets them aside where they do not.
+//! Keys that matter in some architectures are not here: the builders of the others set them aside.
 
 /// Keys without effect on shapes: tokens, training, position encoding, numerics, file keeping.
 const NEUTRAL: &[&str] = &[
@@ -40,7 +40,7 @@ const NEUTRAL: &[&str] = &[
     "tokenizer_model_max_length",
     "tokenizer_padding_side",
     "tokenizer_name",
-    // what transformers 4 wrote into every file
+    // keys that transformers 4 wrote into every file
     "bad_words_ids",
     "begin_suppress_tokens",
     "chunk_size_feed_forward",
@@ -132,7 +132,7 @@ const NEUTRAL: &[&str] = &[
     "rotary_emb_base",
     "rotary_pct",
     "rotary_dim",
-    // how many tokens a processor makes of an image or a video: said of the traffic, not of the model
+    // number of tokens per image or video in a processor: an input of the traffic, not of the model
     "image_seq_length",
     "video_seq_length",
     // numerics: same shapes, same operators
@@ -184,7 +184,7 @@ const NEUTRAL: &[&str] = &[
     "transformers_version",
 ];
 
-/// Whether `key` changes neither tensors nor caches. A leading `_` marks notes of whoever wrote the file.
+/// Whether `key` changes neither tensors nor caches. A leading `_` marks a note of the file's author.
 pub fn is_neutral(key: &str) -> bool {
     key.starts_with('_') || NEUTRAL.contains(&key)
 }

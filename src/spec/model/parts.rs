@@ -1,6 +1,6 @@
-//! Which modules of a checkpoint are in which weight format: one for all of them, or several.
+//! The weight format of each module of a checkpoint: one for all, or several.
 //!
-//! Knows the ways in which files say so, not which modules a model has.
+//! Knows how files list modules, not the modules of a model.
 
 use serde_json::{Map, Value};
 
@@ -11,20 +11,20 @@ use super::scheme::Scheme;
 pub struct QuantizedPart {
     /// The format, e.g. `nvfp4`.
     pub format: &'static str,
-    /// How it lays out matrices and scales.
+    /// Its layout of matrices and scales.
     pub scheme: Scheme,
-    /// Which modules.
+    /// Its modules.
     pub modules: Modules,
 }
 
-/// Modules that a file means.
+/// Selection of modules.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Modules {
     /// Routed experts.
     Experts,
-    /// Those of these names and patterns.
+    /// Modules with these names and patterns.
     Named(Vec<String>),
-    /// All that no other part has.
+    /// Modules in no other part.
     Rest,
 }
 
@@ -39,8 +39,8 @@ const ALGORITHMS: &[(&str, &str, Scheme)] = &[
     ("W4A16_NVFP4", "nvfp4", Scheme::Nvfp4),
 ];
 
-/// The parts of a checkpoint in several formats; none where the file does not say which modules have which, or where
-/// one of the formats has no figures.
+/// The parts of a checkpoint in several formats; none where the file does not list their modules, or where one of the
+/// formats has no figures.
 pub(super) fn mixed(map: &Map<String, Value>) -> Vec<QuantizedPart> {
     let found = match map.get("quantized_layers") {
         Some(Value::Object(layers)) => by_layer(layers),
@@ -54,7 +54,7 @@ pub(super) fn whole(format: &'static str, scheme: Scheme) -> Vec<QuantizedPart> 
     vec![QuantizedPart { format, scheme, modules: Modules::Rest }]
 }
 
-/// Experts in one format, everything else in another.
+/// Experts in one format, all other modules in another.
 pub(super) fn experts_apart(
     experts: (&'static str, Scheme),
     rest: (&'static str, Scheme),
@@ -82,19 +82,19 @@ fn by_group(groups: &Map<String, Value>) -> Option<Vec<QuantizedPart>> {
         let (format, scheme) = group_layout(group)?;
         let targets = group.get("targets")?.as_array()?.iter().map(|target| target.as_str());
         let targets: Vec<String> = targets.map(|target| target.map(str::to_owned)).collect::<Option<_>>()?;
-        // A class of modules, which those that are named are taken from.
+        // A class of modules, without the named ones.
         let modules = match targets.iter().any(|target| target == "Linear") {
             true => Modules::Rest,
             false => Modules::Named(targets),
         };
         put(&mut parts, QuantizedPart { format, scheme, modules });
     }
-    // Names come before the rest.
+    // Named modules precede the others.
     parts.sort_by_key(|part| part.modules == Modules::Rest);
     Some(parts)
 }
 
-/// Adds a part to those of its format, or by itself.
+/// Adds modules to the part of their format, or as a new part.
 fn put(parts: &mut Vec<QuantizedPart>, new: QuantizedPart) {
     let same = |part: &&mut QuantizedPart| part.format == new.format && part.scheme == new.scheme;
     match (parts.iter_mut().find(same).map(|part| &mut part.modules), &new.modules) {

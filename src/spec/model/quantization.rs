@@ -1,6 +1,6 @@
-//! How a checkpoint's weights are quantized: `quantization_config`, or `hf_quant_config.json` beside it.
+//! Quantization of a checkpoint's weights: `quantization_config`, or a separate `hf_quant_config.json`.
 //!
-//! Names the weight format; knows nothing of its bits, scales or speed (those are the format's).
+//! Names the weight format; its bits, scales and speed belong to the format.
 
 use serde_json::{Map, Value};
 
@@ -14,32 +14,32 @@ use crate::spec::error::Error;
 pub struct Quantization {
     /// `quant_method` (or `quant_algo`) as written, e.g. `fp8`, `awq`, `NVFP4`.
     pub method: String,
-    /// The weight format that it amounts to, e.g. `fp8-block`; none where layers differ (`MIXED_PRECISION`) or the
-    /// method's format is not in the table of formats.
+    /// Its weight format, e.g. `fp8-block`; none where layers differ (`MIXED_PRECISION`) or the catalogue lacks the
+    /// method's format.
     pub weight_format: Option<&'static str>,
-    /// Rows and columns that share a scale, where scales are per block.
+    /// Rows and columns that share a scale, for scales per block.
     pub weight_block_size: Option<[u64; 2]>,
-    /// Weights along a row that share a scale, where scales are per group.
+    /// Weights along a row that share a scale, for scales per group.
     pub group_size: Option<u64>,
-    /// How it lays matrices and scales out, where that is one way for all and known to the byte.
+    /// Layout of matrices and scales, where it is uniform and known to the byte.
     pub scheme: Option<Scheme>,
-    /// Which modules are in which format; empty where a format has no figures or is not said.
+    /// Modules of each format; empty where a format has no figures or is not given.
     pub parts: Vec<QuantizedPart>,
     /// Patterns of modules left in the model's dtype.
     pub modules_to_not_convert: Vec<String>,
-    /// The format of cached keys and values, where the checkpoint brings scales for one.
+    /// Format of the KV cache, where the checkpoint contains scales for one.
     pub kv_format: Option<&'static str>,
 }
 
 const KEY: &str = "quantization_config";
-/// The keys under which a configuration states it.
+/// The keys of a quantization in a configuration.
 pub(super) const KEYS: [&str; 2] = [KEY, "compression_config"];
-const FIX: &str = "state the weight format yourself, or use a checkpoint in one of these";
+const FIX: &str = "set --weight-format, or use a checkpoint in one of these";
 const KNOWN: &str =
     "fp8, fbgemm_fp8, mxfp4, awq, gptq, compressed-tensors, modelopt, or another method of transformers";
 
-/// Methods that leave shapes as they are and whose formats nobody states here: `quant_method` of transformers' own
-/// quantizers, <https://huggingface.co/docs/transformers/quantization/overview>, and `exl2`, `exl3` of ExLlama.
+/// Methods that preserve shapes, without formats in the catalogue: `quant_method` of transformers' own quantizers,
+/// <https://huggingface.co/docs/transformers/quantization/overview>, and `exl2`, `exl3` of ExLlama.
 const WITHOUT_FORMAT: &[&str] = &[
     "aqlm",
     "auto-round",
@@ -62,7 +62,7 @@ const WITHOUT_FORMAT: &[&str] = &[
     "vptq",
 ];
 
-/// ModelOpt's word for layers in formats of their own.
+/// ModelOpt's value for layers in different formats.
 const MIXED: &str = "MIXED_PRECISION";
 
 /// ModelOpt's `quant_algo` → weight format.
@@ -77,7 +77,7 @@ const ALGORITHMS: &[(&str, Option<&str>)] = &[
 ];
 
 impl Quantization {
-    /// The quantization that `config.json` states, or `hf_quant_config.json` where that stands beside it.
+    /// The quantization in `config.json`, or in `hf_quant_config.json` if present.
     pub(super) fn find(
         config: &Map<String, Value>,
         hf_quant_config: Option<&Map<String, Value>>,
@@ -96,19 +96,19 @@ impl Quantization {
             (Some(inside), Some(beside)) if inside.weight_format != beside.weight_format => Err(Error::new(
                 KEY,
                 inside.weight_format.unwrap_or(MIXED),
-                format!("{}, as hf_quant_config.json says", beside.weight_format.unwrap_or(MIXED)),
-                "take both files from the same revision of the checkpoint",
+                format!("{}, as in hf_quant_config.json", beside.weight_format.unwrap_or(MIXED)),
+                "use both files from the same revision of the checkpoint",
             )),
             (inside, beside) => Ok(inside.or(beside)),
         }
     }
 
-    /// The same where experts have a format of their own (`expert_dtype`: DeepSeek-V4's fp4 beside fp8).
+    /// The same where experts have their own format (`expert_dtype`: DeepSeek-V4's fp4 with fp8 for other weights).
     fn with_experts(self, map: &Map<String, Value>, config: &Map<String, Value>) -> Quantization {
         match map.get("expert_dtype").or_else(|| config.get("expert_dtype")) {
             None | Some(Value::Null) => self,
             Some(dtype) => {
-                // DeepSeek-V4's fp4: an exponent for 32 elements, as in MXFP4.
+                // DeepSeek-V4's fp4: one exponent per 32 elements, as in MXFP4.
                 let parts = match (dtype.as_str(), self.weight_format, self.scheme) {
                     (Some("fp4"), Some(rest), Some(scheme)) => {
                         parts::experts_apart(("mxfp4", Scheme::Mxfp4), (rest, scheme))
@@ -145,7 +145,7 @@ impl Quantization {
                 ("gptq", Some(8)) => Some("int8"),
                 (_, Some(1..=8)) => None,
                 (_, Some(bits)) => return Err(refuse(format!("{method} of {bits} bits"))),
-                (_, None) => return Err(refuse(format!("{method} without a number of bits"))),
+                (_, None) => return Err(refuse(format!("{method} without `bits`"))),
             },
             (None, Some("compressed-tensors")) => match group {
                 Some(weights) => {
@@ -159,7 +159,7 @@ impl Quantization {
             },
             (None, Some(other)) if WITHOUT_FORMAT.contains(&other) => None,
             (None, Some(other)) => return Err(refuse(format!("quant_method {other}"))),
-            // MLX writes bits and group size alone.
+            // MLX writes only bits and group size.
             (None, None) if number("bits").is_some() && group_size.is_some() => None,
             (None, None) => return Err(refuse("neither quant_method nor quant_algo".to_owned())),
         };
@@ -192,7 +192,7 @@ impl Quantization {
     }
 }
 
-/// The `weights` of `config_groups`, where there is exactly one kind of them.
+/// The `weights` of `config_groups`, if exactly one kind exists.
 fn sole_group(map: &Map<String, Value>) -> Result<Option<&Map<String, Value>>, Error> {
     let Some(groups) = map.get("config_groups").and_then(Value::as_object) else { return Ok(None) };
     let mut kinds: Vec<&Map<String, Value>> =
@@ -249,7 +249,7 @@ fn block_size(value: Option<&Value>) -> Result<Option<[u64; 2]>, Error> {
     }
 }
 
-/// The cache format, which checkpoints state as a word, or as an object of bits and type.
+/// The KV cache format, which checkpoints give as a word, or as an object of bits and type.
 fn kv_format(map: &Map<String, Value>) -> Result<Option<&'static str>, Error> {
     let value = map.get("kv_cache_scheme").or_else(|| map.get("kv_cache_quant_algo"));
     let word = match value {
@@ -268,7 +268,7 @@ fn kv_format(map: &Map<String, Value>) -> Result<Option<&'static str>, Error> {
             "quantization_config.kv_cache_scheme",
             word,
             "FP8, INT8 or NVFP4",
-            "remove it and state the cache format yourself",
+            "remove it and set --kv-format",
         )),
     }
 }

@@ -1,53 +1,53 @@
-//! How a quantized checkpoint lays its weights and their scales out, to the byte.
+//! Layout of weights and scales in a quantized checkpoint, to the byte.
 //!
-//! Knows nothing of which tensors a model has.
+//! Independent of the tensors of a model.
 
 use serde_json::{Map, Value};
 
 /// A layout of quantized matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// fp8, an fp32 scale for each block of rows and columns.
+    /// fp8, an fp32 scale per block of rows and columns.
     Fp8Block([u64; 2]),
-    /// fp8, a scale for each row of outputs, of so many bytes.
+    /// fp8, a scale per output row, with this number of bytes.
     Fp8Row(u64),
-    /// fp8, one scale for the matrix, and one for its inputs where those are static.
+    /// fp8, one scale per matrix, and one for its inputs if those are static.
     Fp8Tensor {
         /// Bytes of a scale.
         scale: u64,
-        /// A scale for the inputs as well.
+        /// Whether the inputs have a scale too.
         inputs: bool,
     },
-    /// MXFP4: 8 bits of exponent for 32 elements along the inputs.
+    /// MXFP4: an 8-bit exponent per 32 elements along the inputs.
     Mxfp4,
-    /// MXFP8: 8 bits of exponent for 32 elements along the inputs.
+    /// MXFP8: an 8-bit exponent per 32 elements along the inputs.
     Mxfp8,
-    /// NVFP4: an fp8 scale for 16 elements along the inputs, and fp32 ones for matrix and inputs.
+    /// NVFP4: an fp8 scale per 16 elements along the inputs, and fp32 scales for matrix and inputs.
     Nvfp4,
-    /// int4 in int32 words, an fp16 scale for each group along the inputs.
+    /// int4 in int32 words, an fp16 scale per group along the inputs.
     Int4 {
-        /// Inputs that share a scale.
+        /// Number of inputs that share a scale.
         group: u64,
-        /// A packed zero point for each scale.
+        /// Whether each scale has a packed zero point.
         zeros: bool,
-        /// The group of each input, as int32 (GPTQ).
+        /// Whether each input has a group index, as int32 (GPTQ).
         order: bool,
     },
 }
 
-/// What a matrix takes in a checkpoint.
+/// Size of a matrix in a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     /// Bytes of its elements.
     pub elements: u64,
-    /// Numbers that are scales, zero points and orders; packed zero points count as words.
+    /// Number of scales, zero points and group indices; packed zero points count as words.
     pub scales: u64,
     /// Bytes of those.
     pub scale_bytes: u64,
 }
 
 impl Scheme {
-    /// What a matrix of so many outputs and inputs takes.
+    /// Size of a matrix with this number of outputs and inputs.
     pub fn matrix(self, outputs: u64, inputs: u64) -> Stored {
         let of = |elements, scales, scale_bytes| Stored { elements, scales, scale_bytes };
         let all = outputs * inputs;
@@ -86,7 +86,7 @@ impl Scheme {
         }
     }
 
-    /// The layout of a `quantization_config`, where it is known to the byte.
+    /// The layout of a `quantization_config`, if known to the byte.
     pub fn read(
         map: &Map<String, Value>,
         method: &str,
@@ -115,7 +115,7 @@ impl Scheme {
     }
 }
 
-/// compressed-tensors with one group of fp8 weights: scales of the model's own 16-bit dtype.
+/// compressed-tensors with one group of fp8 weights: scales have the model's 16-bit dtype.
 fn compressed(map: &Map<String, Value>) -> Option<Scheme> {
     let groups = map.get("config_groups")?.as_object()?;
     let [group] = groups.values().collect::<Vec<_>>()[..] else { return None };

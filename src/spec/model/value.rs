@@ -1,12 +1,12 @@
-//! What a value of a `config.json` may be, and how an error shows it.
+//! Allowed values in a `config.json`, and their form in errors.
 //!
-//! Knows no key's meaning, only how large it may be.
+//! Independent of the meaning of keys; checks only sizes.
 
 use serde_json::Value;
 
 use crate::spec::error::Error;
 
-/// The largest believable value of a key; beyond it a file is wrong, and products would leave 64 bits.
+/// The largest plausible value of a key; larger ones are errors, and products would exceed 64 bits.
 const LIMITS: &[(&str, u64)] = &[
     ("num_hidden_layers", 2_000),
     ("num_layers", 2_000),
@@ -34,10 +34,10 @@ const LIMITS: &[(&str, u64)] = &[
     ("max_context_length", 1_000_000_000),
 ];
 
-/// The limit of every key without a line in `LIMITS`: widths and ranks.
+/// The limit of every key that is not in `LIMITS`: widths and ranks.
 pub(crate) const WIDTH_LIMIT: u64 = 1_000_000;
 
-/// What to do about a value that cannot be.
+/// The fix for an invalid value.
 pub(super) const COPY: &str = "copy the value from the model's config.json on its repository page";
 
 /// `value` as a whole number from `least` up to the limit of its key.
@@ -64,7 +64,7 @@ pub(crate) fn fraction(key: &str, value: &Value) -> Result<[u64; 2], Error> {
     }
 }
 
-/// Whether a value switches nothing on.
+/// Whether a value enables nothing.
 pub(crate) fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -76,10 +76,10 @@ pub(crate) fn says_nothing(value: &Value) -> bool {
     }
 }
 
-/// Letters of a text that an error shows at most.
+/// Maximum number of characters of a text in an error.
 const SHOWN: usize = 60;
 
-/// A text as an error shows it: its beginning where it is long, without what a terminal would obey.
+/// A text in an error: its start if it is long, without control sequences.
 pub(crate) fn elided(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
     let mut start: String = text.chars().take(SHOWN).map(plain).collect();
@@ -89,7 +89,7 @@ pub(crate) fn elided(text: &str) -> String {
     start
 }
 
-/// A value as an error shows it: kind and, where short, content.
+/// A value in an error: kind and, if short, content.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -1,4 +1,4 @@
-//! Objects inside a `config.json`: alone, by name, or in lists. What stays unread in them is reported too.
+//! Objects inside a `config.json`: single, by name, or in lists. Their unread keys are reported too.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -10,15 +10,15 @@ use crate::spec::error::Error;
 use crate::spec::model::value::{elided, shown};
 
 impl<'c> Keys<'c> {
-    /// The keys of the object under `key`, e.g. `text_config`; what stays unread in it, `all_read` reports too.
+    /// The keys of the object at `key`, e.g. `text_config`; `all_read` reports its unread keys too.
     pub fn section(&self, key: &'static str) -> Result<Keys<'c>, Error> {
         match self.section_or_none(key)? {
             Some(section) => Ok(section),
-            None => Err(self.error(key, "nothing: the key is missing", "an object")),
+            None => Err(self.error(key, "missing key", "an object")),
         }
     }
 
-    /// The same, where the object may be left out or `null`.
+    /// The same for an optional object.
     pub fn section_or_none(&self, key: &'static str) -> Result<Option<Keys<'c>>, Error> {
         match self.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -36,8 +36,8 @@ impl<'c> Keys<'c> {
         Keys { map, path, defaults: &[], sections: Rc::clone(&self.sections) }
     }
 
-    /// The keys of each object inside the object under `key`, by name, e.g. `per_layer_config`; `None` where it is left
-    /// out or `null`.
+    /// The keys of each object inside the object at `key`, by name, e.g. `per_layer_config`; `None` if it is absent or
+    /// `null`.
     pub fn entries(&self, key: &'static str) -> Result<Option<Vec<(&'c str, Keys<'c>)>>, Error> {
         let Some(outer) = self.section_or_none(key)? else { return Ok(None) };
         let one = |(name, value): (&'c String, &'c Value)| {
@@ -47,15 +47,15 @@ impl<'c> Keys<'c> {
             };
             Ok((name.as_str(), self.opened(map, format!("{}{name}.", outer.path))))
         };
-        // What lies in the entries is theirs to account for.
+        // The entries account for their own keys.
         self.sections.borrow_mut().remove(&outer.path);
         outer.map.iter().map(one).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The keys of each object in the list under `key`, e.g. `block_configs`.
+    /// The keys of each object in the list at `key`, e.g. `block_configs`.
     pub fn section_list(&self, key: &'static str) -> Result<Vec<Keys<'c>>, Error> {
         let Some(Value::Array(values)) = self.get(key) else {
-            return Err(self.error(key, "no list", "a list of objects"));
+            return Err(self.error(key, "not a list", "a list of objects"));
         };
         let one = |(at, value): (usize, &'c Value)| {
             let Value::Object(map) = value else {
