@@ -27,9 +27,9 @@ pub struct Matrix {
     pub input: Count,
     /// Outer dimension.
     pub output: Count,
-    /// How a plan may divide it.
+    /// How a plan may shard it.
     pub split: Split,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// Whether it adds a bias.
     pub bias: bool,

@@ -30,21 +30,21 @@ pub enum Cache {
     IndexKeys {
         /// Elements of a key.
         head_dim: Count,
-        /// Tokens that a key stands for.
+        /// Tokens per key.
         every: Count,
     },
     /// Entries that are key and value at once for all heads, each for one token or for several.
     Entries {
         /// Elements of an entry.
         width: Count,
-        /// Tokens that an entry stands for.
+        /// Tokens per entry.
         every: Count,
         /// Which tokens are kept.
         reach: AttentionMask,
     },
     /// A state of fixed size, rewritten by every token: it neither grows nor lies in pages.
     State {
-        /// What holds it, e.g. `conv`, `ssm`.
+        /// Its owner, e.g. `conv`, `ssm`.
         name: &'static str,
         /// Elements of a sequence.
         elements: Count,

@@ -56,7 +56,7 @@ pub enum Operator {
         input: Count,
         /// Outer dimension.
         output: Count,
-        /// How the plan may divide it.
+        /// How a plan may shard it.
         split: Split,
     },
     /// Softmax attention over cached keys and values (MHA, GQA or MQA), fused.
@@ -69,7 +69,7 @@ pub enum Operator {
         head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
-        /// Which keys a query sees.
+        /// The mask: which keys a query sees.
         reach: AttentionMask,
         /// Keys and values are those that another layer cached: read here, not written.
         shared: bool,
@@ -85,11 +85,11 @@ pub enum Operator {
         kv_lora_rank: Count,
         /// Elements of the shared rotary key.
         qk_rope_head_dim: Count,
-        /// Elements of a query/key head without position.
+        /// Elements of a query/key head without the rotary part.
         qk_nope_head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
-        /// Which keys a query sees.
+        /// The mask: which keys a query sees.
         reach: AttentionMask,
     },
     /// Attention to what an encoder made of an image or another sequence: no mask, keys and values made once.
@@ -132,11 +132,11 @@ pub enum Operator {
     Indexer {
         /// Its heads.
         heads: Count,
-        /// Elements of a head, and of the one key that all share.
+        /// Elements of a head, and of the key that all heads share.
         head_dim: Count,
         /// Keys chosen for each query.
         top_k: Count,
-        /// Tokens that a key stands for.
+        /// Tokens per key.
         every: Count,
     },
     /// A matrix for each slice of the input: `[tokens × input] · [input × output]`, `groups` times.
@@ -152,16 +152,16 @@ pub enum Operator {
     ShortConv {
         /// Channels.
         channels: Count,
-        /// Tokens that it reaches over.
+        /// Kernel width in tokens.
         kernel: Count,
-        /// What stands around it.
+        /// The gates or activation fused with it.
         form: ConvForm,
         /// How the channels follow the plan: `Heads`, or `Replicate`.
         split: Split,
     },
     /// A state per head that each token decays, writes and reads: linear attention and state space models.
     Recurrence {
-        /// How tokens rewrite the state.
+        /// The update rule of the state.
         rule: RecurrenceRule,
         /// Heads.
         heads: Count,
@@ -171,11 +171,11 @@ pub enum Operator {
         key_dim: Count,
         /// Elements of a value: columns of a head's state.
         value_dim: Count,
-        /// Elements per head and token that steer decay and step.
+        /// Elements per head and token that control decay and step.
         gates: Count,
-        /// Tokens of a chunk in prefill; none: token by token.
+        /// Tokens of a prefill chunk; `None`: token by token.
         chunk: Option<Count>,
-        /// How wide an element of the state is.
+        /// Number format of a state element.
         state: StateWidth,
     },
     /// `act(gate) × up` (gated) or `act(x)`, element by element over `width` results.

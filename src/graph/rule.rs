@@ -60,7 +60,7 @@ impl RecurrenceRule {
     }
 }
 
-/// What stands around a short convolution.
+/// Gates and activation fused with a short convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvForm {
     /// Nothing (RecurrentGemma).

@@ -57,7 +57,7 @@ pub struct Weight {
     pub shape: Vec<u64>,
     /// The dimension along which checkpoints join matrices: that of outputs, 0 unless they are stored `[in, out]`.
     pub joined: usize,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// A persistent buffer, not a parameter (e.g. `e_score_correction_bias`).
     pub buffer: bool,

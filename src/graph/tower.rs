@@ -12,7 +12,7 @@ use crate::quantity::count::Count;
 /// An encoder.
 #[derive(Clone, Debug)]
 pub struct Tower {
-    /// What it encodes: `vision` or `audio`.
+    /// Modality: `vision` or `audio`.
     pub name: &'static str,
     /// Its blocks in execution order.
     pub parts: Vec<TowerPart>,

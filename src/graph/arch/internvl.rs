@@ -1,6 +1,6 @@
 //! InternVL: InternViT before a language model that is a family of its own.
 //!
-//! Knows nothing of how an image is cut into tiles.
+//! Independent of how an image is divided into tiles.
 
 use serde_json::json;
 
@@ -12,10 +12,10 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Language models before which InternViT stands.
+/// Language models that InternViT feeds.
 const LANGUAGES: &[&str] = &["gpt_oss", "internlm2", "llama", "phi3", "qwen2", "qwen3", "qwen3_moe"];
 
-/// Where the checkpoints' own code keeps the language model.
+/// Location of the language model in the checkpoints' own code.
 const PLACE: WrapperPaths =
     WrapperPaths { model: "language_model.model", head: "language_model.lm_head", others: "language_model." };
 
@@ -75,7 +75,7 @@ fn tiles(keys: &Keys<'_>) -> Result<Option<Count>, Error> {
     Ok(keys.flag("dynamic_image_size", false)?.then_some(most))
 }
 
-/// Two by two neighbours become one.
+/// Merges 2 × 2 neighbours.
 fn half(keys: &Keys<'_>) -> Result<(), Error> {
     keys.only("downsample_ratio", &serde_json::from_str("0.5").expect("a number"))
 }

@@ -13,7 +13,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Language models before which an encoder stands.
+/// Language models that the encoder feeds.
 const LANGUAGES: &[&str] = &["llama", "mistral", "qwen2", "gemma", "gemma2"];
 
 /// `llava`: CLIP or Pixtral, and two matrices.
@@ -38,7 +38,7 @@ fn with_two_matrices(
     newline: bool,
 ) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    // A copy of the language model's, which the class does not read.
+    // A copy of a language-model key, which the class does not read.
     keys.set_aside(&["vocab_size"]);
     if keys.value("vision_feature_layer").is_some_and(|layer| !layer.is_number()) {
         let fix = "report the model: states of several layers need a projector of their own";
@@ -80,7 +80,7 @@ pub fn build_idefics3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_TEXT_MODEL, vec![tower]))
 }
 
-/// Where Idefics3 keeps its language model.
+/// Location of the language model in Idefics3.
 const INSIDE_TEXT_MODEL: wrapper::WrapperPaths =
     wrapper::WrapperPaths { model: "model.text_model", head: "lm_head", others: "" };
 

@@ -1,6 +1,6 @@
 //! Models of Mamba layers alone: Mamba, Falcon-Mamba and Mamba-2, one mixer and one norm a layer.
 //!
-//! Defaults of missing keys: the configuration classes of transformers.
+//! Defaults for missing keys: the configuration classes of transformers.
 
 use crate::graph::assembly::Affine;
 use crate::graph::cache::StateWidth;

@@ -1,6 +1,6 @@
 //! Mamba-2 with attention: Bamba and Granite-4 layer by layer, Falcon-H1 side by side in every layer.
 //!
-//! Defaults of missing keys: the configuration classes of transformers.
+//! Defaults for missing keys: the configuration classes of transformers.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Qwen3-Next and Qwen3.5: gated DeltaNet, with gated attention in every fourth layer; dense or with experts.
 //!
-//! Defaults of missing keys: the configuration classes of transformers.
+//! Defaults for missing keys: the configuration classes of transformers.
 
 use super::vision::qwen as tower;
 use super::wrapper::{self, INSIDE_MODEL, text, tied, vision, wrap};

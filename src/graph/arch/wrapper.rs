@@ -1,6 +1,6 @@
 //! What vision-language models have in common: a language model under another name, and towers beside it.
 //!
-//! Knows no family: each says where its parts lie.
+//! Independent of families, which define the location of their parts.
 
 use petgraph::graph::NodeIndex;
 
@@ -88,7 +88,7 @@ pub fn language(keys: &Keys<'_>, allowed: &[&str]) -> Result<ModelGraph, Error> 
     }
 }
 
-/// Where a wrapper keeps its language model.
+/// Location of the language model in a wrapper.
 #[derive(Clone, Copy, Debug)]
 pub struct WrapperPaths {
     /// What `model` of the language model is called, e.g. `model.language_model`.
@@ -103,7 +103,7 @@ pub struct WrapperPaths {
 pub const INSIDE_MODEL: WrapperPaths =
     WrapperPaths { model: "model.language_model", head: "lm_head", others: "" };
 
-/// The language model under its name inside the wrapper, with its towers.
+/// The language model under its name inside the wrapper, with its encoders.
 pub fn wrap(mut graph: ModelGraph, place: WrapperPaths, towers: Vec<Tower>) -> ModelGraph {
     let renamed = |name: &str| match (name.strip_prefix("model."), name.strip_prefix("lm_head.")) {
         (Some(rest), _) => format!("{}.{rest}", place.model),

@@ -1,6 +1,6 @@
 //! Softmax attention with its projections: MHA, GQA and MQA, biases, QK norms, sinks, windows.
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -68,9 +68,9 @@ pub struct Attention {
     pub qkv_bias: bool,
     /// Bias on the output projection.
     pub o_bias: bool,
-    /// Norms of queries and keys.
+    /// Q and K norms.
     pub qk_norm: QkNorm,
-    /// Which keys a query sees.
+    /// The mask: which keys a query sees.
     pub reach: AttentionMask,
     /// What picks the keys that a query sees, where the reach is a selection.
     pub indexer: Option<Indexer>,
@@ -148,7 +148,7 @@ impl Attention {
         Attention { qkv_bias: bias, o_bias: bias, ..self }
     }
 
-    /// What a layer of it caches.
+    /// KV cache of one layer.
     pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, reach, .. } = *self;
         let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
@@ -252,7 +252,7 @@ impl Attention {
     }
 }
 
-/// As many key and value heads as query heads.
+/// The number of query heads, used for key and value heads.
 pub fn mha(heads: Count) -> Count {
     Count::derived("num_key_value_heads", heads.value, "as many as query heads, as in MHA")
 }

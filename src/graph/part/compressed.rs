@@ -1,6 +1,6 @@
 //! Attention with one shared key/value head over a window and over compressed entries (DeepSeek-V4).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -18,7 +18,7 @@ use crate::quantity::count::Count;
 pub struct Picker {
     /// Its heads.
     pub heads: Count,
-    /// Elements of a head, and of the one key that all share.
+    /// Elements of a head, and of the key that all heads share.
     pub head_dim: Count,
     /// Entries chosen for each query.
     pub top_k: Count,
@@ -27,7 +27,7 @@ pub struct Picker {
 /// How tokens before the window are compressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compressor {
-    /// Tokens that an entry stands for.
+    /// Tokens per entry.
     pub every: Count,
     /// What picks entries; none: a query sees all of them, and windows of compression do not overlap.
     pub picker: Option<Picker>,
@@ -36,7 +36,7 @@ pub struct Compressor {
 /// Compressed attention, as one layer has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compressed {
-    /// Width of what comes in.
+    /// Input width.
     pub hidden: Count,
     /// Query heads.
     pub heads: Count,

@@ -1,6 +1,6 @@
 //! Gated DeltaNet: the gated delta rule behind a short convolution, with a gated norm (Qwen3-Next, Qwen3.5).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -29,14 +29,14 @@ pub struct Delta {
     pub key_dim: Count,
     /// Elements of a value.
     pub value_dim: Count,
-    /// Tokens that the convolution reaches over.
+    /// Kernel width of the convolution, in tokens.
     pub kernel: Count,
-    /// How wide an element of the state is.
+    /// Number format of a state element.
     pub width: StateWidth,
 }
 
 impl Delta {
-    /// The keys of Qwen3-Next and Qwen3.5, whose classes agree on what a missing one means.
+    /// The keys of Qwen3-Next and Qwen3.5, whose classes have the same defaults.
     pub fn read(keys: &Keys<'_>, hidden: Count, width: StateWidth) -> Result<Delta, Error> {
         let delta = Delta {
             hidden,
@@ -66,7 +66,7 @@ impl Delta {
         (queries_and_keys, values, channels)
     }
 
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         let Delta { key_heads, value_heads, key_dim, value_dim, kernel, width, .. } = *self;
         vec![

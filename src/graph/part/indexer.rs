@@ -23,7 +23,7 @@ pub struct Indexer {
     pub q_lora_rank: Option<Count>,
     /// Its heads.
     pub heads: Count,
-    /// Elements of a head, and of the one key that all share.
+    /// Elements of a head, and of the key that all heads share.
     pub head_dim: Count,
     /// Keys chosen for each query.
     pub top_k: Count,

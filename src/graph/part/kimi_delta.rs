@@ -1,6 +1,6 @@
 //! Kimi Delta Attention: the delta rule with a decay for each key channel, gates of low rank (Kimi-Linear).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -21,7 +21,7 @@ pub struct KimiDelta {
     pub heads: Count,
     /// Elements of a head's query, key and value; the rank of the gates too.
     pub head_dim: Count,
-    /// Tokens that the convolutions reach over.
+    /// Kernel width of the convolutions, in tokens.
     pub kernel: Count,
 }
 
@@ -30,7 +30,7 @@ impl KimiDelta {
         product("kda_width", self.heads, self.head_dim, "heads × head_dim")
     }
 
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         let KimiDelta { heads, head_dim, kernel, .. } = *self;
         let channels = Count::derived("conv_width", 3 * self.inner().value, "queries, keys and values");

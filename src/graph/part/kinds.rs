@@ -1,6 +1,6 @@
 //! Which kind each layer is, from a list of names such as `layer_types`.
 //!
-//! Knows the shape of such lists, not what the kinds are.
+//! Handles the shape of such lists, not the meaning of the kinds.
 
 use crate::quantity::count::Count;
 use crate::spec::error::Error;

@@ -28,15 +28,15 @@ pub struct Latent {
     pub kv_lora_rank: Count,
     /// Elements of the rotary key that all heads share.
     pub qk_rope_head_dim: Count,
-    /// Elements of a head's key without position.
+    /// Elements of a key head without the rotary part.
     pub qk_nope_head_dim: Count,
     /// Elements of a head's value.
     pub v_head_dim: Count,
     /// Biases on the down-projections and the output.
     pub bias: bool,
-    /// Which keys a query sees.
+    /// The mask: which keys a query sees.
     pub reach: AttentionMask,
-    /// What picks them; where the reach is a selection without it, an earlier layer's picks are used.
+    /// The indexer that selects keys. `None` with a selection mask: reuses the selection of an earlier layer.
     pub indexer: Option<Indexer>,
 }
 
@@ -58,7 +58,7 @@ impl Latent {
         })
     }
 
-    /// What a layer of it caches.
+    /// KV cache of one layer.
     pub fn caches(&self) -> Vec<Cache> {
         let Latent { kv_lora_rank, qk_rope_head_dim, .. } = *self;
         let mut caches = vec![Cache::Latent { kv_lora_rank, qk_rope_head_dim }];

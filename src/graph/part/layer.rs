@@ -20,7 +20,7 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
-/// What mixes tokens.
+/// The token mixer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mixer {
     /// Attention over heads.
@@ -41,7 +41,7 @@ pub enum Mixer {
     Compressed(Compressed),
 }
 
-/// What works on each token alone.
+/// The per-token network.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Network {
     /// A dense feed-forward network.
@@ -56,7 +56,7 @@ pub enum Network {
     Absent,
 }
 
-/// What mixes tokens, as block names tell it.
+/// Kind of token mixer in block names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MixerKind {
     /// Attention to all tokens.
@@ -69,7 +69,7 @@ pub enum MixerKind {
     Absent,
 }
 
-/// What works on each token alone, as block names tell it.
+/// Kind of per-token network in block names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkKind {
     /// A dense network.
@@ -106,15 +106,15 @@ pub enum Arrangement {
 pub struct Layer {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// What its norms learn.
+    /// Learned parameters of its norms.
     pub norm: Affine,
-    /// Where its norms and sums are.
+    /// Placement of its norms and residual sums.
     pub arrangement: Arrangement,
-    /// What mixes tokens.
+    /// The token mixer.
     pub mixer: Mixer,
-    /// What works on each token alone.
+    /// The per-token network.
     pub network: Network,
-    /// What it has besides.
+    /// Its additional parts.
     pub extras: Extras,
 }
 
@@ -139,7 +139,7 @@ impl Layer {
         layer
     }
 
-    /// What mixes tokens, as block names tell it.
+    /// Kind of token mixer in block names.
     pub fn mixer_kind(&self) -> MixerKind {
         match &self.mixer {
             Mixer::Attention(attention) | Mixer::Beside(attention, _)
@@ -153,7 +153,7 @@ impl Layer {
         }
     }
 
-    /// What works on each token alone, as block names tell it.
+    /// Kind of per-token network in block names.
     pub fn network_kind(&self) -> NetworkKind {
         match &self.network {
             Network::Dense(_) | Network::Linear => NetworkKind::Dense,
@@ -278,7 +278,7 @@ impl Layer {
         block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
     }
 
-    /// The sum of several, or the one that there is.
+    /// The sum of several results, or the only one.
     fn one(&self, block: &mut Assembly, name: &'static str, sums: Vec<NodeIndex>) -> NodeIndex {
         if let [one] = sums[..] { one } else { self.add(block, name, &sums) }
     }

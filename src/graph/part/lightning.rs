@@ -1,6 +1,6 @@
 //! Lightning attention: linear attention with a fixed decay per head and a gated norm (MiniMax-Text-01).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -26,7 +26,7 @@ pub struct Lightning {
 }
 
 impl Lightning {
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         vec![head_state("linear", self.heads, self.head_dim, self.head_dim, StateWidth::Native)]
     }

@@ -1,6 +1,6 @@
 //! RG-LRU: a gated linear recurrence behind a short convolution, beside a gate (RecurrentGemma).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -23,12 +23,12 @@ pub struct Lru {
     pub blocks: Count,
     /// Channels of a block.
     pub block_width: Count,
-    /// Tokens that the convolution reaches over.
+    /// Kernel width of the convolution, in tokens.
     pub kernel: Count,
 }
 
 impl Lru {
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         let one = fixed("one", 1, "one number per channel");
         // This class keeps the tokens before the newest, others the newest too.

@@ -1,6 +1,6 @@
 //! Mamba-1: a convolution and a selective scan between two projections (Mamba, Falcon-Mamba, Jamba).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -23,7 +23,7 @@ pub struct Mamba {
     pub state: Count,
     /// Rank of the step's projection.
     pub dt_rank: Count,
-    /// Tokens that the convolution reaches over.
+    /// Kernel width of the convolution, in tokens.
     pub kernel: Count,
     /// Biases on the projections in and out.
     pub bias: bool,
@@ -34,7 +34,7 @@ pub struct Mamba {
 }
 
 impl Mamba {
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         let one = fixed("value_dim", 1, "a channel is a head of one element");
         vec![

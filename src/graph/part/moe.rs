@@ -109,12 +109,12 @@ impl Moe {
         })
     }
 
-    /// Adds the operators, from the normed stream on; what comes back is to be summed.
+    /// Adds the operators, starting from the normed stream. The caller sums the returned results.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> Vec<NodeIndex> {
         self.assemble_from(block, from, from)
     }
 
-    /// The same where the router sees another stream than the experts.
+    /// The same with different inputs for router and experts.
     pub fn assemble_from(&self, block: &mut Assembly, from: NodeIndex, scored: NodeIndex) -> Vec<NodeIndex> {
         let Moe { hidden, experts, top_k, intermediate, .. } = *self;
         let router = block.node(

@@ -51,7 +51,7 @@ impl Recurrent {
         }
     }
 
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         match self {
             Recurrent::Mamba(mixer) => mixer.caches(),

@@ -1,6 +1,6 @@
 //! Mamba-2 (state space duality): heads with one decay each, B and C by groups (Nemotron-H, Granite-4, Falcon-H1, Bamba).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -26,7 +26,7 @@ pub struct Ssd {
     pub groups: Count,
     /// Rows of a head's state.
     pub state: Count,
-    /// Tokens that the convolution reaches over.
+    /// Kernel width of the convolution, in tokens.
     pub kernel: Count,
     /// Tokens of a chunk in prefill.
     pub chunk: Count,
@@ -36,7 +36,7 @@ pub struct Ssd {
     pub conv_bias: bool,
     /// A norm before the output projection.
     pub norm: bool,
-    /// How wide an element of the state is.
+    /// Number format of a state element.
     pub width: StateWidth,
 }
 
@@ -62,7 +62,7 @@ impl Ssd {
         Count::derived("b_and_c", 2 * self.groups.value * self.state.value, "2 × groups × state_size")
     }
 
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         vec![
             conv_state(self.inner(), self.kernel, self.heads),

@@ -16,7 +16,7 @@ use crate::quantity::count::Count;
 /// The checkpoint's name of it.
 const PREFIX: &str = "model.vision_tower.timm_model";
 
-/// Width of what comes out.
+/// Output width.
 pub const WIDTH: u64 = 2048;
 
 /// A block of a stage. Widths are channels, taps the side of a square kernel; 0 taps: no such convolution.

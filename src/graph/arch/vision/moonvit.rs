@@ -20,7 +20,7 @@ const NAMES: EncoderNames = EncoderNames {
     network: &["mlp.fc1", "mlp.fc2"],
 };
 
-/// The tower; `text` is the language model's width.
+/// The encoder; `text` is the language model's width.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     // The time grid and the rest say how positions are mixed, not what is learned.
     keys.set_aside(&[

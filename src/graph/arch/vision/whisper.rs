@@ -22,7 +22,7 @@ const NAMES: EncoderNames = EncoderNames {
 /// Frames that a convolution sees at once.
 const TAPS: u64 = 3;
 
-/// The tower; `text` is the language model's width.
+/// The encoder; `text` is the language model's width.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     keys.set_aside(&["model_type", "encoder_layerdrop", "scale_embedding", "num_hidden_layers", "init_std"]);
     let bands = keys.count_or("num_mel_bins", 128)?;
