@@ -1,6 +1,6 @@
-//! A graph laid open: blocks, operators with their dimensions, counts, tensors. For showing and for checking.
+//! Inspection of a graph: blocks, operators with their dimensions, counts, tensors.
 //!
-//! Knows nothing of formats of output; it is the shape that they serialise.
+//! Serialisable data, independent of output formats.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -64,13 +64,13 @@ pub struct InspectedValue {
 /// An encoder.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InspectedTower {
-    /// Modality.
+    /// Encoder parameters.
     pub name: String,
     /// Its parameters.
     pub parameters: u64,
-    /// Operations of its matrices and attention for one image, where the file fixes the size.
+    /// Operations of its matrices and attention per image, if the file fixes the image size.
     pub flops_per_image: Option<u64>,
-    /// Tokens that one image becomes in the prompt, where the file fixes the size.
+    /// Prompt tokens per image, if the file fixes the image size.
     pub tokens_per_image: Option<u64>,
     /// Its blocks in execution order.
     pub blocks: Vec<InspectedBlock>,
@@ -104,7 +104,7 @@ pub struct InspectedOperator {
     pub kind: String,
     /// Its dimensions.
     pub dims: Vec<InspectedDim>,
-    /// Names of the operators whose results it reads.
+    /// Operators whose results it reads.
     pub inputs: Vec<String>,
     /// Elements of its result per token.
     pub output: u64,
@@ -170,7 +170,7 @@ impl Inspection {
         Inspection { checkpoint: Checkpoint::of(graph, config), ..Inspection::of(graph) }
     }
 
-    /// Tags what came from `keys` as the user's: they stand in place of what the file says.
+    /// Marks values of `keys` as set by the user instead of the file.
     pub fn overridden(mut self, keys: &[String]) -> Inspection {
         let ours = |key: &str| keys.iter().any(|known| known.rsplit('.').next() == Some(key));
         for value in self.values.iter_mut().filter(|value| value.tag == Tag::Config && ours(&value.key)) {
@@ -188,7 +188,7 @@ impl Inspection {
     }
 }
 
-/// Every number of the graph, in order of first use.
+/// Every integer of the graph, in order of first use.
 fn values(graph: &ModelGraph) -> Vec<InspectedValue> {
     let towers = graph.towers.iter().flat_map(|tower| &tower.parts).map(|part| &part.block);
     let dims = graph

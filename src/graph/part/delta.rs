@@ -13,10 +13,10 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Tokens of a chunk in the kernels of the gated delta rule.
+/// Chunk size of the gated delta rule's kernels, in tokens.
 pub(super) const CHUNK: u64 = 64;
 
-/// Gated DeltaNet, as one layer has it.
+/// Gated DeltaNet of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delta {
     /// Width of the residual stream.
@@ -96,7 +96,7 @@ impl Delta {
             key_dim,
             value_dim,
             gates: fixed("gates", 2, "a decay and a step per head"),
-            chunk: Some(fixed("chunk", CHUNK, "64 tokens a chunk, as the class computes it")),
+            chunk: Some(fixed("chunk", CHUNK, "64 tokens per chunk, as in the class")),
             state: self.width,
         };
         let vector = |name: &str| small(format!("linear_attn.{name}"), vec![value_heads.value]);

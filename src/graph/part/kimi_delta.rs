@@ -1,4 +1,4 @@
-//! Kimi Delta Attention: the delta rule with a decay for each key channel, gates of low rank (Kimi-Linear).
+//! Kimi Delta Attention: the delta rule with one decay per key channel and low-rank gates (Kimi-Linear).
 //!
 //! Independent of the surrounding layer.
 
@@ -12,14 +12,14 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
 
-/// Kimi Delta Attention, as one layer has it: as many keys as values, of the same width.
+/// Kimi Delta Attention of one layer: keys and values have the same number and width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KimiDelta {
     /// Width of the residual stream.
     pub hidden: Count,
     /// Heads.
     pub heads: Count,
-    /// Elements of a head's query, key and value; the rank of the gates too.
+    /// Elements of a head's query, key and value; also the rank of the gates.
     pub head_dim: Count,
     /// Kernel width of the convolutions, in tokens.
     pub kernel: Count,
@@ -75,7 +75,7 @@ impl KimiDelta {
             key_dim: head_dim,
             value_dim: head_dim,
             gates: Count::derived("gates", head_dim.value + 1, "a decay per key channel and a step"),
-            chunk: Some(fixed("chunk", CHUNK, "64 tokens a chunk, as the kernels compute it")),
+            chunk: Some(fixed("chunk", CHUNK, "64 tokens per chunk, as in the kernels")),
             state: StateWidth::Single,
         };
         let weights = vec![

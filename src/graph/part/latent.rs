@@ -1,6 +1,6 @@
-//! Multi-head latent attention (MLA) with its low-rank projections: DeepSeek-V2, V3 and kin.
+//! Multi-head latent attention (MLA) with its low-rank projections: DeepSeek-V2, V3 and related families.
 //!
-//! Knows nothing of the layer around it, nor of absorbed decode: that is a matter of cost.
+//! Independent of the surrounding layer. Absorbed decode is part of the cost model.
 
 use petgraph::graph::NodeIndex;
 
@@ -15,16 +15,16 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Latent attention, as one layer has it.
+/// Latent attention of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latent {
     /// Width of the residual stream.
     pub hidden: Count,
     /// Query heads.
     pub heads: Count,
-    /// Rank of the compressed query; none: queries are projected directly.
+    /// Rank of the compressed query; `None`: queries are projected directly.
     pub q_lora_rank: Option<Count>,
-    /// Rank of the compressed key/value, which is what is cached.
+    /// Rank of the compressed key/value latent, which is cached.
     pub kv_lora_rank: Count,
     /// Elements of the rotary key that all heads share.
     pub qk_rope_head_dim: Count,
@@ -41,7 +41,7 @@ pub struct Latent {
 }
 
 impl Latent {
-    /// The keys of DeepSeek-V2 and V3. `num_key_value_heads` and `head_dim` say nothing about MLA.
+    /// The keys of DeepSeek-V2 and V3. `num_key_value_heads` and `head_dim` do not apply to MLA.
     pub fn read(keys: &Keys<'_>, hidden: Count) -> Result<Latent, Error> {
         keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
         Ok(Latent {

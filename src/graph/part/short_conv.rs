@@ -1,4 +1,4 @@
-//! A short convolution between two gates: what most layers of LFM2 have in place of attention.
+//! A short convolution between two gates, which replaces attention in most layers of LFM2.
 //!
 //! Independent of the surrounding layer.
 
@@ -11,7 +11,7 @@ use crate::graph::operator::Split;
 use crate::graph::rule::ConvForm;
 use crate::quantity::count::Count;
 
-/// A gated short convolution, as one layer has it: of the width of the stream.
+/// The gated short convolution of one layer, as wide as the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatedConv {
     /// Width of the residual stream.
