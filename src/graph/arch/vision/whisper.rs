@@ -1,6 +1,6 @@
-//! Whisper's encoder as Qwen2-Audio has it: two convolutions over mel bands, learned positions, a projection.
+//! Whisper's encoder as used in Qwen2-Audio: two convolutions over mel bands, learned positions, a projection.
 //!
-//! Defaults of missing keys: `Qwen2AudioEncoderConfig` of transformers.
+//! Defaults for missing keys: `Qwen2AudioEncoderConfig` of transformers.
 
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
@@ -19,7 +19,7 @@ const NAMES: EncoderNames = EncoderNames {
     network: &["fc1", "fc2"],
 };
 
-/// Frames that a convolution sees at once.
+/// Kernel width of a convolution, in frames.
 const TAPS: u64 = 3;
 
 /// The encoder; `text` is the language model's width.
