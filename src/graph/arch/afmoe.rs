@@ -1,6 +1,6 @@
 //! AFMoE (Arcee's Trinity): gated attention with three sliding layers per full one, experts after the first layers.
 //!
-//! Defaults of missing keys: `AfmoeConfig` of transformers.
+//! Defaults for missing keys: `AfmoeConfig` of transformers.
 
 use super::deepseek::shared_of;
 use crate::graph::model::ModelGraph;

@@ -54,7 +54,7 @@ pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let stated = keys.count_or_none(keys.spelling(&["num_kv_heads", "n_head_kv"])?)?;
     let kv_heads = match (new, multi_query) {
         (true, _) => stated.unwrap_or_else(|| mha(heads)),
-        (false, true) => Count::derived("num_key_value_heads", 1, "one head, as multi_query says"),
+        (false, true) => Count::derived("num_key_value_heads", 1, "one head, as multi_query sets"),
         (false, false) => mha(heads),
     };
     let norms =

@@ -49,7 +49,7 @@ fn gpt2(keys: &Keys<'_>, names: TensorNames, multi_query: bool) -> Result<ModelG
         ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
     };
     let kv_heads = if multi_query {
-        Count::derived("num_key_value_heads", 1, "one head, as multi_query says")
+        Count::derived("num_key_value_heads", 1, "one head, as multi_query sets")
     } else {
         mha(heads)
     };
