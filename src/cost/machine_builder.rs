@@ -125,7 +125,7 @@ pub struct MachineBuilder<'a> {
 /// Planned utilisation of a prefill pool: a judgement, as queues have no largest sensible load.
 const PREFILL_UTILIZATION: f64 = 0.85;
 
-/// `datum` times its calibration multiplier.
+/// `datum` with its calibration multiplier, which applies to time: an efficiency is divided by it.
 fn fitted(drive: &MachineBuilder, of: CalibratedConstant, mut datum: Datum) -> Datum {
     // No multiplier was fitted where only intervals were.
     let fit = drive.runtime.serving_fit.as_ref().filter(|fit| !fit.factors.is_empty());
@@ -139,7 +139,7 @@ fn fitted(drive: &MachineBuilder, of: CalibratedConstant, mut datum: Datum) -> D
     datum.value = if efficiency { (datum.value / times).min(1.0) } else { datum.value * times };
     // A source that already names the fit does not name it twice.
     let by = if *datum.source.text == *fit.source { String::new() } else { format!(": {}", fit.source) };
-    datum.source.text = format!("{} (x {times:.3} calibration multiplier{by})", datum.source.text).into();
+    datum.source.text = format!("{} (calibrated: time x {times:.3}{by})", datum.source.text).into();
     datum
 }
 
@@ -246,14 +246,7 @@ impl MachineBuilder<'_> {
             buffers: reserve.buffers.datum("runtime_buffers"),
             sampler_bytes: reserve.sampler.as_ref().map_or_else(logits, |f| f.datum("sampler_bytes")),
             fragmentation: reserve.fragmentation.as_ref().map_or_else(
-                || {
-                    stated(
-                        "fragmentation",
-                        0.0,
-                        COUNT,
-                        "pages reserve nothing beyond the last page of a sequence",
-                    )
-                },
+                || stated("fragmentation", 0.0, COUNT, "pages waste at most the last page of a sequence"),
                 |f| f.datum("fragmentation"),
             ),
             answer_reserved: reserve.answer_reserved.as_ref().map_or_else(

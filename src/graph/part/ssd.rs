@@ -1,4 +1,4 @@
-//! Mamba-2 (state space duality): heads with one decay each, B and C by groups (Nemotron-H, Granite-4, Falcon-H1, Bamba).
+//! Mamba-2 (SSD): heads with one decay each, B and C by groups (Nemotron-H, Granite-4, Falcon-H1, Bamba).
 //!
 //! Independent of the surrounding layer.
 
