@@ -1,5 +1,5 @@
-//! What one operator, one exchange and one memory cost, as formulas over [`crate::quantity::num::Qty`].
-//! Knows nothing of requests, queues or candidates.
+//! Costs of one operator, one collective and one device's memory, as formulas over [`crate::quantity::num::Qty`]. This
+//! layer does not know requests, queues or candidates.
 
 pub mod attention;
 pub mod batch;
@@ -21,7 +21,7 @@ pub mod task;
 
 use crate::quantity::formula::Formula;
 
-/// Every formula of this floor; the readings test ticks them off.
+/// All formulas of this layer. The readings test checks that each one is exercised.
 pub fn formulas() -> Vec<&'static Formula> {
     [
         attention::FORMULAS,

@@ -1,4 +1,4 @@
-//! The model as a graph of operators, in integers. Knows nothing of devices, plans or prices.
+//! The model as a graph of operators, in integers, independent of devices, plans and prices.
 
 pub mod arch;
 pub mod assembly;

@@ -1,5 +1,5 @@
-//! The model split over devices, all in integers: degrees, sharding, collectives, and why a split
-//! cannot be. Knows nothing of time or price.
+//! Sharding of a model over devices, in integers: degrees, shardings, collectives, and reasons for infeasibility. This
+//! layer does not know times or prices.
 
 pub mod algorithm;
 pub mod collective;

@@ -1,6 +1,6 @@
-//! Numbers: what they measure, where they come from, and the ways a formula over them is read.
+//! Quantities: units, sources, and the readings of a formula over them.
 //!
-//! This floor knows nothing of models, devices or serving.
+//! This layer does not know models, devices or serving.
 
 pub mod count;
 pub mod datum;

@@ -1,5 +1,5 @@
-//! From operators to a step, from steps to what users and owners feel: TTFT, TPOT, throughput, cost,
-//! power. Knows nothing of how candidates are found.
+//! Step times, then the serving metrics of a deployment: TTFT, TPOT, throughput, cost, power. This layer does not know
+//! how candidates are found.
 
 pub mod disaggregated;
 pub mod economy;
@@ -17,7 +17,7 @@ pub mod terms;
 
 use crate::quantity::formula::Formula;
 
-/// Every formula of this floor; the readings test ticks them off.
+/// All formulas of this layer. The readings test checks that each one is exercised.
 pub fn formulas() -> Vec<&'static Formula> {
     [
         disaggregated::FORMULAS,

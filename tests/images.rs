@@ -161,9 +161,9 @@ fn who_cannot_see_says_so() {
         ask::ask(&asked(model, images, size)).map(|_| ()).expect_err("refused").to_string()
     };
     for (model, images, size, key, told) in [
-        ("Llama-3.1-8B", 1, None, "images", "no encoder of images"),
-        ("Qwen2.5-VL-7B-Instruct", 1, None, "image-size", "takes any"),
-        ("gemma-3n-E4B-it", 1, None, "images", "is told"),
+        ("Llama-3.1-8B", 1, None, "images", "no image encoder"),
+        ("Qwen2.5-VL-7B-Instruct", 1, None, "image-size", "accepts any size"),
+        ("gemma-3n-E4B-it", 1, None, "images", "preprocessing is supported"),
         ("gemma-3-27b-it", 100_001, None, "images", "100000"),
         ("gemma-3-27b-it", 0, Some((5, 5)), "image-size", "--images"),
         ("Kimi-K2.5", 100_000, Some((65_535, 65_535)), "images", "at most"),

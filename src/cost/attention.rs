@@ -7,19 +7,19 @@ use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// The attention that one device computes: `heads` and `kv_heads` are its share.
+/// Attention on one device: `heads` and `kv_heads` are its share.
 pub struct AttentionShard<T> {
-    /// Query heads here.
+    /// Query heads on this device.
     pub heads: T,
-    /// Key/value heads here.
+    /// Key/value heads on this device.
     pub kv_heads: T,
     /// Elements of a query or key head.
     pub head_dim: T,
     /// Elements of a value head.
     pub v_head_dim: T,
-    /// Which keys a query sees.
+    /// The mask: which keys a query sees.
     pub reach: AttentionMask<T>,
-    /// Keys and values are another layer's: nothing is written.
+    /// Reads the KV cache of another layer and writes none.
     pub shared: bool,
 }
 
@@ -31,7 +31,7 @@ impl<N: Num> AttentionShard<Qty<N>> {
         (per_pair * batch.sequences * batch.pairs(self.reach)).is(&FLOPS)
     }
 
-    /// Bytes: queries and results of the activation dtype, keys and values of the cache's.
+    /// Bytes: queries and results in the activation dtype, keys and values in the KV cache dtype.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.head_dim + self.v_head_dim;
@@ -41,7 +41,7 @@ impl<N: Num> AttentionShard<Qty<N>> {
         (queries + kv_bytes * cached * self.kv_heads * width).is(&BYTES)
     }
 
-    /// Prices it.
+    /// Cost of the kernel.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         let bytes = self.bytes(batch, chip.activation_bytes, chip.kv_bytes);
@@ -53,13 +53,13 @@ crate::formulas! {
     FLOPS {
         symbol: "attention_flops",
         unit: FLOP,
-        why: "QK^T and A·V: a multiply-add each per query-key pair, head and channel",
+        why: "QK^T and A·V: one multiply-add each per query-key pair, head and channel",
         cite: "Vaswani et al. 2017, 3.2.1",
     }
     BYTES {
         symbol: "attention_bytes",
         unit: BYTE,
-        why: "reads queries and the cache in reach, writes results and the new keys and values; scores stay on chip",
+        why: "reads queries and the KV cache inside the mask, writes results and the new keys and values; scores stay on chip",
         cite: "Dao et al. 2022 (FlashAttention), 3.1",
     }
 }

@@ -1,31 +1,31 @@
-//! What goes through a step on one device: how many sequences, how many new tokens, how much context.
+//! The batch of one step on one device: sequences, new tokens and context.
 
 use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::COUNT;
 
-/// The load of a step on one attention rank.
+/// The batch of one step on one attention rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<T> {
     /// Sequences of this attention rank.
     pub sequences: T,
-    /// New tokens of each sequence: the prompt in prefill, 1 in decode.
+    /// New tokens per sequence: the prompt in prefill, 1 in decode.
     pub new: T,
-    /// Tokens of each sequence that are in the cache already.
+    /// Cached tokens per sequence.
     pub past: T,
-    /// Ranks that share each sequence's new tokens (context parallel prefill).
+    /// Ranks that share the new tokens of each sequence (context parallelism in prefill).
     pub token_parts: T,
-    /// Ranks that share each sequence's cache (context parallel decode).
+    /// Ranks that share the KV cache of each sequence (context parallelism in decode).
     pub context_parts: T,
-    /// Tokens that go through this rank's matrices.
+    /// Tokens in the matrix products of this rank.
     pub tokens: T,
-    /// Tokens that all ranks of the stage together bring to the experts.
+    /// Tokens of all ranks of the stage, which share the experts.
     pub pooled: T,
 }
 
 impl<N: Num> Batch<Qty<N>> {
-    /// `sequences` with `new` tokens after `past` cached ones. `token_groups` ranks with tokens of
-    /// their own share the experts.
+    /// `sequences` with `new` tokens after `past` cached ones. `token_groups` ranks with separate tokens share the
+    /// experts.
     #[inline(always)]
     pub fn new(
         (sequences, new, past): (Qty<N>, Qty<N>, Qty<N>),
@@ -36,19 +36,19 @@ impl<N: Num> Batch<Qty<N>> {
         Batch { sequences, new, past, token_parts, context_parts, tokens, pooled }
     }
 
-    /// The last token of each sequence: all that the head sees.
+    /// The last token of each sequence: the only ones that the head processes.
     #[inline(always)]
     pub fn last_token(&self) -> Self {
         Batch { tokens: self.sequences, pooled: self.sequences, ..*self }
     }
 
-    /// Query–key pairs of one sequence on this rank: causal, as far as `reach` says.
+    /// Query–key pairs of one sequence on this rank under the causal mask and `reach`.
     #[inline(always)]
     pub fn pairs(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
         (self.all_pairs(reach) / (self.token_parts * self.context_parts)).is(&PAIRS)
     }
 
-    /// The same on all ranks together.
+    /// The same on all ranks.
     #[inline(always)]
     fn all_pairs(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
         match reach {
@@ -67,7 +67,7 @@ impl<N: Num> Batch<Qty<N>> {
         }
     }
 
-    /// Cached tokens of one sequence that this rank reads, each once.
+    /// Cached tokens of one sequence that this rank reads, each counted once.
     #[inline(always)]
     pub fn keys(&self, reach: AttentionMask<Qty<N>>) -> Qty<N> {
         let all = self.past + self.new;
@@ -81,7 +81,7 @@ impl<N: Num> Batch<Qty<N>> {
     }
 }
 
-/// Pairs of the first `tokens` of a sequence in chunks: a triangle for each, the last one begun.
+/// Pairs of the first `tokens` of a sequence in chunks: a triangle per chunk, the last one partial.
 #[inline(always)]
 fn pairs_up_to<N: Num>(tokens: Qty<N>, chunk: Qty<N>) -> Qty<N> {
     let full = (tokens / chunk).ceil() - 1.0;
@@ -89,7 +89,7 @@ fn pairs_up_to<N: Num>(tokens: Qty<N>, chunk: Qty<N>) -> Qty<N> {
     full * chunk * (chunk + 1.0) / 2.0 + begun * (begun + 1.0) / 2.0
 }
 
-/// Pairs of the first `tokens` of a sequence in tiles: a square for each, the last one begun.
+/// Pairs of the first `tokens` of a sequence in tiles: a square per tile, the last one partial.
 #[inline(always)]
 fn squares_up_to<N: Num>(tokens: Qty<N>, tile: Qty<N>) -> Qty<N> {
     let full = (tokens / tile).ceil() - 1.0;
@@ -107,19 +107,19 @@ crate::formulas! {
     POOLED {
         symbol: "pooled_tokens",
         unit: COUNT,
-        why: "expert layers are shared by all ranks of a stage, so their tokens come together",
+        why: "all ranks of a stage share its expert layers, which process the tokens of all of them",
         cite: "Rajbhandari et al. 2022 (DeepSpeed-MoE)",
     }
     PAIRS {
         symbol: "pairs",
         unit: COUNT,
-        why: "a token attends to itself and what came before, up to the window or inside its chunk: past + (new + 1) / 2 on average; an indexer leaves top_k of them",
+        why: "a token attends to itself and earlier tokens, up to the window or inside its chunk: past + (new + 1) / 2 on average; an indexer selects top_k of them",
         cite: "Vaswani et al. 2017, 3.2.3 (causal mask); Beltagy et al. 2020 (sliding window); Meta 2025 (Llama-4, attention_chunk_size); DeepSeek-AI 2025 (DeepSeek-V3.2)",
     }
     KEYS {
         symbol: "keys",
         unit: COUNT,
-        why: "the cache inside reach is read once a step for all queries of a sequence",
+        why: "each step reads the KV cache inside the mask once for all queries of a sequence",
         cite: "Dao et al. 2022 (FlashAttention), 3.1",
     }
 }
@@ -133,7 +133,7 @@ mod tests {
         Batch::new((one, Qty::from(new as f64), Qty::from(past as f64)), (one, one, one))
     }
 
-    /// What a query at `position` sees, key by key.
+    /// Whether a query at `position` sees each key.
     fn sees(reach: AttentionMask<u64>, position: u64, key: u64, end: u64) -> bool {
         match reach {
             AttentionMask::All => key <= position,
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Encoders see whole images: nothing is cached before them.
+    /// Encoders process whole images: nothing is cached.
     #[test]
     fn tiles_are_squares_and_the_last_one_what_is_left() {
         for new in [1, 4, 5, 8, 11] {

@@ -1,4 +1,4 @@
-//! What an exchange costs: the best of the algorithms that the topology allows, tier by tier.
+//! Time of a collective: the fastest algorithm that the topology allows, tier by tier.
 
 use super::batch::Batch;
 use super::machine::Machine;
@@ -21,7 +21,7 @@ fn ratio<R: Reading>(
     count(symbols[0], part, upper) / count(symbols[1], whole, lower)
 }
 
-/// One tier's part: the fastest of its algorithms, and the least time at link rate.
+/// Time on one tier: its fastest algorithm, and the minimum at link rate.
 #[inline(always)]
 fn leg<R: Reading>(
     read: &R,
@@ -45,12 +45,12 @@ fn leg<R: Reading>(
     best.expect("ring does every collective and direct every send")
 }
 
-/// How the part of a buffer that a tier carries follows from the group.
-const PORTION: (&str, &str) = ("what ranks of the group reach over this tier", "ranks that share the buffer");
-/// How the part of its links that a device uses follows from the group.
-const LINKS: (&str, &str) = ("a link to each rank of the group", "a link to each device of the mesh");
+/// The share of a buffer on one tier, as a function of the group.
+const PORTION: (&str, &str) = ("ranks of the group that this tier connects", "ranks that share the buffer");
+/// The share of its links that a device uses, as a function of the group.
+const LINKS: (&str, &str) = ("one link to each rank of the group", "one link to each device of the mesh");
 
-/// Time of an exchange, and its speed of light: the leanest algorithm's wire bytes at link rate.
+/// Time of a collective, and its speed of light: the wire bytes of the leanest algorithm at link rate.
 pub fn cost<R: Reading>(
     read: &R,
     collective: &Collective,
@@ -65,11 +65,11 @@ pub fn cost<R: Reading>(
                 if collective.together { (a.0.max(b.0), a.1.max(b.1)) } else { (a.0 + b.0, a.1 + b.1) }
             },
         );
-    let (time, floor) = sum.expect("an exchange has a leg");
+    let (time, floor) = sum.expect("a collective has a leg");
     ((machine.chip.collective_latency + time).is(&TIME), floor)
 }
 
-/// Bytes of the buffer that the exchange is about.
+/// Bytes of the buffer of a collective.
 #[inline(always)]
 fn payload<R: Reading>(
     read: &R,
@@ -89,7 +89,7 @@ fn payload<R: Reading>(
     (machine.chip.activation_bytes * tokens * width).is(&PAYLOAD)
 }
 
-/// Expert-parallel devices that a token's experts are spread over.
+/// Expert-parallel devices that hold experts of one token.
 #[inline(always)]
 fn destinations<R: Reading>(read: &R, top_k: Count, ep: u64) -> Qty<R::N> {
     let ep = read.count(Count::plan("ep", ep));
@@ -101,13 +101,13 @@ crate::formulas! {
     STREAM {
         symbol: "stream_time",
         unit: SECOND,
-        why: "the buffer once over a device's links, at the fraction of their rate that collectives reach",
+        why: "the buffer once over the links of a device, at the achieved fraction of their rate",
         cite: "Hockney 1994 (latency and bandwidth)",
     }
     ALGORITHM {
         symbol: "algorithm_time",
         unit: SECOND,
-        why: "hops follow one another; on the wire are 2(n-1)/n of the buffer for all-reduce, (n-1)/n for gather, scatter and all-to-all, 1 in the switch",
+        why: "hops run in sequence; wire bytes are 2(n-1)/n of the buffer for all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all, 1 in the switch",
         cite: "Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x (ring, tree, NVLS)",
     }
     TIME {
@@ -119,7 +119,7 @@ crate::formulas! {
     PAYLOAD {
         symbol: "payload",
         unit: BYTE,
-        why: "the buffer that the exchange is about: tokens by width",
+        why: "the buffer of the collective: tokens times width",
         cite: "definition",
     }
     DESTINATIONS {

@@ -1,4 +1,5 @@
-//! Attention over a window and over entries that stand for several tokens each; keys are values, one for all heads.
+//! Attention over a window and over entries that represent several tokens each. Each entry is key and value, shared by
+//! all heads.
 
 use super::batch::Batch;
 use super::machine::Chip;
@@ -7,20 +8,20 @@ use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// The compressed attention that one device computes: `heads` is its share, entries are whole.
+/// Compressed attention on one device: `heads` is its share, entries are whole.
 pub struct CompressedAttention<T> {
-    /// Query heads here.
+    /// Query heads on this device.
     pub heads: T,
-    /// Elements of a head, and of an entry, which is key and value at once.
+    /// Elements of a head, and of an entry, which is both key and value.
     pub head_dim: T,
-    /// Tokens of the window, each with an entry of its own.
+    /// Tokens of the window, with one entry each.
     pub window: T,
-    /// Tokens that an entry beyond it stands for, and how far these reach; none: the window is all.
+    /// Tokens per compressed entry, and the reach of these entries in tokens; `None`: window only.
     pub beyond: Option<(T, AttentionMask<T>)>,
 }
 
 impl<N: Num> CompressedAttention<Qty<N>> {
-    /// Pairs of queries and entries of one sequence.
+    /// Query–entry pairs of one sequence.
     #[inline(always)]
     fn pairs(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let near = batch.pairs(AttentionMask::Window(self.window));
@@ -30,7 +31,7 @@ impl<N: Num> CompressedAttention<Qty<N>> {
         }
     }
 
-    /// Entries of one sequence that are read, each once.
+    /// Entries of one sequence that are read, each counted once.
     #[inline(always)]
     fn entries(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let near = batch.keys(AttentionMask::Window(self.window));
@@ -47,7 +48,7 @@ impl<N: Num> CompressedAttention<Qty<N>> {
         (per_pair * batch.sequences * self.pairs(batch)).is(&FLOPS)
     }
 
-    /// Bytes: queries and results, entries in reach, and the new tokens' own.
+    /// Bytes: queries and results, visible entries, and the entries of new tokens.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let queries = activation_bytes * batch.tokens * self.heads * (2.0 * self.head_dim);
@@ -56,7 +57,7 @@ impl<N: Num> CompressedAttention<Qty<N>> {
         (queries + kv_bytes * entries * self.head_dim).is(&BYTES)
     }
 
-    /// Prices it.
+    /// Cost of the kernel.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         let bytes = self.bytes(batch, chip.activation_bytes, chip.kv_bytes);
@@ -68,13 +69,13 @@ crate::formulas! {
     FLOPS {
         symbol: "compressed_attention_flops",
         unit: FLOP,
-        why: "each head scores and sums entries: one a token inside the window, one for several tokens beyond it",
+        why: "each head scores and sums entries: one per token inside the window, one per several tokens before it",
         cite: "DeepSeek-AI 2026 (DeepSeek-V4), 2.3",
     }
     BYTES {
         symbol: "compressed_attention_bytes",
         unit: BYTE,
-        why: "an entry is key and value at once and the same for all heads: it is read once and not divided by tensor parallelism",
+        why: "an entry is key and value for all heads: it is read once and not sharded by tensor parallelism",
         cite: "DeepSeek-AI 2026 (DeepSeek-V4), 2.3; Shazeer 2019 (multi-query attention)",
     }
 }

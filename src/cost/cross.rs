@@ -1,4 +1,4 @@
-//! Attention to an encoder's positions: keys and values are made once, with the prompt, and read by every step.
+//! Cross-attention to encoder positions: keys and values are computed once in prefill and read by every step.
 
 use super::batch::Batch;
 use super::machine::Chip;
@@ -6,38 +6,38 @@ use super::roofline::{Cost, roofline};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// The cross-attention that one device computes: heads are its share.
+/// Cross-attention on one device: heads are its share.
 pub struct CrossAttention<T> {
-    /// Query heads here.
+    /// Query heads on this device.
     pub heads: T,
-    /// Key/value heads here.
+    /// Key/value heads on this device.
     pub kv_heads: T,
     /// Elements of a head.
     pub head_dim: T,
-    /// Width of the encoder's states.
+    /// Width of the encoder states.
     pub source: T,
     /// Positions of the encoder.
     pub positions: T,
-    /// Elements of `k_proj` and `v_proj` here.
+    /// Elements of `k_proj` and `v_proj` on this device.
     pub matrix: T,
-    /// Prefill: keys and values are made.
+    /// Prefill: keys and values are computed.
     pub makes: bool,
 }
 
 impl<N: Num> CrossAttention<Qty<N>> {
-    /// Keys and values of a position here.
+    /// Key and value elements of a position on this device.
     #[inline(always)]
     fn width(&self) -> Qty<N> {
         2.0 * self.kv_heads * self.head_dim
     }
 
-    /// Operations of making keys and values.
+    /// Operations of the key and value projections.
     #[inline(always)]
     pub fn projection_flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         (2.0 * FLOP * batch.sequences * self.positions * self.source * self.width()).is(&PROJECTION_FLOPS)
     }
 
-    /// Bytes of the same.
+    /// Bytes of the key and value projections.
     #[inline(always)]
     pub fn projection_bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, weight: Qty<N>) -> Qty<N> {
         let states = batch.sequences * self.positions;
@@ -45,13 +45,13 @@ impl<N: Num> CrossAttention<Qty<N>> {
         (weight * self.matrix + moved).is(&PROJECTION_BYTES)
     }
 
-    /// Operations of attention proper.
+    /// Operations of the attention kernel.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         (2.0 * FLOP * batch.tokens * self.positions * self.heads * (2.0 * self.head_dim)).is(&FLOPS)
     }
 
-    /// Bytes of attention proper.
+    /// Bytes of the attention kernel.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
         let queries = 2.0 * batch.tokens * self.heads * self.head_dim;
@@ -59,7 +59,7 @@ impl<N: Num> CrossAttention<Qty<N>> {
         (chip.activation_bytes * (queries + keys)).is(&BYTES)
     }
 
-    /// Prices both kernels.
+    /// Cost of both kernels.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
         let attention = roofline(self.flops(batch), self.bytes(batch, chip), &chip.attention());
@@ -75,25 +75,25 @@ crate::formulas! {
     PROJECTION_FLOPS {
         symbol: "cross_kv_flops",
         unit: FLOP,
-        why: "every position of the encoder gets a key and a value once, when the prompt is computed",
+        why: "every encoder position is projected to a key and a value once, in prefill",
         cite: "Vaswani et al. 2017, 3.2.3 (encoder-decoder attention)",
     }
     PROJECTION_BYTES {
         symbol: "cross_kv_bytes",
         unit: BYTE,
-        why: "reads both matrices once and the encoder's states, writes keys and values",
+        why: "reads both matrices once and the encoder states, writes keys and values",
         cite: "definition",
     }
     FLOPS {
         symbol: "cross_attention_flops",
         unit: FLOP,
-        why: "each token attends to every position of the encoder, whatever its own place",
+        why: "each token attends to every encoder position, whatever its own position",
         cite: "Vaswani et al. 2017, 3.2.3 (encoder-decoder attention)",
     }
     BYTES {
         symbol: "cross_attention_bytes",
         unit: BYTE,
-        why: "reads queries and the encoder's keys and values, writes results; nothing is added to the cache",
+        why: "reads queries and the encoder keys and values, writes results; the KV cache does not grow",
         cite: "Dao et al. 2022 (FlashAttention), 3.1",
     }
 }

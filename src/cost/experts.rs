@@ -1,4 +1,4 @@
-//! Routed experts: grouped matrix products over the experts that the tokens touch.
+//! Routed experts: grouped matrix products over the activated experts.
 
 use super::batch::Batch;
 use super::machine::Chip;
@@ -9,32 +9,32 @@ use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, FLOP};
 
-/// The experts that one device holds.
+/// The experts on one device.
 pub struct Experts<T> {
     /// Inner dimension.
     pub hidden: T,
-    /// Experts here.
+    /// Experts on this device.
     pub experts_here: T,
     /// Experts of the layer.
     pub experts: T,
     /// Experts chosen per token.
     pub top_k: T,
-    /// Width of an expert here.
+    /// Width of an expert on this device.
     pub intermediate: T,
     /// 3 matrices (gated) or 2.
     pub matrices: T,
-    /// Elements of the experts' matrices here.
+    /// Elements of the expert matrices on this device.
     pub matrix: T,
 }
 
 impl<N: Num> Experts<Qty<N>> {
-    /// Token–expert pairs that this device computes, experts being chosen evenly.
+    /// Token–expert pairs on this device, under uniform routing.
     #[inline(always)]
     pub fn routed(&self, pooled: Qty<N>) -> Qty<N> {
         (pooled * self.top_k * self.experts_here / self.experts).is(&ROUTED)
     }
 
-    /// Fraction of the experts that at least one token chooses.
+    /// Fraction of the experts that at least one token activates.
     #[inline(always)]
     pub fn touched(&self, pooled: Qty<N>) -> Qty<N> {
         let missed = (1.0 - self.top_k / self.experts).pow(pooled);
@@ -47,7 +47,7 @@ impl<N: Num> Experts<Qty<N>> {
         (2.0 * FLOP * self.routed(pooled) * self.matrices * self.hidden * self.intermediate).is(&FLOPS)
     }
 
-    /// Bytes: the matrices of touched experts, and each routed token in, between and out.
+    /// Bytes: the matrices of activated experts, and the input, intermediate and output of each routed token.
     #[inline(always)]
     pub fn bytes(&self, pooled: Qty<N>, weight_bytes: Qty<N>, activation_bytes: Qty<N>) -> Qty<N> {
         let weights = weight_bytes * self.matrix * self.touched(pooled);
@@ -55,7 +55,7 @@ impl<N: Num> Experts<Qty<N>> {
         (weights + activation_bytes * activations).is(&BYTES)
     }
 
-    /// Prices them.
+    /// Cost of the kernels.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
         let pooled = batch.pooled;
@@ -65,7 +65,7 @@ impl<N: Num> Experts<Qty<N>> {
 }
 
 impl<N: Num> Experts<Qty<N>> {
-    /// The experts of a device's share of `operator`, `matrix` elements of them; `None` for others.
+    /// The experts of a device's share of `operator` with `matrix` elements; `None` for other operators.
     #[inline(always)]
     pub fn of<R: Reading<N = N>>(read: &R, operator: &Operator, matrix: u64) -> Option<Self> {
         let Operator::Experts { hidden, experts, top_k, intermediate, gated } = *operator else {
@@ -95,25 +95,25 @@ crate::formulas! {
     ROUTED {
         symbol: "routed_tokens",
         unit: COUNT,
-        why: "each token goes to top_k experts; experts are chosen evenly, so a device gets its share",
+        why: "each token is routed to top_k experts; routing is uniform, so each device gets its share",
         cite: "Shazeer et al. 2017, 2; balance is an assumption, which trained routers approach",
     }
     TOUCHED {
         symbol: "touched_experts",
         unit: COUNT,
-        why: "an expert is left out by all tokens with probability (1 - top_k / experts)^tokens",
+        why: "no token selects an expert with probability (1 - top_k / experts)^tokens",
         cite: "expected occupancy under uniform routing",
     }
     FLOPS {
         symbol: "experts_flops",
         unit: FLOP,
-        why: "a multiply-add per routed token and element of the expert's matrices",
+        why: "one multiply-add per routed token and element of the expert matrices",
         cite: "definition",
     }
     BYTES {
         symbol: "experts_bytes",
         unit: BYTE,
-        why: "only touched experts are read; residency counts all of them",
+        why: "a step reads the activated experts only; memory holds all of them",
         cite: "definition",
     }
 }

@@ -1,4 +1,4 @@
-//! The indexer of sparse attention: scores every key in reach with a few light heads and picks the best.
+//! The indexer of sparse attention: scores every visible key with a few light heads and selects the top k.
 
 use super::batch::Batch;
 use super::machine::Chip;
@@ -7,20 +7,20 @@ use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// An indexer: every device runs the whole of it.
+/// An indexer. Every device runs all of it.
 pub struct IndexerShard<T> {
     /// Heads.
     pub heads: T,
-    /// Elements of a head, and of the one key that all share.
+    /// Elements of a head, and of the key that all heads share.
     pub head_dim: T,
-    /// Tokens that a key stands for.
+    /// Tokens per key.
     pub every: T,
 }
 
-/// Elements that share a scale in the cache of index keys.
+/// Elements per scale in the index-key cache.
 const SCALED_TOGETHER: f64 = 128.0;
 
-/// Bytes of a token's index key: fp8, and an fp32 scale for 128 elements.
+/// Bytes of an index key: fp8, with one fp32 scale per 128 elements.
 #[inline(always)]
 pub fn key_bytes<N: Num>(head_dim: Qty<N>) -> Qty<N> {
     let scales = (head_dim / SCALED_TOGETHER).ceil();
@@ -28,14 +28,14 @@ pub fn key_bytes<N: Num>(head_dim: Qty<N>) -> Qty<N> {
 }
 
 impl<N: Num> IndexerShard<Qty<N>> {
-    /// Operations: a product a head and pair, its ReLU, weight and sum.
+    /// Operations per head and pair: the product, its ReLU, weight and sum.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let per_pair = 2.0 * FLOP * self.heads * (self.head_dim + 1.0);
         (per_pair * batch.sequences * (batch.pairs(AttentionMask::All) / self.every)).is(&FLOPS)
     }
 
-    /// Bytes: queries, all cached keys, and the scores, which are written and read again to select.
+    /// Bytes: queries, all cached keys, and the scores, which are written and read again for the selection.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let queries = 1.0 * BYTE * batch.tokens * self.heads * self.head_dim;
@@ -44,7 +44,7 @@ impl<N: Num> IndexerShard<Qty<N>> {
         (queries + keys + scores).is(&BYTES)
     }
 
-    /// Prices it, at the peak of attention: devices' fp8 peaks are not counted on.
+    /// Cost of the kernel at the peak of attention. The fp8 peak of devices is not assumed.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         roofline(self.flops(batch), self.bytes(batch), &chip.attention())
@@ -61,13 +61,13 @@ crate::formulas! {
     FLOPS {
         symbol: "indexer_flops",
         unit: FLOP,
-        why: "each index head scores each key in reach: a multiply-add a channel, then a weight and a sum over heads",
+        why: "each index head scores each visible key: one multiply-add per channel, then a weight and a sum over heads",
         cite: "DeepSeek-AI 2025 (DeepSeek-V3.2), 2.1, lightning indexer",
     }
     BYTES {
         symbol: "indexer_bytes",
         unit: BYTE,
-        why: "reads queries and every cached index key; scores reach memory in fp32 and are read once more to select the top k",
+        why: "reads queries and every cached index key; scores are written to memory in fp32 and read once to select the top k",
         cite: "DeepGEMM fp8_mqa_logits and fp8_paged_mqa_logits: logits are a tensor of their own",
     }
 }

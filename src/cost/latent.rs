@@ -1,4 +1,4 @@
-//! Multi-head latent attention: heads materialised in prefill, absorbed into the latent in decode.
+//! Multi-head latent attention (MLA): heads are materialised in prefill and absorbed into the latent in decode.
 
 use super::batch::Batch;
 use super::machine::Chip;
@@ -7,23 +7,23 @@ use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// The latent attention that one device computes: `heads` is its share, the latent is whole.
+/// Latent attention on one device: `heads` is its share, the latent is whole.
 pub struct LatentAttention<T> {
-    /// Query heads here.
+    /// Query heads on this device.
     pub heads: T,
-    /// Elements of the compressed key/value.
+    /// Elements of the compressed key/value latent.
     pub kv_lora_rank: T,
     /// Elements of the shared rotary key.
     pub qk_rope_head_dim: T,
-    /// Elements of a query/key head without position.
+    /// Elements of a query/key head without the rotary part.
     pub qk_nope_head_dim: T,
     /// Elements of a value head.
     pub v_head_dim: T,
-    /// Elements of `kv_b_proj` here.
+    /// Elements of `kv_b_proj` on this device.
     pub matrix: T,
-    /// Which keys a query sees.
+    /// The mask: which keys a query sees.
     pub reach: AttentionMask<T>,
-    /// Decode, and sparse attention always: attend to the latent itself.
+    /// True in decode, and always with sparse attention: attends to the latent itself.
     pub absorbed: bool,
 }
 
@@ -34,7 +34,8 @@ impl<N: Num> LatentAttention<Qty<N>> {
         self.kv_lora_rank + self.qk_rope_head_dim
     }
 
-    /// Elements of a query and a result head: over the latent where absorbed, else of the heads proper.
+    /// Elements of a query head and of a result head: over the latent where absorbed, otherwise over the head
+    /// dimensions.
     #[inline(always)]
     fn width(&self) -> Qty<N> {
         if self.absorbed {
@@ -44,7 +45,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
         }
     }
 
-    /// Tokens that go through `kv_b_proj`: the new ones, and in prefill the cached ones again.
+    /// Tokens that pass `kv_b_proj`: the new ones, and in prefill also the cached ones.
     #[inline(always)]
     fn expanded(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         if self.absorbed {
@@ -54,14 +55,14 @@ impl<N: Num> LatentAttention<Qty<N>> {
         }
     }
 
-    /// Operations of the products with the halves of `kv_b_proj`.
+    /// Operations of the products with both halves of `kv_b_proj`.
     #[inline(always)]
     pub fn projection_flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let width = self.heads * (self.qk_nope_head_dim + self.v_head_dim);
         (2.0 * FLOP * self.expanded(batch) * self.kv_lora_rank * width).is(&PROJECTION_FLOPS)
     }
 
-    /// Bytes of the same.
+    /// Bytes of the products with both halves of `kv_b_proj`.
     #[inline(always)]
     pub fn projection_bytes(
         &self,
@@ -75,14 +76,14 @@ impl<N: Num> LatentAttention<Qty<N>> {
         (weight_bytes * self.matrix + activation_bytes * activations).is(&PROJECTION_BYTES)
     }
 
-    /// Operations of attention proper.
+    /// Operations of the attention kernel.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let width = self.width();
         (2.0 * FLOP * self.heads * width * batch.sequences * batch.pairs(self.reach)).is(&FLOPS)
     }
 
-    /// Bytes of attention proper.
+    /// Bytes of the attention kernel.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.width();
@@ -98,7 +99,7 @@ impl<N: Num> LatentAttention<Qty<N>> {
         read.is(&BYTES)
     }
 
-    /// Prices both kernels.
+    /// Cost of both kernels.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, quantised: bool) -> Cost<Qty<N>> {
         let bytes = self.projection_bytes(batch, chip.weight_bytes(quantised), chip.activation_bytes);
@@ -119,19 +120,19 @@ crate::formulas! {
     PROJECTION_BYTES {
         symbol: "kv_b_bytes",
         unit: BYTE,
-        why: "reads kv_b_proj once and moves the activations on both sides of it",
+        why: "reads kv_b_proj once, and its input and output activations",
         cite: "definition",
     }
     FLOPS {
         symbol: "latent_attention_flops",
         unit: FLOP,
-        why: "absorbed heads score over the latent and rotary key and sum the latent; materialised ones use their own dimensions",
+        why: "absorbed heads score over the latent and the rotary key and sum the latent; materialised heads use their own dimensions",
         cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1",
     }
     BYTES {
         symbol: "latent_attention_bytes",
         unit: BYTE,
-        why: "every device reads the whole latent of its sequences: tensor parallelism does not divide it",
+        why: "every device reads the whole latent of its sequences: tensor parallelism does not shard it",
         cite: "DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4 (KV cache of MLA)",
     }
 }

@@ -1,4 +1,4 @@
-//! The figures that operators are priced with: a device as one runtime drives it in given formats.
+//! The constants that operator costs use: a device with one runtime and one set of formats.
 
 use super::margin::PredictionMargin;
 use super::roofline::RooflineParams;
@@ -10,15 +10,15 @@ use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 
 figures! {
-    /// Figures of one device.
+    /// Constants of one device.
     Chip {
-        /// Peak rate of its memory.
+        /// Peak memory bandwidth.
         bandwidth,
-        /// Dense peak for matrices in the weight format.
+        /// Dense peak for matrices in the weight format, in FLOP/s.
         weight_peak,
-        /// Dense peak for matrices in the model dtype.
+        /// Dense peak for matrices in the model dtype, in FLOP/s.
         native_peak,
-        /// Dense peak for attention.
+        /// Dense peak for attention, in FLOP/s.
         attention_peak,
         /// Bytes of a weight in the weight format, scales included.
         quantised_bytes,
@@ -26,93 +26,93 @@ figures! {
         native_bytes,
         /// Bytes of an activation.
         activation_bytes,
-        /// Bytes of a cached element.
+        /// Bytes of an element of the KV cache.
         kv_bytes,
-        /// Fraction of the peak that matrix products reach.
+        /// Achieved fraction of the peak in matrix products.
         gemm_compute,
-        /// Fraction of the bandwidth that matrix products reach.
+        /// Achieved fraction of the bandwidth in matrix products.
         gemm_memory,
-        /// Fraction of the peak that prefill attention reaches.
+        /// Achieved fraction of the peak in prefill attention.
         attention_compute,
-        /// Fraction of the bandwidth that decode attention reaches.
+        /// Achieved fraction of the bandwidth in decode attention.
         attention_memory,
-        /// Fraction of the peak that expert products reach.
+        /// Achieved fraction of the peak in expert products.
         moe_compute,
-        /// Fraction of the bandwidth that expert products reach.
+        /// Achieved fraction of the bandwidth in expert products.
         moe_memory,
-        /// What a layer's kernels wait between them.
+        /// Gap between the kernels of one layer.
         launch_per_layer,
-        /// What each kernel of a layer waits for.
+        /// Launch time per kernel of a layer.
         kernel_launch,
-        /// What each product of quantised weights waits for besides.
+        /// Additional time per quantised matrix product.
         quantised_launch,
-        /// What routing to experts waits for, per layer.
+        /// Routing time per expert layer.
         experts_launch,
-        /// What the host needs between steps.
+        /// Host time per step.
         host_per_step,
-        /// What the host needs for each sequence of a step.
+        /// Host time per sequence of a step.
         host_per_sequence,
-        /// What each request in flight adds to the wait for a first token.
+        /// Additional wait for the first token per concurrent request.
         request_work,
-        /// What a collective takes however small it is.
+        /// Fixed time of a collective of any size.
         collective_latency,
-        /// Fraction of the link rate that collectives reach.
+        /// Achieved fraction of the link rate in collectives.
         collective_bandwidth,
-        /// How many times its own time a prefill delays the decodes beside it.
+        /// Decode delay caused by a concurrent prefill, as a multiple of the prefill time.
         prefill_interference,
-        /// What a request takes before its prompt is computed.
+        /// Request overhead before prefill.
         request_overhead,
-        /// Prompts ahead of a new one, per square root of the requests of a rank.
+        /// Queued prompts ahead of a new one, per square root of the requests of a rank.
         prompt_queue,
-        /// Prompts ahead of a new one, per request of a rank.
+        /// Queued prompts ahead of a new one, per request of a rank.
         prompt_burst,
         /// Decode steps that a new request waits for.
         step_wait,
-        /// Share of its time that a prefill pool is planned to work.
+        /// Planned utilisation of a prefill pool.
         prefill_utilization,
-        /// What software sees of its memory.
+        /// Memory visible to software.
         capacity,
-        /// Fraction of it that the runtime uses.
+        /// Fraction of the visible memory that the runtime uses.
         utilization,
-        /// Buffers of the runtime.
+        /// Runtime buffers, in bytes.
         buffers,
-        /// Bytes that sampling reserves per logit.
+        /// Bytes reserved per logit for sampling.
         sampler_bytes,
-        /// Fraction of the cache lost to fragmentation.
+        /// Fraction of the KV cache lost to fragmentation.
         fragmentation,
-        /// Fraction of the rest of an answer that is reserved when a request is admitted.
+        /// Fraction of the remaining output that is reserved at admission.
         answer_reserved,
-        /// Tokens a page of the cache holds.
+        /// Tokens per page of the KV cache.
         block_tokens,
-        /// Tokens that a step computes at most.
+        /// Token budget of a step.
         max_batched_tokens,
     }
 }
 
 figures! {
-    /// Figures of one tier of the interconnect.
+    /// Constants of one tier of the interconnect.
     PricedLink {
-        /// Per direction and device.
+        /// Bandwidth per direction and device.
         bandwidth,
-        /// Of one small message.
+        /// Latency of one small message.
         latency,
     }
 }
 
-/// A device, its interconnect, and which roles the weight format quantises.
+/// A device, its interconnect, and the roles that the weight format quantises.
 #[derive(Clone, Debug)]
 pub struct Machine<T> {
     /// The device.
     pub chip: Chip<T>,
     /// Tiers, innermost first.
     pub links: Vec<PricedLink<T>>,
-    /// Their shapes.
+    /// Shapes of the tiers.
     pub shapes: Vec<TierShape>,
-    /// Which roles are stored in the weight format; the others are in the model dtype.
+    /// The roles stored in the weight format. All others are in the model dtype.
     pub quantised: [bool; ROLES],
-    /// Sequences that sampling reserves for, where the runtime fixes it.
+    /// Sequences reserved for sampling, where the runtime fixes their number.
     pub max_sequences: Option<T>,
-    /// How many times as long latencies may take as predicted, where that is allowed for.
+    /// Latency multipliers of the chosen risk level; `None` at p50.
     pub risk: Option<PredictionMargin<T>>,
 }
 
@@ -142,21 +142,21 @@ impl<N: Num> Chip<Qty<N>> {
         if quantised { self.weight_peak } else { self.native_peak }
     }
 
-    /// What bounds matrix products.
+    /// Constants of the roofline for matrix products.
     #[inline(always)]
     pub fn gemm(&self, quantised: bool) -> RooflineParams<Qty<N>> {
         let (peak, bandwidth) = (self.peak(quantised), self.bandwidth);
         RooflineParams { peak, bandwidth, compute: self.gemm_compute, memory: self.gemm_memory }
     }
 
-    /// What bounds expert products.
+    /// Constants of the roofline for expert products.
     #[inline(always)]
     pub fn moe(&self, quantised: bool) -> RooflineParams<Qty<N>> {
         let (peak, bandwidth) = (self.peak(quantised), self.bandwidth);
         RooflineParams { peak, bandwidth, compute: self.moe_compute, memory: self.moe_memory }
     }
 
-    /// What bounds attention.
+    /// Constants of the roofline for attention.
     #[inline(always)]
     pub fn attention(&self) -> RooflineParams<Qty<N>> {
         let (peak, bandwidth) = (self.attention_peak, self.bandwidth);

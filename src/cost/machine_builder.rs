@@ -1,4 +1,4 @@
-//! Picks the figures of a [`Machine`]: device, runtime and formats become the data that formulas read.
+//! Builds a [`Machine`]: selects the constants of device, runtime and formats.
 
 use super::machine::{Chip, Machine, PricedLink};
 use crate::graph::tensor::Role;
@@ -13,7 +13,7 @@ use crate::spec::figure::{Dimension, Figure, Seconds};
 use crate::spec::format::NumberFormat;
 use crate::spec::runtime::{CalibratedConstant, CalibrationKey, Constants, Runtime, ServingFit};
 
-/// Roles in the order of [`Role`], as format files name them.
+/// Roles in the order of [`Role`], by their names in format files.
 const ROLE_NAMES: [(Role, &str); ROLES] = [
     (Role::Embedding, "embedding"),
     (Role::LmHead, "lm_head"),
@@ -30,8 +30,7 @@ const ROLE_NAMES: [(Role, &str); ROLES] = [
     (Role::Tower, "tower"),
 ];
 
-/// Which roles `format` stores in its own way. Norms, biases, sinks, recurrences' small tensors and encoders it always
-/// leaves alone.
+/// The roles that `format` quantises. Norms, biases, sinks, small recurrence tensors and encoders never are.
 pub fn quantised(format: &NumberFormat, dense: bool) -> [bool; ROLES] {
     let leaves = format.dense_leaves.as_ref().filter(|_| dense).unwrap_or(&format.leaves);
     let mut roles = [true; ROLES];
@@ -42,10 +41,10 @@ pub fn quantised(format: &NumberFormat, dense: bool) -> [bool; ROLES] {
     roles
 }
 
-/// The arithmetic that `device` computes `format` in, and its dense peak.
+/// The compute format of `format` on `device`, and its dense peak.
 ///
 /// # Errors
-/// The device has none of those that the format can be computed in.
+/// The device has no peak for any compute format of `format`.
 pub fn arithmetic(device: &Device, format: &NumberFormat) -> Result<(Arithmetic, Datum, bool), Error> {
     let native = format.computes_in.first();
     let found = format.computes_in.iter().find_map(|a| device.peak.get(a).map(|peak| (*a, peak)));
@@ -56,14 +55,14 @@ pub fn arithmetic(device: &Device, format: &NumberFormat) -> Result<(Arithmetic,
             "peak",
             format!("{} on {}: peaks for {} only", format.id, device.id, has.join(", ")),
             format!("a peak for one of {}", wants.join(", ")),
-            "choose another format, or state the peak in a copy of the device file",
+            "choose another format, or add the peak to a copy of the device file",
         )
     })?;
     Ok((arithmetic, peak.datum(format!("peak_{}", arithmetic.name())), Some(&arithmetic) == native))
 }
 
-/// The constants of `runtime` for `device` and `format`: measured on it, or on its generation, or
-/// the nearest that there are, which are then graded as assumed.
+/// The constants of `runtime` for `device` and `format`: measured on the device, otherwise on its generation, otherwise
+/// the nearest ones. Nearest ones are graded as assumed.
 fn constants<'a>(
     runtime: &'a Runtime,
     device: &Device,
@@ -79,13 +78,13 @@ fn constants<'a>(
         return Some((c, None));
     }
     if let Some(c) = all().find(|c| family(c) && serves(c)).or(all().find(|c| family(c) && any(c))) {
-        return near(c, &format!("the nearest measured to {}, constants", device.family));
+        return near(c, &format!("the nearest measured hardware to {}, constants", device.family));
     }
     let nearest = all().find(|c| exact(c)).or(all().find(|c| family(c)));
     if let Some(c) = nearest {
         return near(c, "same generation in another format, constants");
     }
-    all().find(serves).or(all().next()).and_then(|c| near(c, "never measured on this generation: constants"))
+    all().find(serves).or(all().next()).and_then(|c| near(c, "this generation is not measured: constants"))
 }
 
 fn figure<D: Dimension>(figure: &Figure<D>, symbol: &'static str, borrowed: &Option<String>) -> Datum {
@@ -96,66 +95,65 @@ fn figure<D: Dimension>(figure: &Figure<D>, symbol: &'static str, borrowed: &Opt
     datum
 }
 
-/// An efficiency: a fraction that cannot pass the roofline.
+/// An efficiency: a fraction limited to 1, the roofline.
 fn fraction<D: Dimension>(found: &Figure<D>, symbol: &'static str, borrowed: &Option<String>) -> Datum {
     let mut datum = figure(found, symbol, borrowed);
     if datum.value > 1.0 {
         datum.source.text =
-            format!("{} (fitted {}, held to 1: the roofline)", datum.source.text, datum.value).into();
+            format!("{} (fitted {}, capped at 1: the roofline)", datum.source.text, datum.value).into();
         datum.value = 1.0;
     }
     datum
 }
 
-/// What a machine is put together from.
+/// The inputs of a machine.
 pub struct MachineBuilder<'a> {
     /// Devices and interconnect.
     pub cluster: &'a Cluster,
     /// The serving runtime.
     pub runtime: &'a Runtime,
-    /// Of weights.
+    /// Weight format.
     pub weights: &'a NumberFormat,
-    /// Of keys and values.
+    /// KV cache format.
     pub kv: &'a NumberFormat,
-    /// The model's own dtype, for what the weight format leaves alone.
+    /// The model's own dtype, for weights that the format does not quantise.
     pub native: &'a NumberFormat,
-    /// What of the model and its traffic the runtime's fit depends on.
+    /// Properties of model and traffic that select the calibration multipliers.
     pub traits: CalibrationKey,
 }
 
-/// Share of its time that a prefill pool is planned to work: a judgement, as queues have no largest sensible load.
+/// Planned utilisation of a prefill pool: a judgement, as queues have no largest sensible load.
 const PREFILL_UTILIZATION: f64 = 0.85;
 
-/// `datum` as the runtime's fit changes it.
+/// `datum` with its calibration multiplier, which applies to time: an efficiency is divided by it.
 fn fitted(drive: &MachineBuilder, of: CalibratedConstant, mut datum: Datum) -> Datum {
-    // Where intervals alone were taken nothing was fitted.
+    // No multiplier was fitted where only intervals were.
     let fit = drive.runtime.serving_fit.as_ref().filter(|fit| !fit.factors.is_empty());
     let Some(fit) = fit else { return datum };
     let times = fit.times(of, &drive.cluster.device, &drive.weights.id, &drive.traits);
     let efficiency = of.is_efficiency();
-    // Fits of a class's kernels say nothing about other classes.
+    // Kernel fits of one class do not apply to other classes.
     if efficiency && times == 1.0 {
         return datum;
     }
     datum.value = if efficiency { (datum.value / times).min(1.0) } else { datum.value * times };
-    // What the same fit stated by itself need not name it twice.
+    // A source that already names the fit does not name it twice.
     let by = if *datum.source.text == *fit.source { String::new() } else { format!(": {}", fit.source) };
-    datum.source.text =
-        format!("{} (in serving takes {times:.3} times as long{by})", datum.source.text).into();
+    datum.source.text = format!("{} (calibrated: time x {times:.3}{by})", datum.source.text).into();
     datum
 }
 
 impl MachineBuilder<'_> {
-    /// Puts the machine together.
+    /// Builds the machine.
     ///
     /// # Errors
-    /// The device computes neither format, or the runtime has no constants at all.
+    /// The device supports neither format, or the runtime has no constants.
     pub fn machine(&self) -> Result<Machine<Datum>, Error> {
         let device = &self.cluster.device;
         let (_, weight_peak, _) = arithmetic(device, self.weights)?;
         let (_, native_peak, _) = arithmetic(device, self.native)?;
         let (c, borrowed) = constants(self.runtime, device, &self.weights.id).ok_or_else(|| {
-            let fix = "state at least one entry of `constants` in the runtime's file";
+            let fix = "add at least one entry of `constants` to the runtime's file";
             Error::new("constants", format!("none in {}", self.runtime.id), "efficiency constants", fix)
         })?;
         let reserve = &self.runtime.memory;
@@ -164,7 +162,7 @@ impl MachineBuilder<'_> {
         let logits = || stated("sampler_bytes", 4.0, BYTE, "logits in fp32");
         let fit = |of, datum| fitted(self, of, datum);
         let reached = |of, figure, symbol: &'static str| fit(of, fraction(figure, symbol, &borrowed));
-        let none = "the runtime's constants hold it already: nothing was fitted apart";
+        let none = "included in the runtime's constants: not fitted separately";
         let extra = |of, symbol, pick: fn(&ServingFit) -> &Figure<Seconds>| match &self.runtime.serving_fit {
             Some(found) => fit(of, pick(found).datum(symbol)),
             None => stated(symbol, 0.0, SECOND, none),
@@ -241,14 +239,14 @@ impl MachineBuilder<'_> {
                 "prefill_utilization",
                 PREFILL_UTILIZATION,
                 COUNT,
-                "assumed: a pool busier than this waits more than three prompts long for the next (Pollaczek and Khinchine)",
+                "assumed: above this utilisation the mean wait exceeds three prompts (Pollaczek and Khinchine)",
             ),
             capacity: device.capacity()?.datum("memory_capacity"),
             utilization: taken.utilization.datum("memory_utilization"),
             buffers: reserve.buffers.datum("runtime_buffers"),
             sampler_bytes: reserve.sampler.as_ref().map_or_else(logits, |f| f.datum("sampler_bytes")),
             fragmentation: reserve.fragmentation.as_ref().map_or_else(
-                || stated("fragmentation", 0.0, COUNT, "pages leave none beyond the last page of a sequence"),
+                || stated("fragmentation", 0.0, COUNT, "pages waste at most the last page of a sequence"),
                 |f| f.datum("fragmentation"),
             ),
             answer_reserved: reserve.answer_reserved.as_ref().map_or_else(
@@ -257,7 +255,7 @@ impl MachineBuilder<'_> {
                         "answer_reserved",
                         1.0,
                         COUNT,
-                        "how requests are admitted is not known: whole ones are reserved",
+                        "the admission rule is not known: the full output is reserved",
                     )
                 },
                 |f| f.datum("answer_reserved"),

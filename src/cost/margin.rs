@@ -1,31 +1,31 @@
-//! Latencies as long as they may be: at the end of what measurements lead to expect.
+//! Latencies at a risk level: the upper end of the prediction interval.
 //!
-//! Knows neither how far off predictions are nor why: that is measured.
+//! The margins come from measured prediction errors.
 
 use super::machine::Machine;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::SECOND;
 
-/// How many times as long latencies take as predicted, at the end of what is to be expected.
+/// Latency multipliers at the upper end of the prediction interval.
 #[derive(Clone, Copy, Debug)]
 pub struct LatencyMargin<T> {
-    /// Time to first token.
+    /// Multiplier of TTFT.
     pub ttft: T,
-    /// Time per output token.
+    /// Multiplier of TPOT.
     pub tpot: T,
 }
 
-/// The same of either way to serve.
+/// Margins by deployment type.
 #[derive(Clone, Copy, Debug)]
 pub struct PredictionMargin<T> {
-    /// Where the same instances prefill and decode.
+    /// Aggregated serving.
     pub together: LatencyMargin<T>,
-    /// Where pools of their own do.
+    /// Disaggregated serving.
     pub apart: LatencyMargin<T>,
 }
 
 impl<T> PredictionMargin<T> {
-    /// The same with other figures.
+    /// The same margins in another reading.
     pub fn map<U>(&self, with: impl Fn(&T) -> U) -> PredictionMargin<U> {
         let late = |late: &LatencyMargin<T>| LatencyMargin { ttft: with(&late.ttft), tpot: with(&late.tpot) };
         PredictionMargin { together: late(&self.together), apart: late(&self.apart) }
@@ -37,13 +37,13 @@ impl<T> PredictionMargin<T> {
 }
 
 impl<N: Num> Machine<Qty<N>> {
-    /// A time to first token, as long as it may be where pools are `apart` or not.
+    /// TTFT at the risk level; `apart`: disaggregated.
     #[inline(always)]
     pub fn ttft_at_risk(&self, ttft: Qty<N>, apart: bool) -> Qty<N> {
         self.risk.as_ref().map_or(ttft, |risk| (ttft * risk.of(apart).ttft).is(&TTFT_AT_RISK))
     }
 
-    /// A time per output token, as long as it may be where pools are `apart` or not.
+    /// TPOT at the risk level; `apart`: disaggregated.
     #[inline(always)]
     pub fn tpot_at_risk(&self, tpot: Qty<N>, apart: bool) -> Qty<N> {
         self.risk.as_ref().map_or(tpot, |risk| (tpot * risk.of(apart).tpot).is(&TPOT_AT_RISK))
@@ -54,13 +54,13 @@ crate::formulas! {
     TTFT_AT_RISK {
         symbol: "ttft_at_risk",
         unit: SECOND,
-        why: "one measurement in ten takes longer than so many times what is predicted",
+        why: "one measurement in ten exceeds this multiple of the prediction",
         cite: "Vovk, Gammerman, Shafer 2005 (split-conformal prediction), on left-out measurements",
     }
     TPOT_AT_RISK {
         symbol: "tpot_at_risk",
         unit: SECOND,
-        why: "one measurement in ten takes longer than so many times what is predicted",
+        why: "one measurement in ten exceeds this multiple of the prediction",
         cite: "Vovk, Gammerman, Shafer 2005 (split-conformal prediction), on left-out measurements",
     }
 }

@@ -1,4 +1,4 @@
-//! What a device must hold: weights, cache, activations, buffers. Residency, not traffic.
+//! Memory of a device: weights, KV cache, activations, buffers. Residency, not traffic.
 
 use super::indexer::key_bytes;
 use super::machine::Chip;
@@ -8,22 +8,22 @@ use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT};
 
-/// What one device holds.
+/// Memory of one device.
 #[derive(Clone, Copy, Debug)]
 pub struct Footprint<T> {
     /// Weights, all experts included.
     pub weights: T,
-    /// Keys and values, and states.
+    /// KV cache and states.
     pub kv: T,
-    /// What of it does not depend on the length of sequences, where anything.
+    /// The part of the KV cache that is independent of sequence length, if any.
     pub state: Option<T>,
     /// Activations of the largest step.
     pub activations: T,
-    /// The runtime's own buffers.
+    /// Runtime buffers.
     pub buffers: T,
-    /// All of it.
+    /// Total.
     pub total: T,
-    /// What the runtime may use of the device.
+    /// Usable memory: the share of the device that the runtime may use.
     pub usable: T,
 }
 
@@ -48,7 +48,7 @@ pub fn cached_tokens<N: Num>(
     ((kept / parts / chip.block_tokens).ceil() * chip.block_tokens).is(&CACHED)
 }
 
-/// Bytes that one cache of a layer takes of one sequence of `tokens` on one device.
+/// Cache bytes of one layer for one sequence of `tokens` on one device.
 #[inline(always)]
 pub fn kv_per_sequence<R: Reading>(
     read: &R,
@@ -72,7 +72,7 @@ pub fn kv_per_sequence<R: Reading>(
     (cached_tokens(tokens, limit, parts, chip) * width * chip.kv_bytes).is(&KV)
 }
 
-/// Bytes of a state of so many elements.
+/// Bytes of a state with this many elements.
 #[inline(always)]
 pub fn state_bytes<N: Num>(elements: Qty<N>, width: StateWidth, chip: &Chip<Qty<N>>) -> Qty<N> {
     (elements * element_bytes(width, chip)).is(&STATE)
@@ -87,13 +87,13 @@ pub fn element_bytes<N: Num>(width: StateWidth, chip: &Chip<Qty<N>>) -> Qty<N> {
     }
 }
 
-/// Bytes of an encoder's activations: the images of one request at its widest place.
+/// Bytes of encoder activations: the images of one request at the widest part.
 #[inline(always)]
 pub fn encoding<N: Num>(positions: Qty<N>, widest: Qty<N>, chip: &Chip<Qty<N>>) -> Qty<N> {
     (chip.activation_bytes * positions * (4.0 * widest)).is(&ENCODING)
 }
 
-/// Bytes of the largest step's activations: the token budget at the widest place, and the logits.
+/// Activation bytes of the largest step: the token budget at the widest operator, and the logits.
 #[inline(always)]
 pub fn activations<N: Num>(
     tokens: Qty<N>,
@@ -107,7 +107,7 @@ pub fn activations<N: Num>(
     (stream.max(chip.sampler_bytes * sampled * vocab)).is(&ACTIVATIONS)
 }
 
-/// Everything together.
+/// Total memory.
 #[inline(always)]
 pub fn footprint<N: Num>(
     weights: Qty<N>,
@@ -127,25 +127,25 @@ crate::formulas! {
     WEIGHTS {
         symbol: "weight_memory",
         unit: BYTE,
-        why: "every element that this device holds, at its true size with scales",
+        why: "every element on this device, in its format with scales",
         cite: "definition",
     }
     CACHED {
         symbol: "cached_tokens",
         unit: COUNT,
-        why: "the cache is handed out in pages; a sliding layer keeps its window, context-parallel ranks share a sequence",
+        why: "the KV cache is allocated in pages; a sliding layer keeps its window, context-parallel ranks share a sequence",
         cite: "Kwon et al. 2023 (PagedAttention), 4.1",
     }
     KV {
         symbol: "kv_per_sequence",
         unit: BYTE,
-        why: "a key and a value per cached token and head here, or the latent; sinks are logits and take none",
+        why: "one key and one value per cached token and head of this device, or the latent; sinks are logits and take no cache",
         cite: "Shazeer 2019; DeepSeek-AI 2024 (DeepSeek-V2), 2.1.4",
     }
     INDEX {
         symbol: "index_keys_per_sequence",
         unit: BYTE,
-        why: "an indexer's keys, one per cached token for all its heads, beside the latents that it picks from",
+        why: "the indexer's keys, one per cached token for all its heads, in addition to the latents",
         cite: "DeepSeek-AI 2025 (DeepSeek-V3.2), 2.1",
     }
     STATE {
@@ -157,31 +157,31 @@ crate::formulas! {
     ENCODING {
         symbol: "image_activation_memory",
         unit: BYTE,
-        why: "every position of a request's images at the encoder's widest place, in and out, the stream beside it counted as wide",
+        why: "every position of a request's images at the encoder's widest part, input and output, with a residual stream of the same width",
         cite: "definition; vLLM reserves it in its start-up profile of multi-modal models",
     }
     ACTIVATIONS {
         symbol: "activation_memory",
         unit: BYTE,
-        why: "the larger of the token budget's activations (stream and widest matrix, in and out) and what sampling reserves per logit",
+        why: "the larger of two: activations of the token budget (stream and widest matrix, input and output), and the bytes reserved per logit for sampling",
         cite: "vLLM start-up accounting, eight measured models: activation peak is 38 to 40 B per sequence and logit",
     }
     CACHE {
         symbol: "kv_cache",
         unit: BYTE,
-        why: "all sequences of this device over its layers, and what fragmentation loses; states are handed out whole",
+        why: "all sequences of this device over its layers, plus fragmentation; states are allocated whole",
         cite: "Kwon et al. 2023 (PagedAttention), 6",
     }
     TOTAL {
         symbol: "memory",
         unit: BYTE,
-        why: "weights, cache, activations and the runtime's own buffers live side by side",
+        why: "weights, KV cache, activations and runtime buffers share the memory",
         cite: "vLLM start-up accounting: utilisation x total = weights + activation peak + non-torch + cache",
     }
     USABLE {
         symbol: "usable_memory",
         unit: BYTE,
-        why: "what software sees of the device, times the share that the runtime takes",
+        why: "memory visible to software times the fraction that the runtime uses",
         cite: "vLLM --gpu-memory-utilization and its like",
     }
 }

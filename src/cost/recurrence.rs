@@ -1,6 +1,6 @@
-//! Recurrent layers: a state per head that each token decays, writes and reads; and the short convolutions before them.
+//! Recurrent layers: a state per head that each token decays, writes and reads, and the short convolutions before them.
 //!
-//! No measured constants of such kernels are known here: they are assumed to come as near to the roofline as attention.
+//! There are no measured constants for these kernels. They are assumed to reach the efficiency of attention.
 
 use super::batch::Batch;
 use super::machine::Chip;
@@ -9,30 +9,30 @@ use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// The recurrence that one device computes: `heads` and `key_heads` are its share.
+/// The recurrence on one device: `heads` and `key_heads` are its share.
 pub struct Recurrence<T> {
-    /// How tokens rewrite the state.
+    /// The update rule of the state.
     pub rule: RecurrenceRule,
-    /// Heads here.
+    /// Heads on this device.
     pub heads: T,
-    /// Heads of keys and queries here, each shared by as many heads.
+    /// Key and query heads on this device, each shared by the same number of heads.
     pub key_heads: T,
     /// Elements of a key.
     pub key_dim: T,
     /// Elements of a value.
     pub value_dim: T,
-    /// Elements per head and token that steer decay and step.
+    /// Elements per head and token that control decay and step.
     pub gates: T,
-    /// Tokens of a chunk, where this phase computes in chunks.
+    /// Tokens of a chunk; `None`: this phase does not compute in chunks.
     pub chunk: Option<T>,
     /// Bytes of an element of the state.
     pub state_bytes: T,
-    /// Elements of its weights here.
+    /// Weight elements on this device.
     pub weights: T,
 }
 
 impl<N: Num> Recurrence<Qty<N>> {
-    /// Elements of the state of a sequence.
+    /// State elements of a sequence.
     #[inline(always)]
     fn state(&self) -> Qty<N> {
         self.heads * self.key_dim * self.value_dim
@@ -46,7 +46,8 @@ impl<N: Num> Recurrence<Qty<N>> {
             None => (self.rule.step_flops() as f64 * one * batch.tokens * self.state()).is(&STEP_FLOPS),
             Some(chunk) => {
                 let (key, value) = (self.key_dim, self.value_dim);
-                // Products of the state with a key or a query of each token, and of a chunk's tokens among themselves.
+                // Products of the state with the key or query of each token, and products between the tokens of a
+                // chunk.
                 let corrects = self.rule.corrects();
                 let (through, scores, sums) = if corrects {
                     (3.0, 3.0 * self.heads, 2.0 * self.heads)
@@ -63,7 +64,7 @@ impl<N: Num> Recurrence<Qty<N>> {
         }
     }
 
-    /// Bytes: the state once each way, what each token brings and yields, and the chunks' own states.
+    /// Bytes: one read and one write of the state, the inputs and results of each token, and the states of chunks.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
         let state = 2.0 * batch.sequences * self.state() * self.state_bytes;
@@ -79,22 +80,22 @@ impl<N: Num> Recurrence<Qty<N>> {
         }
     }
 
-    /// Prices it.
+    /// Cost of the kernel.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         roofline(self.flops(batch), self.bytes(batch, chip), &chip.attention())
     }
 }
 
-/// A depthwise causal convolution over the last `kernel` tokens, of the channels here.
+/// A depthwise causal convolution over the last `kernel` tokens and the channels of this device.
 pub struct ShortConv<T> {
-    /// Channels here.
+    /// Channels on this device.
     pub channels: T,
-    /// Tokens that it reaches over.
+    /// Kernel width in tokens.
     pub kernel: T,
-    /// What stands around it.
+    /// The gates or activation fused with it.
     pub form: ConvForm,
-    /// Elements of its weights here.
+    /// Weight elements on this device.
     pub weights: T,
 }
 
@@ -115,7 +116,7 @@ impl<N: Num> ShortConv<Qty<N>> {
         (chip.activation_bytes * (tokens + state) + chip.native_bytes * self.weights).is(&CONV_BYTES)
     }
 
-    /// Prices it.
+    /// Cost of the kernel.
     #[inline(always)]
     pub fn cost(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Cost<Qty<N>> {
         roofline(self.flops(batch), self.bytes(batch, chip), &chip.attention())
@@ -126,37 +127,37 @@ crate::formulas! {
     STEP_FLOPS {
         symbol: "recurrence_flops",
         unit: FLOP,
-        why: "each token decays, writes and reads every element of the state: 5 operations, 7 where the decay is worked out for each element or an old value is taken out first, 17 for RG-LRU with its gates' sigmoids",
+        why: "each token decays, writes and reads every element of the state: 5 operations, 7 where the decay is computed per element or an old value is removed first, 17 for RG-LRU with the sigmoids of its gates",
         cite: "counted from the definitions: Gu, Dao 2023 (Mamba), 3.2; Dao, Gu 2024 (Mamba-2), 2; Yang, Kautz, Hatamizadeh 2025 (Gated DeltaNet), 3.1; De et al. 2024 (Griffin), 2.4",
     }
     CHUNK_FLOPS {
         symbol: "chunked_recurrence_flops",
         unit: FLOP,
-        why: "prefill in chunks: scores and sums of the chunk's tokens among themselves, products with the state that comes in, and the state passed on; the delta rule adds a triangular system for each chunk",
+        why: "chunked prefill: scores and sums between the tokens of a chunk, products with the incoming state, and the outgoing state; the delta rule adds a triangular system per chunk",
         cite: "Dao, Gu 2024 (Mamba-2), 6; Qin et al. 2024 (Lightning Attention-2), 3.2; Yang et al. 2024 (DeltaNet), 3.2; Kimi Team 2025 (Kimi Linear), 3",
     }
     STEP_BYTES {
         symbol: "recurrence_bytes",
         unit: BYTE,
-        why: "reads and writes the state of each sequence once a step, whatever its length, and moves each token's inputs and result",
+        why: "reads and writes the state of each sequence once per step, whatever its length, and moves the inputs and result of each token",
         cite: "Gu, Dao 2023 (Mamba), 3.3.2",
     }
     CHUNK_BYTES {
         symbol: "chunked_recurrence_bytes",
         unit: BYTE,
-        why: "as token by token, and each chunk's own state is written by one kernel and read by the next",
+        why: "as in the token-by-token form, and one kernel writes the state of each chunk and the next kernel reads it",
         cite: "Dao, Gu 2024 (Mamba-2), 6 (states of chunks, then their passing)",
     }
     CONV_FLOPS {
         symbol: "short_conv_flops",
         unit: FLOP,
-        why: "a multiply-add per channel, token and tap; SiLU after it counts 5, gates before and after it 2",
+        why: "one multiply-add per channel, token and tap; SiLU after it counts as 5, gates before and after it as 2",
         cite: "definition (depthwise causal convolution)",
     }
     CONV_BYTES {
         symbol: "short_conv_bytes",
         unit: BYTE,
-        why: "reads its input and gates, writes its result, and turns over the last tokens that it keeps of each sequence",
+        why: "reads its input and gates, writes its result, and reads and rewrites the last tokens of each sequence",
         cite: "definition; transformers keeps as many tokens as the kernel has taps, vLLM one less",
     }
 }
@@ -202,14 +203,15 @@ mod tests {
 
     #[test]
     fn chunks_cost_what_their_products_cost() {
-        // A chunk of 8 tokens, product by product: [m × k] · [k × n] is 2·m·k·n.
+        // A chunk of 8 tokens, product by product: [m × k] · [k × n] takes 2·m·k·n operations.
         let product = |m: f64, k: f64, n: f64| 2.0 * m * k * n;
         let passed = 2.0 * 6.0 * 5.0 * 3.0;
         let decay = 2.0 * product(8.0, 5.0, 8.0)
             + 6.0 * (product(8.0, 8.0, 3.0) + product(5.0, 8.0, 3.0) + product(8.0, 5.0, 3.0));
         let flops = recurrence(RecurrenceRule::Decay, Some(8.0)).flops(&batch(1.0, 8.0)).value();
         assert!((flops - (decay + passed)).abs() < 1e-9, "{flops}");
-        // Two scores, their system solved, keys and values through it, three products with the state, one sum.
+        // Two score products, the solution of their system, keys and values multiplied by it, three products with the
+        // state, and one sum.
         let head = 2.0 * product(8.0, 5.0, 8.0)
             + 2.0 * 8.0 * 8.0 * 8.0 / 3.0
             + product(8.0, 8.0, 5.0)

@@ -1,27 +1,27 @@
-//! The time of one kernel from what it computes and what it moves.
+//! Time of one kernel from its operations and its bytes.
 
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::SECOND;
 
-/// What an operator costs on one device.
+/// Cost of an operator on one device.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost<T> {
     /// Operations.
     pub flops: T,
     /// Bytes to and from device memory.
     pub bytes: T,
-    /// Time that the arithmetic is busy.
+    /// Compute time.
     pub computing: T,
-    /// Time that the memory is busy.
+    /// Memory time.
     pub moving: T,
-    /// Time, without launch.
+    /// Time without launch.
     pub time: T,
-    /// Speed of light: operations at the dense peak, bytes at full bandwidth, whichever is slower.
+    /// Speed of light (SOL): operations at the dense peak or bytes at full bandwidth, whichever is slower.
     pub floor: T,
 }
 
 impl<N: Num> Cost<Qty<N>> {
-    /// Both kernels, one after the other.
+    /// Both kernels in sequence.
     #[inline(always)]
     pub fn after(&self, first: &Cost<Qty<N>>) -> Cost<Qty<N>> {
         Cost {
@@ -35,20 +35,20 @@ impl<N: Num> Cost<Qty<N>> {
     }
 }
 
-/// How near to the roofline a class of kernels comes on a device.
+/// Achieved roofline fractions of a class of kernels on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct RooflineParams<T> {
     /// Dense peak of the arithmetic in use.
     pub peak: T,
-    /// Peak rate of device memory.
+    /// Peak memory bandwidth.
     pub bandwidth: T,
-    /// Fraction of the peak that large kernels reach.
+    /// Achieved fraction of the peak in large kernels.
     pub compute: T,
-    /// Fraction of the bandwidth that large kernels reach.
+    /// Achieved fraction of the bandwidth in large kernels.
     pub memory: T,
 }
 
-/// Prices a kernel.
+/// Cost of a kernel.
 #[inline(always)]
 pub fn roofline<N: Num>(flops: Qty<N>, bytes: Qty<N>, ceiling: &RooflineParams<Qty<N>>) -> Cost<Qty<N>> {
     let computing = (flops / (ceiling.peak * ceiling.compute)).is(&COMPUTE);
@@ -62,19 +62,19 @@ crate::formulas! {
     COMPUTE {
         symbol: "compute_time",
         unit: SECOND,
-        why: "operations at the fraction of the dense peak that this class of kernels was measured to reach",
+        why: "operations at the measured fraction of the dense peak for this class of kernels",
         cite: "Williams, Waterman, Patterson 2009 (roofline)",
     }
     MEMORY {
         symbol: "memory_time",
         unit: SECOND,
-        why: "bytes at the fraction of the memory bandwidth that this class of kernels was measured to reach",
+        why: "bytes at the measured fraction of the memory bandwidth for this class of kernels",
         cite: "Williams, Waterman, Patterson 2009 (roofline)",
     }
     TIME {
         symbol: "time",
         unit: SECOND,
-        why: "smax(a, b) = (a^4 + b^4)^(1/4): the slower of computing and moving bounds the kernel, and both are felt where they are near",
+        why: "smax(a, b) = (a^4 + b^4)^(1/4): the slower of compute and memory bounds the kernel, and both contribute where they are close",
         cite: "p = 4 fits 12.6 million kernel timings (NVIDIA AIConfigurator 0.12.0 data) to a median 6-10 %, a hard maximum to 11 %",
     }
 }

@@ -1,4 +1,4 @@
-//! From a task of the plan to its price: the one place where operators meet their formulas.
+//! Cost of a task of the plan. This is the only place that maps operators to formulas.
 
 use super::attention::AttentionShard;
 use super::batch::Batch;
@@ -23,7 +23,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, FLOP, SECOND};
 
-/// What a computing task is made of.
+/// The cost components of a compute task.
 struct OperatorShard<'a> {
     operator: &'a Operator,
     role: Role,
@@ -32,7 +32,7 @@ struct OperatorShard<'a> {
     token_parts: u64,
 }
 
-/// Prices a task. Exchanges have no operations or device bytes of their own.
+/// Cost of a task. Collectives have no operations or device bytes of their own.
 #[inline(always)]
 pub fn price<R: Reading>(
     read: &R,
@@ -147,7 +147,7 @@ fn compute<R: Reading>(
                 v_head_dim: n(v_head_dim),
                 matrix: elements(share.matrix),
                 reach: reach.map(n),
-                // A latent that was picked for one query is shared by its heads only where they are absorbed.
+                // Heads share a latent that was selected for one query only in the absorbed form.
                 absorbed: phase == Phase::Decode || matches!(reach, AttentionMask::Selected(_)),
             }
             .cost(batch, chip, quantised)
@@ -180,7 +180,7 @@ fn compute<R: Reading>(
         }
         Operator::Experts { .. } => {
             let experts = Experts::of(read, share.operator, layer[Role::Expert as usize]);
-            experts.expect("the arm says so").cost(batch, chip, quantised)
+            experts.expect("guarded by the match arm").cost(batch, chip, quantised)
         }
         Operator::Norm { width, rows, .. } => {
             let all = tokens() * n(rows) * n(width);
@@ -200,7 +200,7 @@ fn compute<R: Reading>(
         }
         Operator::Sampling { vocab } => {
             let all = batch.sequences * n(vocab);
-            // Logits are fp32: two activation elements each.
+            // Logits are fp32, which equals two activation elements each.
             elementwise(all, SAMPLING_FLOPS, 2.0 * all, Qty::from(0.0))
         }
     }

@@ -1,4 +1,4 @@
-//! Which builder understands which `model_type`.
+//! Selects the builder for a `model_type`.
 //!
 //! Adding an architecture: a file in `arch/` and its line in `ARCHITECTURES`.
 
@@ -59,19 +59,19 @@ use crate::spec::model::ModelConfig;
 use crate::spec::model::keys::Keys;
 use crate::spec::text::near;
 
-/// An architecture that is understood.
+/// A supported architecture.
 pub struct Architecture {
     /// `model_type` of its configurations.
     pub model_type: &'static str,
     /// Its class in `architectures`.
     pub class: &'static str,
-    /// Other names of that class: in checkpoints' own code, or in old files.
+    /// Other names of that class, from checkpoints' own code or old files.
     pub aliases: &'static [&'static str],
     /// Reads the keys and builds the graph.
     pub build: fn(&Keys<'_>) -> Result<ModelGraph, Error>,
 }
 
-/// Every architecture that is understood.
+/// All supported architectures.
 pub static ARCHITECTURES: &[Architecture] = &[
     of("afmoe", "AfmoeForCausalLM", afmoe::build),
     of("apertus", "ApertusForCausalLM", nemotron::build_apertus),
@@ -227,11 +227,11 @@ const fn with_aliases(known: Architecture, aliases: &'static [&'static str]) -> 
     Architecture { aliases, ..known }
 }
 
-/// More elements than any model has; below it no sum of bits leaves 64 bits.
+/// More elements than any model has. Below this, no sum of bits exceeds 64 bits.
 const MOST_ELEMENTS: u128 = 1_000_000_000_000_000;
 
 impl ModelGraph {
-    /// The graph of a configuration, or what in the configuration is not understood.
+    /// Builds the graph of a configuration, or reports the part of the configuration that is not supported.
     pub fn build(config: &ModelConfig) -> Result<ModelGraph, Error> {
         let architecture = find(config)?;
         let keys = config.keys().with_defaults(class_defaults::of_file(architecture.model_type));
@@ -253,8 +253,8 @@ impl ModelGraph {
         if graph.towers.iter().filter_map(Tower::all_flops).any(|flops| u64::try_from(flops).is_err()) {
             return Err(Error::new(
                 "",
-                "images of more positions than an encoder computes",
-                "an image_size of at most some thousand pixels",
+                "images of more positions than an encoder processes",
+                "an image_size of at most a few thousand pixels",
                 "copy the values from the model's config.json",
             ));
         }
@@ -266,7 +266,7 @@ impl ModelGraph {
     }
 }
 
-/// The architecture that the file names, by `model_type` or else by class.
+/// The architecture of the file, by `model_type` or else by class.
 fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
     let stated = config.architectures.as_slice();
     let is_stated = |known: &Architecture| {
@@ -284,7 +284,7 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
                 Some(known) => Err(Error::new(
                     "architectures",
                     stated.join(", "),
-                    format!("{}: only models that generate text are served", known.class),
+                    format!("{}: only text-generation models are supported", known.class),
                     "take the model's text-generation checkpoint",
                 )),
                 None => Err(unknown("model_type", model_type, |known| known.model_type)),
@@ -304,12 +304,12 @@ fn find(config: &ModelConfig) -> Result<&'static Architecture, Error> {
     }
 }
 
-/// The class without a head, whose checkpoints embed texts.
+/// The class without a head, whose checkpoints compute text embeddings.
 fn bare(known: &Architecture) -> Option<String> {
     known.class.strip_suffix("ForCausalLM").map(|family| format!("{family}Model"))
 }
 
-/// Names the stranger, its likely meanings, and everyone who is known.
+/// Error for an unknown architecture, with the nearest names and the list of supported ones.
 fn unknown(key: &str, found: &str, name: fn(&Architecture) -> &'static str) -> Error {
     let mut names: Vec<&str> = ARCHITECTURES.iter().map(name).collect();
     names.dedup();

@@ -1,6 +1,6 @@
-//! Puts a block together, operator by operator, in execution order.
+//! Assembles a block, operator by operator, in execution order.
 //!
-//! Knows how operators are wired and weights named, not which ones a layer has.
+//! Handles wiring and weight names, not the choice of operators of a layer.
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -27,15 +27,15 @@ pub struct Matrix {
     pub input: Count,
     /// Outer dimension.
     pub output: Count,
-    /// How a plan may divide it.
+    /// How a plan may shard it.
     pub split: Split,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// Whether it adds a bias.
     pub bias: bool,
 }
 
-/// What a norm learns.
+/// Learned parameters of a norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Affine {
     /// Nothing (OLMo-1).
@@ -47,20 +47,20 @@ pub enum Affine {
 }
 
 impl Affine {
-    /// LayerNorm's, with its shift or without.
+    /// LayerNorm's scale, with or without its shift.
     pub fn shift(shift: bool) -> Affine {
         if shift { Affine::ScaleAndShift } else { Affine::Scale }
     }
 }
 
-/// Which rows of a norm share what it learns.
+/// How the rows of a norm share its learned parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NormRows {
-    /// All of them.
+    /// One set for all rows.
     Alike,
-    /// Each has its own, in one tensor.
+    /// One set per row, in one tensor.
     Stacked,
-    /// Each has its own, in a tensor for each.
+    /// One set per row, in a separate tensor each.
     Apart,
 }
 
@@ -70,15 +70,15 @@ pub struct NormSpec {
     pub name: &'static str,
     /// The checkpoint's name without `.weight`.
     pub tensor: String,
-    /// Elements normalised together.
+    /// Elements per normalised row.
     pub width: Count,
     /// Rows per token.
     pub rows: Count,
-    /// How the rows follow the plan.
+    /// How the rows are sharded.
     pub split: Split,
-    /// What it learns.
+    /// Its learned parameters.
     pub affine: Affine,
-    /// Which rows share it.
+    /// How rows share them.
     pub learns: NormRows,
 }
 
@@ -100,7 +100,7 @@ impl Assembly {
         node
     }
 
-    /// Where the residual stream comes in.
+    /// Input of the residual stream.
     pub fn input(&mut self, width: Count) -> NodeIndex {
         self.node("input", Operator::Input { width }, vec![], &[])
     }
@@ -160,7 +160,7 @@ pub fn weight(name: impl Into<String>, shape: Vec<u64>, role: Role) -> Weight {
     Weight { name: name.into(), shape, joined: 0, role, buffer: false }
 }
 
-/// The one row of a norm that takes the whole width.
+/// The single row of a norm over the whole width.
 pub fn once() -> Count {
     Count::derived("rows", 1, "one norm per token")
 }

@@ -1,14 +1,14 @@
-//! What a layer keeps of each sequence between steps: keys and values that grow, states that do not.
+//! Per-sequence caches of a layer: keys and values, which grow, and states, which do not.
 //!
-//! Knows elements and how far tensor parallelism divides them, not the number format of keys and values.
+//! Holds elements and the sharding by tensor parallelism. The KV cache format is set elsewhere.
 
 use super::mask::AttentionMask;
 use crate::quantity::count::Count;
 
-/// One of the things that a layer keeps of a sequence, whole.
+/// One unsharded cache of a layer, per sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cache {
-    /// Keys and values per head, for each token in reach.
+    /// Keys and values per head, for each token inside the mask.
     Heads {
         /// Key and value heads.
         kv_heads: Count,
@@ -16,41 +16,41 @@ pub enum Cache {
         head_dim: Count,
         /// Elements of a value.
         v_head_dim: Count,
-        /// Which keys a query sees, and so which tokens are kept.
+        /// The mask: which keys a query sees, and thus which tokens are kept.
         reach: AttentionMask,
     },
-    /// MLA: one latent and one rotary key per token for all heads, not divided by tensor parallelism.
+    /// MLA: one latent and one rotary key per token for all heads, not sharded by tensor parallelism.
     Latent {
         /// Elements of the compressed key/value.
         kv_lora_rank: Count,
         /// Elements of the shared rotary key.
         qk_rope_head_dim: Count,
     },
-    /// Keys of a sparse attention's indexer, one per token for all its heads, in a format of their own.
+    /// Keys of a sparse-attention indexer, one per token for all its heads, in a separate format.
     IndexKeys {
         /// Elements of a key.
         head_dim: Count,
-        /// Tokens that a key stands for.
+        /// Tokens per key.
         every: Count,
     },
-    /// Entries that are key and value at once for all heads, each for one token or for several.
+    /// Entries that are both key and value for all heads, each for one or several tokens.
     Entries {
         /// Elements of an entry.
         width: Count,
-        /// Tokens that an entry stands for.
+        /// Tokens per entry.
         every: Count,
-        /// Which tokens are kept.
+        /// The tokens that are kept.
         reach: AttentionMask,
     },
-    /// A state of fixed size, rewritten by every token: it neither grows nor lies in pages.
+    /// A state of fixed size, rewritten by every token. It neither grows nor uses pages.
     State {
-        /// What holds it, e.g. `conv`, `ssm`.
+        /// Its owner, e.g. `conv`, `ssm`.
         name: &'static str,
-        /// Elements of a sequence.
+        /// Elements per sequence.
         elements: Count,
-        /// Heads, groups or channels that it is divided by; past their number it is repeated.
+        /// Heads, groups or channels that shard it. Beyond this number it is replicated.
         parts: Count,
-        /// How wide an element is.
+        /// Number format of an element.
         width: StateWidth,
     },
 }
@@ -60,12 +60,12 @@ pub enum Cache {
 pub enum StateWidth {
     /// The model's own dtype.
     Native,
-    /// Single precision, whatever the model's dtype.
+    /// Single precision, independent of the model's dtype.
     Single,
 }
 
 impl StateWidth {
-    /// Bytes of an element, of a model in a dtype of two bytes.
+    /// Bytes of an element, for a model with a two-byte dtype.
     pub const fn bytes(self) -> u64 {
         match self {
             StateWidth::Native => 2,
@@ -75,7 +75,7 @@ impl StateWidth {
 }
 
 impl Cache {
-    /// Elements of keys and values that it keeps per token; index keys and states are counted apart.
+    /// Key and value elements per token. Index keys and states are counted separately.
     pub fn elements_per_token(&self) -> u64 {
         match self {
             Cache::Heads { kv_heads, head_dim, v_head_dim, .. } => {
@@ -87,7 +87,7 @@ impl Cache {
         }
     }
 
-    /// Bytes of a sequence that do not depend on its length, of a model in a dtype of two bytes.
+    /// Bytes per sequence independent of its length, for a model with a two-byte dtype.
     pub fn state_bytes(&self) -> u64 {
         match self {
             Cache::State { elements, width, .. } => elements.value * width.bytes(),
@@ -95,7 +95,7 @@ impl Cache {
         }
     }
 
-    /// Tokens that it keeps at most.
+    /// Maximum number of cached tokens.
     pub fn limit(&self) -> Option<u64> {
         match self {
             Cache::Heads { reach, .. } | Cache::Entries { reach, .. } => {
@@ -105,7 +105,7 @@ impl Cache {
         }
     }
 
-    /// What one of `tp` tensor-parallel devices keeps.
+    /// The cache of one of `tp` tensor-parallel devices.
     pub fn local(self, tp: u64) -> Cache {
         match self {
             Cache::Heads { kv_heads, head_dim, v_head_dim, reach } => {

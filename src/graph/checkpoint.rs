@@ -1,6 +1,6 @@
-//! What a model takes as its checkpoint stores it: quantized matrices with their scales, the rest in its dtype.
+//! Size of a model as stored in its checkpoint: quantized matrices with their scales, all other tensors in its dtype.
 //!
-//! Knows layouts of matrices, not number formats as devices compute them.
+//! Models matrix layouts, not the formats in which devices compute.
 
 use std::collections::HashSet;
 
@@ -15,23 +15,23 @@ use crate::spec::model::quantization::Quantization;
 use crate::spec::model::scheme::{Scheme, Stored};
 use crate::spec::precision::CheckpointLayout;
 
-/// A checkpoint's tensors in bytes, what ships for multi-token prediction included.
+/// Tensor bytes of a checkpoint, including multi-token-prediction weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Checkpoint {
-    /// All bytes of tensors; headers of files come on top.
+    /// Total tensor bytes; file headers are not included.
     pub bytes: u64,
     /// Elements in the quantized format.
     pub quantised: u64,
-    /// Elements in the model's own dtype, buffers in fp32 included.
+    /// Elements in the model's own dtype, including fp32 buffers.
     pub native: u64,
-    /// Scales, zero points and orders of the quantized format.
+    /// Scales, zero points and group indices of the quantized format.
     pub scales: u64,
-    /// Bytes of those.
+    /// Bytes of these.
     pub scale_bytes: u64,
 }
 
 impl Checkpoint {
-    /// The checkpoint of `graph` that `config` describes; `None` where its layout is not known to the byte.
+    /// The checkpoint of `graph` that `config` describes; `None` where the byte layout is not known.
     pub fn of(graph: &ModelGraph, config: &ModelConfig) -> Option<Checkpoint> {
         let native = native_bytes(config)?;
         let stored = match &config.quantization {
@@ -44,7 +44,7 @@ impl Checkpoint {
             match scheme {
                 Some(scheme) => sum.add(scheme, tensor, graph.hidden.value),
                 None => {
-                    // Buffers balance experts and are kept in fp32.
+                    // Expert-balancing buffers are kept in fp32.
                     sum.bytes += tensor.elements() * if tensor.buffer { 4 } else { native };
                     sum.native += tensor.elements();
                 }
@@ -53,17 +53,17 @@ impl Checkpoint {
         Some(sum)
     }
 
-    /// What weights take role by role in the formats of the checkpoint; `None` where it is not quantized or its formats
-    /// have no figures.
+    /// Weight bytes by role in the formats of the checkpoint; `None` where it is not quantized or a format has no entry
+    /// in the catalogue.
     pub fn layout(graph: &ModelGraph, config: &ModelConfig) -> Option<CheckpointLayout> {
         let quantization = config.quantization.as_ref().filter(|found| !found.parts.is_empty())?;
         let stored = CheckpointParts::of(quantization);
         let native = native_bytes(config)?;
-        // By role: elements that are quantised, all elements, bytes.
+        // By role: quantised elements, all elements, bytes.
         let mut roles: Vec<(Role, [u64; 3])> = vec![];
         let mut formats: Vec<(&'static str, u64)> = vec![];
         for tensor in graph.tensors() {
-            // What no format ever converts.
+            // Weights that no format quantises.
             let small = matches!(tensor.role, Role::Norm | Role::Bias | Role::Sink | Role::Recurrence);
             if small || tensor.buffer || tensor.shape.len() < 2 || tensor.role == Role::Tower {
                 continue;
@@ -85,7 +85,7 @@ impl Checkpoint {
                 None => roles.push((tensor.role, new)),
             }
         }
-        // A part that means no tensor names modules in a way that is not understood.
+        // A part without any tensors names modules in an unsupported way.
         if !stored.parts.iter().all(|(part, _)| formats.iter().any(|(format, _)| *format == part.format)) {
             return None;
         }
@@ -117,13 +117,13 @@ fn native_bytes(config: &ModelConfig) -> Option<u64> {
     match config.dtype.as_deref().map(|dtype| dtype.trim_start_matches("torch.")) {
         Some("bfloat16" | "float16") => Some(2),
         Some("float32") => Some(4),
-        // gpt-oss: what is not quantized is bf16 without a word.
+        // gpt-oss: weights that are not quantized are bf16, without a key.
         None if config.quantization.is_some() => Some(2),
         _ => None,
     }
 }
 
-/// The parts of a checkpoint, and what it leaves as it is.
+/// The quantized parts of a checkpoint, and the modules left in the model's dtype.
 struct CheckpointParts<'q> {
     parts: Vec<(&'q QuantizedPart, Option<UnquantizedModules>)>,
     kept: UnquantizedModules,
@@ -141,14 +141,14 @@ impl CheckpointParts<'_> {
         }
     }
 
-    /// The same where layouts are known to the byte.
+    /// The same for layouts that are known to the byte.
     fn to_the_byte(quantization: &Quantization) -> Option<CheckpointParts<'_>> {
         let named = |part: &QuantizedPart| matches!(part.modules, Modules::Named(_));
         let known = quantization.scheme.is_some() || quantization.parts.iter().any(named);
         (known && !quantization.parts.is_empty()).then(|| CheckpointParts::of(quantization))
     }
 
-    /// The part that a tensor is in; none: it is in the model's own dtype.
+    /// The part of a tensor; `None`: it is in the model's own dtype.
     fn part(&self, tensor: &Weight) -> Option<&QuantizedPart> {
         let means =
             |(part, names): &&(&QuantizedPart, Option<UnquantizedModules>)| match (&part.modules, names) {
@@ -165,14 +165,15 @@ impl CheckpointParts<'_> {
     }
 }
 
-/// The matrices of a tensor: outputs, inputs, how many. Checkpoints keep stacked experts apart, gate and up too.
+/// The matrices of a tensor: outputs, inputs, count. Checkpoints store stacked experts separately, and gate and up as
+/// well.
 fn matrices(tensor: &Weight, hidden: u64) -> Vec<(u64, u64, u64)> {
     match tensor.shape[..] {
         [outputs, inputs] => vec![(outputs, inputs, 1)],
         [experts, one, other] => {
             let joined = tensor.name.ends_with("gate_up_proj");
             let down = tensor.name.ends_with("down_proj");
-            // `[out, in]`, unless the stream's width lies where it could not: `[in, out]`.
+            // `[out, in]`, unless only `[in, out]` is consistent with the width of the stream.
             let (outputs, inputs) = match (joined, down) {
                 (true, _) if other != hidden && one == hidden => (other, one),
                 (_, true) if one != hidden && other == hidden => (other, one),
@@ -184,7 +185,7 @@ fn matrices(tensor: &Weight, hidden: u64) -> Vec<(u64, u64, u64)> {
     }
 }
 
-/// Whether methods of this layout quantize tensors of its kind at all.
+/// Whether methods of this layout quantize tensors of this kind.
 fn convertible(scheme: Scheme, tensor: &Weight) -> bool {
     let matrix = tensor.shape.len() >= 2 && !tensor.buffer;
     let kind = match scheme {
@@ -194,11 +195,12 @@ fn convertible(scheme: Scheme, tensor: &Weight) -> bool {
             Role::Attention | Role::Mlp | Role::Expert | Role::SharedExpert | Role::Indexer
         ),
     };
-    // Multi-token prediction's projection and the indexer's weights stay as they are (DeepSeek-V3's 41,540,496 scales).
+    // The projection of multi-token prediction and the indexer's weights are not quantized (DeepSeek-V3's 41,540,496
+    // scales).
     matrix && kind && !["eh_proj.weight", "weights_proj.weight"].iter().any(|end| tensor.name.ends_with(end))
 }
 
-/// The modules that a checkpoint says it leaves in the model's dtype. Files name thousands of them one by one.
+/// The modules that a checkpoint leaves in the model's dtype. Files can list thousands of them.
 struct UnquantizedModules {
     named: HashSet<String>,
     patterns: Vec<Pattern>,
@@ -214,7 +216,7 @@ impl UnquantizedModules {
         }
     }
 
-    /// Whether the tensor's module is one of them.
+    /// Whether the tensor's module is in the list.
     fn has(&self, tensor: &Weight) -> bool {
         let module = tensor.name.trim_end_matches(".weight");
         let mut names = vec![module.to_owned()];
@@ -228,7 +230,7 @@ impl UnquantizedModules {
         names.iter().any(|name| self.names(name) || self.patterns.iter().any(|pattern| pattern.fits(name)))
     }
 
-    /// Whether a module is named: itself, one around it, or the end of its name.
+    /// Whether a module is listed: itself, a parent, or the end of its name.
     fn names(&self, module: &str) -> bool {
         let dots = module.match_indices('.').map(|(at, _)| at);
         self.named.contains(module)
@@ -238,10 +240,10 @@ impl UnquantizedModules {
     }
 }
 
-/// A pattern that means modules: by their names, their parents', the ends of their names, or either with `*` for
-/// anything. Spelled out once, as files have hundreds and models thousands of modules.
+/// A pattern for modules: their names, their parents' names, the ends of their names, or any of these with `*` as a
+/// wildcard. Parsed once, as files have hundreds of patterns and models thousands of modules.
 enum Pattern {
-    /// Whatever begins like this, at the start or after a dot (with the dot): one `*`, at the end.
+    /// A prefix, at the start or after a dot (with the dot): one `*`, at the end.
     Beginning(String, String),
     /// Any of these.
     Globs([String; 3]),
@@ -263,7 +265,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it means the module.
+    /// Whether the pattern matches the module.
     fn fits(&self, name: &str) -> bool {
         match self {
             Pattern::Beginning(start, inside) => {
@@ -274,7 +276,7 @@ impl Pattern {
     }
 }
 
-/// Whether `name` is `pattern`, in which `*` stands for anything.
+/// Whether `name` matches `pattern`, with `*` as a wildcard.
 fn glob(name: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -312,7 +314,7 @@ mod tests {
             ("re:.*self_attn.*", "model.layers.0.mlp.up_proj", false),
         ] {
             assert_eq!(Pattern::of(pattern).fits(name), means, "{pattern} {name}");
-            // The short cut means what the long way means.
+            // The fast path matches the same names as the full match.
             let long = [format!("{pattern}.*"), format!("*.{pattern}"), pattern.to_owned()];
             let long = Pattern::Globs(long).fits(name);
             assert!(pattern.starts_with("re:") || long == means, "{pattern} {name}");

@@ -1,6 +1,6 @@
 //! Exact counts over a graph: parameters, cached elements, tensors by their full names.
 //!
-//! Knows nothing of number formats: elements, not bytes.
+//! Counts elements, not bytes.
 
 use super::cache::Cache;
 use super::model::{Block, ModelGraph, OperatorNode};
@@ -8,7 +8,7 @@ use super::operator::Operator;
 use super::tensor::{Role, Weight};
 use super::tower::Tower;
 
-/// The legitimate parameter counts of one model, kept apart.
+/// The parameter counts of one model, listed separately.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
@@ -19,34 +19,34 @@ pub struct Parameters {
     pub buffers: u64,
     /// Those of `unique` in vision and audio encoders and their projectors.
     pub towers: u64,
-    /// Unique parameters that one token of text passes: all but encoders and the routed experts not chosen for it.
+    /// Unique parameters per text token: without encoders and without the routed experts that are not selected.
     ///
-    /// The embedding counts whole, although a token reads one row; without it, model cards' figures come out.
+    /// The embedding counts in full, although a token reads one row. This convention matches model cards.
     pub active: u64,
-    /// Multi-token-prediction weights that the checkpoint ships, with their buffers, without `mtp_copies`.
+    /// Multi-token-prediction weights of the checkpoint with their buffers, without `mtp_copies`.
     pub mtp: u64,
-    /// Copies of embedding and head that the checkpoint stores again for multi-token prediction.
+    /// Copies of embedding and head that the checkpoint stores for multi-token prediction.
     pub mtp_copies: u64,
 }
 
-/// Elements cached per token of a sequence, over all layers.
+/// Cached elements per token of a sequence, over all layers.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 pub struct KvElements {
     /// In layers that keep every token.
     pub growing: u64,
-    /// In layers that keep a window or a chunk.
+    /// In layers with a window or a chunk.
     pub windowed: u64,
 }
 
 impl OperatorNode {
-    /// Parameters (not buffers) of it.
+    /// Its parameters, without buffers.
     pub fn parameters(&self) -> u64 {
         self.weights.iter().filter(|weight| !weight.buffer).map(Weight::elements).sum()
     }
 
-    /// Parameters of it that one token passes.
+    /// Its active parameters per token.
     pub fn active_parameters(&self) -> u64 {
         match self.operator {
             Operator::Experts { experts, top_k, .. } => self.parameters() / experts.value * top_k.value,
@@ -56,12 +56,12 @@ impl OperatorNode {
 }
 
 impl Block {
-    /// How often it stands in the model.
+    /// Number of occurrences in the model.
     pub fn repeats(&self) -> u64 {
         self.layers.len().max(1) as u64
     }
 
-    /// Weights of one layer, in execution order. A tensor that several operators share by rows comes once.
+    /// Weights of one layer, in execution order. A tensor whose rows several operators share appears once.
     pub fn weights(&self) -> Vec<Weight> {
         let mut joined: Vec<Weight> = vec![];
         for weight in self.order.iter().flat_map(|node| &self.graph[*node].weights) {
@@ -73,12 +73,12 @@ impl Block {
         joined
     }
 
-    /// Elements that one layer caches per token.
+    /// Elements per token that one layer caches.
     pub fn kv_elements_per_token(&self) -> u64 {
         self.caches.iter().map(Cache::elements_per_token).sum()
     }
 
-    /// Bytes that one layer keeps of a sequence however long it is, of a model in a dtype of two bytes.
+    /// Bytes per sequence and layer independent of length, for a model with a two-byte dtype.
     pub fn state_bytes_per_sequence(&self) -> u64 {
         self.caches.iter().map(Cache::state_bytes).sum()
     }
@@ -116,7 +116,7 @@ impl ModelGraph {
         }
     }
 
-    /// Elements cached per token of a sequence.
+    /// Cached elements per token of a sequence.
     pub fn kv_elements_per_token(&self) -> KvElements {
         let mut kv = KvElements::default();
         for block in &self.blocks {
@@ -131,12 +131,12 @@ impl ModelGraph {
         kv
     }
 
-    /// Bytes kept of a sequence however long it is, of a model in a dtype of two bytes.
+    /// Bytes per sequence independent of its length, for a model with a two-byte dtype.
     pub fn state_bytes_per_sequence(&self) -> u64 {
         self.blocks.iter().map(|block| block.repeats() * block.state_bytes_per_sequence()).sum()
     }
 
-    /// Every tensor of the model by its full name, in order of layers; multi-token prediction apart.
+    /// All tensors of the model by full name, in layer order; without multi-token prediction.
     pub fn tensors(&self) -> Vec<Weight> {
         let of_block: Vec<Vec<Weight>> = self.blocks.iter().map(Block::weights).collect();
         let mut tensors = self.embedding.weights();
@@ -152,7 +152,7 @@ impl ModelGraph {
         tensors
     }
 
-    /// Everything stored, in a width that no configuration overflows.
+    /// All stored elements, in an integer width that no configuration overflows.
     pub(super) fn stored_elements(&self) -> u128 {
         let elements = |weight: &Weight| {
             weight.shape.iter().fold(1, |so_far: u128, length| so_far.saturating_mul(u128::from(*length)))

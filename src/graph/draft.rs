@@ -1,6 +1,6 @@
-//! What guesses tokens ahead of a model: the module that its checkpoint ships for it.
+//! Draft modules for speculative decoding: the multi-token-prediction module of a checkpoint.
 //!
-//! Knows neither how many tokens are guessed nor how many of them prove right.
+//! The number of draft tokens and their acceptance rate are inputs elsewhere.
 
 use super::assembly::weight;
 use super::model::{Block, ModelGraph, OperatorNode};
@@ -8,26 +8,27 @@ use super::operator::{Operator, Split};
 use super::tensor::{Role, Tensor};
 use crate::quantity::count::Count;
 
-/// What guesses tokens ahead of a model, before each of its steps.
+/// The draft of a model, run before each of its steps.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// `mtp`, or the smaller model's name.
+    /// `mtp`, or the name of the draft model.
     pub name: String,
     /// A smaller model, or the model's own module.
     pub graph: Box<ModelGraph>,
-    /// Tokens guessed before each step of the model, which checks them all at once.
+    /// Draft tokens per step; the model verifies all of them at once.
     pub tokens: u64,
 }
 
-/// One in so many of a module's parameters may be in none of the matrices taken here: its norms.
+/// Up to this fraction (one in this number) of a module's parameters may be outside the matrices modelled here: its
+/// norms.
 const NORMS: u64 = 100;
 
 impl ModelGraph {
-    /// The model's own multi-token-prediction module as a model of one layer: a layer like the last, after a matrix
-    /// that joins the embedding of the last token with the hidden state that foretold it. Embedding and head are the
-    /// model's own, which hold their weights already (DeepSeek-AI 2024, DeepSeek-V3, section 2.2).
+    /// The model's multi-token-prediction module as a model of one layer. The layer equals the last one, after a matrix
+    /// that joins the embedding of the last token with its hidden state. Embedding and head are the model's own, whose
+    /// weights are already in memory (DeepSeek-AI 2024, DeepSeek-V3, section 2.2).
     ///
-    /// `None` where the checkpoint ships none, or one of another form than that.
+    /// `None` where the checkpoint has no module, or one of another form.
     pub fn multi_token_prediction(&self) -> Option<ModelGraph> {
         let last = *self.layer_block.last()?;
         let block = Block { name: "mtp_layer", layers: vec![0], ..self.blocks[last].clone() };
@@ -61,7 +62,7 @@ impl ModelGraph {
     }
 }
 
-/// A block whose weights another holds.
+/// A block whose weights are stored elsewhere.
 fn lent(block: &Block) -> Block {
     let mut block = block.clone();
     block.graph.node_weights_mut().for_each(|node| node.weights.clear());

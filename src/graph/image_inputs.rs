@@ -1,6 +1,6 @@
-//! The images of a request before the encoder: how many pieces and positions, and the tokens that they become.
+//! Images of a request before the encoder: the number of tiles and positions, and the resulting tokens.
 //!
-//! Knows nothing of what computing them takes.
+//! The cost of encoding is computed elsewhere.
 
 use super::cache::Cache;
 use super::image_processor::{ImagePatches, ImageProcessor};
@@ -11,37 +11,37 @@ use crate::quantity::count::{Count, Origin};
 use crate::spec::error::Error;
 use crate::spec::image::ImageSize;
 
-/// Images of a request.
+/// Images per request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageInputs {
-    /// How many.
+    /// Number of images.
     pub images: Count,
-    /// Tokens of the prompt that stand for one.
+    /// Prompt tokens per image.
     pub tokens: Count,
-    /// Pieces of one that are encoded apart.
+    /// Tiles per image, which are encoded independently.
     pub crops: Count,
-    /// The encoder among the model's.
+    /// Index of the encoder in the model.
     pub tower: usize,
-    /// Positions of a piece in each of the encoder's parts.
+    /// Positions of a tile in each part of the encoder.
     pub positions: Vec<Count>,
 }
 
 impl ImageInputs {
-    /// Tokens of all images together.
+    /// Tokens of all images.
     pub fn all_tokens(&self) -> u64 {
         self.images.value.saturating_mul(self.tokens.value)
     }
 }
 
-/// Most images of a request that are taken seriously.
+/// Maximum number of images per request.
 pub const MOST_IMAGES: u64 = 100_000;
 
 impl ModelGraph {
-    /// The same model asked with so many images, each of `size`, in every request.
+    /// The same model with this number of images per request, each of `size`.
     ///
     /// # Errors
-    /// There is no encoder of images, it takes images of any size and none is stated, or how it divides them is
-    /// not told.
+    /// There is no image encoder, the encoder takes any size and none is given, or its image preprocessing is not
+    /// supported.
     pub fn seeing(self, images: u64, size: Option<ImageSize>) -> Result<ModelGraph, Error> {
         if images == 0 {
             return match size {
@@ -49,22 +49,19 @@ impl ModelGraph {
                 Some(size) => Err(Error::new(
                     "image-size",
                     format!("{size} without images"),
-                    "how many images a request has",
-                    "state --images N as well",
+                    "the number of images per request",
+                    "add --images N",
                 )),
             };
         }
         if images > MOST_IMAGES {
-            let fix = "state how many images one request has";
+            let fix = "give the number of images per request";
             return Err(Error::new("images", images.to_string(), format!("0 to {MOST_IMAGES}"), fix));
         }
         let Some(tower) = self.towers.iter().position(|tower| tower.name == "vision") else {
             return Err(Error::new(
                 "images",
-                format!(
-                    "{images} images a request for `{}`, which has no encoder of images",
-                    self.model_type
-                ),
+                format!("{images} images per request for `{}`, which has no image encoder", self.model_type),
                 "a model with a vision encoder",
                 "leave the images out, or choose another model (`mantile-opt inspect` lists encoders)",
             ));
@@ -89,42 +86,38 @@ fn seen(
     let view = tower.sight.view(size).ok_or_else(|| match tower.sight {
         ImageProcessor::Untold => Error::new(
             "images",
-            format!("{images} images a request for `{model_type}`"),
-            "an encoder whose division of images is told",
+            format!("{images} images per request for `{model_type}`"),
+            "an encoder whose image preprocessing is supported",
             "leave the images out: weights and cache are exact without them",
         ),
         _ => Error::new(
             "image-size",
             "nothing",
-            format!("the size of each image: the encoder of `{model_type}` takes any"),
-            "state it in pixels, e.g. --image-size 1024x768",
+            format!("the size of each image: the encoder of `{model_type}` accepts any size"),
+            "give it in pixels, e.g. --image-size 1024x768",
         ),
     })?;
     let positions: Option<Vec<Count>> = tower.parts.iter().map(|part| part.positions.of(&view)).collect();
     let positions = positions.filter(|all| !all.is_empty()).ok_or_else(|| {
-        let expected = "an encoder whose every part is told by the size of an image";
+        let expected = "an encoder whose parts all follow from the image size";
         let fix = "leave the images out: weights and cache are exact without them";
-        Error::new("images", format!("{images} images a request for `{model_type}`"), expected, fix)
+        Error::new("images", format!("{images} images per request for `{model_type}`"), expected, fix)
     })?;
     Ok(ImageInputs {
         images: Count { value: images, symbol: "images", origin: Origin::Workload("images") },
-        tokens: Count::derived(
-            "image_tokens",
-            tokens(&view, &positions),
-            "tokens of the prompt for one image",
-        ),
-        crops: Count::derived("crops", view.crops, "pieces of an image that are encoded apart"),
+        tokens: Count::derived("image_tokens", tokens(&view, &positions), "prompt tokens per image"),
+        crops: Count::derived("crops", view.crops, "tiles per image"),
         tower: index,
         positions,
     })
 }
 
-/// Tokens that stand for one image: as many as the last part yields unless the processor says otherwise.
+/// Tokens per image: the output of the last part, unless the processor sets another number.
 fn tokens(view: &ImagePatches, positions: &[Count]) -> u64 {
     view.tokens.unwrap_or_else(|| view.crops * positions.last().map_or(0, |last| last.value))
 }
 
-/// Layers that attend to the encoder's states see those of all images.
+/// Layers with cross-attention to the encoder attend to all images.
 fn attend_to(block: &mut Block, images: u64) {
     let times = |count: &mut Count| count.value = count.value.saturating_mul(images);
     for node in block.graph.node_weights_mut() {

@@ -1,66 +1,66 @@
-//! How an image becomes positions of an encoder and tokens of the prompt, as the processors of the classes have it.
+//! Image preprocessing: encoder positions and prompt tokens per image, as in the processors of the model classes.
 //!
-//! Knows nothing of what the positions are computed with.
+//! The cost of encoding is computed elsewhere.
 
 use crate::spec::image::ImageSize;
 
-/// What a processor does with an image.
+/// Method of a processor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ImageProcessor {
-    /// Brings every image to the one size that the file states.
+    /// Resizes every image to the fixed size of the file.
     Whole,
-    /// The same, and layers of their own attend to what the encoder yields: one token stands for it in the prompt.
+    /// The same, with cross-attention layers: one prompt token represents the image.
     Aside,
-    /// Keeps the size, up to whole cells: each becomes a token.
+    /// Keeps the size, rounded to whole cells. Each cell becomes one token.
     Cells(PatchGrid),
-    /// Cuts an image into tiles, and adds the whole as one more where there are several.
+    /// Divides an image into tiles, and adds the whole image as one more if there are several.
     Tiles {
-        /// Pixels of a tile's side.
+        /// Side of a tile in pixels.
         side: u64,
-        /// Tiles at most, without the whole.
+        /// Maximum number of tiles, without the whole image.
         most: u64,
     },
-    /// In a way that is not told here.
+    /// Not supported.
     Untold,
 }
 
-/// How images of any size are divided.
+/// Preprocessing of images of any size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PatchGrid {
-    /// Pixels of a cell's side: those of a patch, times the patches a side that become one token.
+    /// Side of a cell in pixels: the patch side times the patches per side of a token.
     pub side: u64,
-    /// How a length that is no multiple is brought to one.
+    /// Rounding of a length to whole cells.
     pub fit: SizeRounding,
-    /// Longest side in pixels; longer images are made smaller.
+    /// Longest side in pixels; larger images are scaled down.
     pub longest: Option<u64>,
-    /// Tokens that end each row.
+    /// Tokens at the end of each row.
     pub row_end: u64,
-    /// The size that the file names, where it names one.
+    /// The fixed size of the file, if any.
     pub usual: Option<ImageSize>,
 }
 
-/// How a length is brought to a multiple.
+/// Rounding of a length to a multiple.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SizeRounding {
-    /// To the nearest one, by stretching.
+    /// To the nearest multiple, by resizing.
     Nearest,
-    /// To the next one, by filling up.
+    /// To the next multiple, by padding.
     Up,
 }
 
-/// What becomes of one image.
+/// Result of preprocessing one image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImagePatches {
-    /// Pieces that are encoded apart from each other.
+    /// Tiles, which are encoded independently.
     pub crops: u64,
-    /// Cells of a piece, where there are cells.
+    /// Cells per tile, if the processor has cells.
     pub cells: u64,
-    /// Tokens in the prompt; none where they follow from what the encoder yields of each piece.
+    /// Prompt tokens; `None` where they follow from the encoder's output per tile.
     pub tokens: Option<u64>,
 }
 
 impl ImageProcessor {
-    /// What becomes of an image of `size`; nothing where that cannot be told.
+    /// Preprocesses an image of `size`; `None` where that is not supported.
     pub fn view(&self, size: Option<ImageSize>) -> Option<ImagePatches> {
         match *self {
             ImageProcessor::Whole => Some(ImagePatches { crops: 1, cells: 0, tokens: None }),
@@ -86,7 +86,7 @@ impl PatchGrid {
         ImagePatches { crops: 1, cells: rows * columns, tokens: Some(rows * (columns + self.row_end)) }
     }
 
-    /// The image, no longer than it may be.
+    /// The image, scaled down to the maximum size.
     fn shrunk(&self, size: ImageSize) -> ImageSize {
         let (length, longest) = (size.width.max(size.height), self.longest.unwrap_or(u64::MAX));
         if length <= longest {
@@ -97,7 +97,7 @@ impl PatchGrid {
     }
 }
 
-/// Multiples of `side` nearest to `pixels`; from the middle to the even one, as Python rounds.
+/// The multiple of `side` nearest to `pixels`; ties go to the even one, as in Python.
 fn nearest(pixels: u64, side: u64) -> u64 {
     let (whole, rest) = (pixels / side, pixels % side);
     match (2 * rest).cmp(&side) {
@@ -111,8 +111,8 @@ fn with_whole(tiles: u64) -> u64 {
     if tiles > 1 { tiles + 1 } else { tiles }
 }
 
-/// Tiles of the grid nearest to an image in shape, at most `most` (InternVL's `dynamic_preprocess`): of grids
-/// equally near a larger one where the image fills half of it.
+/// Tile grid with the aspect ratio nearest to the image, with at most `most` tiles (InternVL's `dynamic_preprocess`).
+/// Of equally near grids, the larger one if the image fills half of it.
 ///
 /// <https://huggingface.co/OpenGVLab/InternVL2-8B>, `find_closest_aspect_ratio` of its model card.
 fn tiles(size: ImageSize, side: u64, most: u64) -> u64 {

@@ -1,6 +1,6 @@
-//! A graph laid open: blocks, operators with their dimensions, counts, tensors. For showing and for checking.
+//! Inspection of a graph: blocks, operators with their dimensions, counts, tensors.
 //!
-//! Knows nothing of formats of output; it is the shape that they serialise.
+//! Serialisable data, independent of output formats.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,30 +15,30 @@ use super::tower::Tower;
 use crate::quantity::count::{Count, Tag};
 use crate::spec::model::ModelConfig;
 
-/// A model, laid open.
+/// The inspected model.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Inspection {
     /// `model_type` of the configuration.
     pub model_type: String,
     /// Number of layers.
     pub layers: u64,
-    /// Longest context that the configuration states, in tokens.
+    /// Maximum context of the configuration, in tokens.
     pub max_context: Option<u64>,
-    /// The head reuses the embedding's weights.
+    /// The head is tied to the embedding's weights.
     pub tied: bool,
     /// Exact counts.
     pub parameters: Parameters,
-    /// Bytes of KV cache per token, at 2 bytes an element, in layers that keep every token.
+    /// KV cache bytes per token in layers that keep every token, at 2 bytes per element.
     pub kv_bytes_per_token: u64,
-    /// The same in layers that keep a window.
+    /// KV cache bytes per token in layers with a window.
     pub kv_bytes_per_token_windowed: u64,
-    /// Bytes kept of each sequence however long it is: states of recurrent layers and convolutions.
+    /// Bytes per sequence independent of its length: states of recurrent layers and convolutions.
     pub state_bytes_per_sequence: u64,
-    /// What the checkpoint takes, where its layout is known to the byte.
+    /// Checkpoint size, where its layout is known to the byte.
     pub checkpoint: Option<Checkpoint>,
-    /// Encoders beside the language model.
+    /// Encoders next to the language model.
     pub towers: Vec<InspectedTower>,
-    /// The numbers that the structure was built from, by key; a key of which layers differ comes with each.
+    /// The integers behind the structure, by key. A key with different values per layer is listed with each value.
     pub values: Vec<InspectedValue>,
     /// Embedding, layers, head.
     pub blocks: Vec<InspectedBlock>,
@@ -55,22 +55,22 @@ pub struct InspectedValue {
     pub key: String,
     /// The number.
     pub value: u64,
-    /// Who says so.
+    /// Category of its source.
     pub tag: Tag,
-    /// How it was worked out, where it was.
+    /// How the number was derived, if it was.
     pub how: Option<String>,
 }
 
 /// An encoder.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InspectedTower {
-    /// What it encodes.
+    /// Encoder parameters.
     pub name: String,
     /// Its parameters.
     pub parameters: u64,
-    /// Operations of its matrices and attention for one image, where the file fixes the size.
+    /// Operations of its matrices and attention per image, if the file fixes the image size.
     pub flops_per_image: Option<u64>,
-    /// Tokens that one image becomes in the prompt, where the file fixes the size.
+    /// Prompt tokens per image, if the file fixes the image size.
     pub tokens_per_image: Option<u64>,
     /// Its blocks in execution order.
     pub blocks: Vec<InspectedBlock>,
@@ -81,15 +81,15 @@ pub struct InspectedTower {
 pub struct InspectedBlock {
     /// Its name.
     pub name: String,
-    /// Which layers these are; empty for embedding and head.
+    /// Layer indices; empty for embedding and head.
     pub layers: Vec<u32>,
-    /// Parameters of one of them.
+    /// Parameters of one layer.
     pub parameters: u64,
-    /// Bytes of KV cache per token that one of them keeps, at 2 bytes an element.
+    /// KV cache bytes per token of one layer, at 2 bytes per element.
     pub kv_bytes_per_token: u64,
-    /// Bytes of state that one of them keeps of each sequence.
+    /// State bytes of one layer per sequence.
     pub state_bytes_per_sequence: u64,
-    /// Tokens that one of them keeps at most.
+    /// Maximum number of tokens that one layer keeps.
     pub window: Option<u64>,
     /// Operators in execution order.
     pub operators: Vec<InspectedOperator>,
@@ -98,19 +98,19 @@ pub struct InspectedBlock {
 /// One operator.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InspectedOperator {
-    /// Its place in the layer.
+    /// Its name in the layer.
     pub name: String,
-    /// What it does.
+    /// Its operator.
     pub kind: String,
     /// Its dimensions.
     pub dims: Vec<InspectedDim>,
-    /// Names of the operators whose results it reads.
+    /// Operators whose results it reads.
     pub inputs: Vec<String>,
     /// Elements of its result per token.
     pub output: u64,
     /// Its parameters.
     pub parameters: u64,
-    /// The tensors that it reads, by their names inside the layer; rows of a joined tensor as its own.
+    /// The tensors that it reads, by their names inside the layer. Rows of a joined tensor count as its own.
     pub weights: Vec<InspectedTensor>,
 }
 
@@ -121,9 +121,9 @@ pub struct InspectedDim {
     pub name: String,
     /// The number.
     pub value: u64,
-    /// Where it came from.
+    /// Its source.
     pub origin: String,
-    /// The same in one word.
+    /// Category of the source.
     pub tag: Tag,
 }
 
@@ -134,17 +134,17 @@ pub struct InspectedTensor {
     pub name: String,
     /// Its shape.
     pub shape: Vec<u64>,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// A buffer, not a parameter.
     pub buffer: bool,
 }
 
-/// Bytes of an element in bf16, in which caches are compared.
+/// Bytes of a bf16 element, the unit of cache comparisons.
 const BF16_BYTES: u64 = 2;
 
 impl Inspection {
-    /// Lays `graph` open.
+    /// Inspects `graph`.
     pub fn of(graph: &ModelGraph) -> Inspection {
         let kv = graph.kv_elements_per_token();
         Inspection {
@@ -165,12 +165,12 @@ impl Inspection {
         }
     }
 
-    /// The same with what the checkpoint that `config` describes takes.
+    /// The same, with the checkpoint size that `config` describes.
     pub fn of_checkpoint(graph: &ModelGraph, config: &ModelConfig) -> Inspection {
         Inspection { checkpoint: Checkpoint::of(graph, config), ..Inspection::of(graph) }
     }
 
-    /// Tags what came from `keys` as the user's: they stand in place of what the file says.
+    /// Marks values of `keys` as set by the user instead of the file.
     pub fn overridden(mut self, keys: &[String]) -> Inspection {
         let ours = |key: &str| keys.iter().any(|known| known.rsplit('.').next() == Some(key));
         for value in self.values.iter_mut().filter(|value| value.tag == Tag::Config && ours(&value.key)) {
@@ -188,7 +188,7 @@ impl Inspection {
     }
 }
 
-/// Every number of the graph, in order of first use.
+/// Every integer of the graph, in order of first use.
 fn values(graph: &ModelGraph) -> Vec<InspectedValue> {
     let towers = graph.towers.iter().flat_map(|tower| &tower.parts).map(|part| &part.block);
     let dims = graph

@@ -1,28 +1,28 @@
-//! How far an attention layer reaches: which keys a query sees, and so which tokens a cache must keep.
+//! Attention masks: the keys that a query sees, and thus the tokens that a cache keeps.
 //!
-//! Knows nothing of heads or latents; `cost::batch` counts the pairs.
+//! Independent of heads and latents. `cost::batch` counts the pairs.
 
 use crate::quantity::count::Count;
 
-/// Which keys a query sees. `T` is a number of tokens: a [`Count`] in the graph, a quantity in a formula.
+/// The mask: which keys a query sees. `T` is a number of tokens: a [`Count`] in the graph, a quantity in a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttentionMask<T = Count> {
-    /// Itself and all that came before.
+    /// Causal: itself and all earlier tokens.
     All,
-    /// The last so many tokens, itself included (Mistral, Gemma, gpt-oss).
+    /// Sliding window: the last tokens, including itself (Mistral, Gemma, gpt-oss).
     Window(T),
-    /// Itself and what came before in its own chunk of so many tokens (Llama-4's `attention_chunk_size`).
+    /// Chunked: itself and the earlier tokens of its chunk (Llama-4's `attention_chunk_size`).
     Chunk(T),
-    /// The so many keys before it that an indexer scored highest (DeepSeek-V3.2's `index_topk`).
+    /// Selection: the earlier keys with the highest indexer scores (DeepSeek-V3.2's `index_topk`).
     Selected(T),
-    /// Every token of its sequence, before and after: encoders.
+    /// Bidirectional: every token of the sequence (encoders).
     Both,
-    /// Every token of its own tile of so many, before and after: windows of encoders.
+    /// Windowed and bidirectional: every token of its tile (windows of encoders).
     Tile(T),
 }
 
 impl<T: Copy> AttentionMask<T> {
-    /// The same reach in another kind of number.
+    /// The same mask with another number type.
     #[inline(always)]
     pub fn map<U>(self, read: impl FnOnce(T) -> U) -> AttentionMask<U> {
         match self {
@@ -35,12 +35,12 @@ impl<T: Copy> AttentionMask<T> {
         }
     }
 
-    /// A window where there is one.
+    /// A window if there is a number, otherwise causal.
     pub fn window(window: Option<T>) -> AttentionMask<T> {
         window.map_or(AttentionMask::All, AttentionMask::Window)
     }
 
-    /// Tokens kept at most, where later tokens see no more: a selection may still pick any.
+    /// Maximum number of cached tokens where later tokens see no more. A selection may still pick any token.
     pub fn limit(self) -> Option<T> {
         match self {
             AttentionMask::Window(tokens) | AttentionMask::Chunk(tokens) => Some(tokens),
@@ -65,7 +65,7 @@ impl AttentionMask {
     }
 }
 
-/// A window where there is one.
+/// A window if there is a number, otherwise causal.
 impl<T> From<Option<T>> for AttentionMask<T> {
     fn from(window: Option<T>) -> Self {
         window.map_or(AttentionMask::All, AttentionMask::Window)

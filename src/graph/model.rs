@@ -1,4 +1,4 @@
-//! The whole model: embedding, blocks of identical layers, head; and the counts kept apart.
+//! The whole model: embedding, blocks of identical layers, head, and separate counts.
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -10,29 +10,29 @@ use super::tensor::{Tensor, Weight};
 use super::tower::Tower;
 use crate::quantity::count::Count;
 
-/// An operator in its place: its name and the weights it reads.
+/// A named operator and the weights it reads.
 #[derive(Clone, Debug)]
 pub struct OperatorNode {
-    /// Its place in the layer, e.g. `q_proj`, `attention`, `experts`.
+    /// Its name in the layer, e.g. `q_proj`, `attention`, `experts`.
     pub name: &'static str,
-    /// What it does.
+    /// Its operator.
     pub operator: Operator,
     /// The checkpoint tensors it reads (empty for attention, activations and sums).
     pub weights: Vec<Weight>,
 }
 
-/// Identical layers, priced once and multiplied by their number.
+/// Identical layers, evaluated once and multiplied by their number.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Its name in explanations, e.g. `dense_layer`, `moe_layer`, `sliding_layer`.
+    /// Its name in traces, e.g. `dense_layer`, `moe_layer`, `sliding_layer`.
     pub name: &'static str,
-    /// Which layers of the model these are; empty for embedding and head, which come once.
+    /// Layer indices; empty for embedding and head.
     pub layers: Vec<u32>,
-    /// Operators and what flows between them.
+    /// Operators, with tensors as edges.
     pub graph: DiGraph<OperatorNode, Tensor>,
     /// Execution order.
     pub order: Vec<NodeIndex>,
-    /// What each layer keeps of a sequence; nothing, where it has no cache or reads an earlier layer's.
+    /// Caches and states of each layer; empty without a cache or with the cache of an earlier layer.
     pub caches: Vec<Cache>,
 }
 
@@ -47,9 +47,9 @@ pub struct ModelGraph {
     pub layers: Count,
     /// Rows of the embedding.
     pub vocab: Count,
-    /// Longest context that the configuration states, in tokens.
+    /// Maximum context of the configuration, in tokens.
     pub max_context: Option<u64>,
-    /// The head reuses the embedding's weights.
+    /// The head is tied to the embedding's weights.
     pub tied: bool,
     /// Embedding lookup.
     pub embedding: Block,
@@ -57,24 +57,24 @@ pub struct ModelGraph {
     pub blocks: Vec<Block>,
     /// Final norm, vocabulary projection, sampling.
     pub head: Block,
-    /// Multi-token-prediction weights, where the checkpoint ships them; kept apart.
+    /// Multi-token-prediction weights in the checkpoint, counted separately.
     pub mtp: Vec<Weight>,
-    /// What guesses tokens ahead of it, where it is served with that.
+    /// The draft for speculative decoding, if any.
     pub draft: Option<Draft>,
-    /// Encoders beside the language model.
+    /// Encoders next to the language model.
     pub towers: Vec<Tower>,
     /// Images of each request, where it has any.
     pub seen: Option<ImageInputs>,
-    /// What the names of layers' tensors begin with, e.g. `model.layers`.
+    /// Prefix of the layers' tensor names, e.g. `model.layers`.
     pub layer_prefix: String,
     /// Which block each layer belongs to (index into `blocks`).
     pub layer_block: Vec<usize>,
-    /// Whether there is a head that scores the vocabulary; without one nothing is generated.
+    /// Whether there is a language-model head. Without one the model generates no text.
     pub generates: bool,
 }
 
 impl ModelGraph {
-    /// Takes the head away: what a checkpoint of the bare model holds, under its shorter names.
+    /// Removes the head: the checkpoint of the bare model, with its shorter names.
     pub(super) fn behead(&mut self) {
         let scores = |node: &OperatorNode| {
             matches!(node.operator, Operator::Linear { split: Split::Vocab, .. } | Operator::Sampling { .. })
@@ -82,7 +82,7 @@ impl ModelGraph {
         let head = &mut self.head;
         head.graph =
             head.graph.filter_map(|_, node| (!scores(node)).then(|| node.clone()), |_, edge| Some(*edge));
-        // Nodes were added in execution order, and what is left keeps it.
+        // Nodes were added in execution order, which the remaining ones keep.
         head.order = head.graph.node_indices().collect();
         let short = |name: &mut String| {
             if let Some(rest) = name.strip_prefix("model.") {

@@ -5,49 +5,49 @@ use super::mask::AttentionMask;
 use super::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
 
-/// How a matrix may be divided among tensor-parallel devices (Megatron-LM's words).
+/// Sharding of a matrix over tensor-parallel devices (Megatron-LM's terms).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Split {
     /// By output: each device computes a slice of the result.
     Column,
     /// By input: each device computes a partial sum of the whole result.
     Row,
-    /// By output in whole query heads.
+    /// By output, in whole query heads.
     Heads,
-    /// By output in whole key/value heads, which replicate past their number.
+    /// By output, in whole key/value heads, which are replicated beyond their number.
     KvHeads,
     /// By vocabulary row, padded to a multiple.
     Vocab,
-    /// Not at all: every device holds and computes the whole.
+    /// Replicated: every device holds and computes the whole.
     Replicate,
 }
 
-/// One step of a layer, whole: as if a single device computed it.
+/// One unsharded operator of a layer, as on a single device.
 ///
 /// Widths are elements per token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operator {
-    /// Where a block begins: the residual stream comes in.
+    /// Input of a block: the residual stream.
     Input {
         /// Elements per token.
         width: Count,
     },
-    /// Looks one row up per token.
+    /// Embedding lookup: one row per token.
     Embedding {
         /// Rows.
         vocab: Count,
         /// Elements a row.
         hidden: Count,
-        /// How the plan may divide it: `Vocab`, or `Replicate` for positions.
+        /// How a plan may shard it: `Vocab`, or `Replicate` for position embeddings.
         split: Split,
     },
     /// RMSNorm or LayerNorm over `width` elements, `rows` times per token (`rows` > 1: per head).
     Norm {
         /// Elements normalised together.
         width: Count,
-        /// How many such rows a token has (1, or the number of heads).
+        /// Rows per token (1, or the number of heads).
         rows: Count,
-        /// How the rows follow the plan: `Heads` or `KvHeads` for per-head norms, else `Replicate`.
+        /// How the rows are sharded: `Heads` or `KvHeads` for per-head norms, otherwise `Replicate`.
         split: Split,
     },
     /// A dense matrix: `[tokens × input] · [input × output]`.
@@ -56,7 +56,7 @@ pub enum Operator {
         input: Count,
         /// Outer dimension.
         output: Count,
-        /// How the plan may divide it.
+        /// How a plan may shard it.
         split: Split,
     },
     /// Softmax attention over cached keys and values (MHA, GQA or MQA), fused.
@@ -69,14 +69,14 @@ pub enum Operator {
         head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
-        /// Which keys a query sees.
+        /// The mask: which keys a query sees.
         reach: AttentionMask,
-        /// Keys and values are those that another layer cached: read here, not written.
+        /// Reads the keys and values cached by another layer and writes none.
         shared: bool,
     },
-    /// Multi-head latent attention: prefill with materialised heads, decode absorbed into the latent.
+    /// Multi-head latent attention: heads materialised in prefill, absorbed into the latent in decode.
     ///
-    /// The projections `q_a`, `q_b`, `kv_a` and `o` are `Linear`; `kv_b` belongs here, since decode
+    /// The projections `q_a`, `q_b`, `kv_a` and `o` are `Linear`. `kv_b` is part of this operator, since decode
     /// multiplies queries and outputs by its halves instead of expanding the cache.
     LatentAttention {
         /// Query heads.
@@ -85,16 +85,16 @@ pub enum Operator {
         kv_lora_rank: Count,
         /// Elements of the shared rotary key.
         qk_rope_head_dim: Count,
-        /// Elements of a query/key head without position.
+        /// Elements of a query/key head without the rotary part.
         qk_nope_head_dim: Count,
         /// Elements of a value head.
         v_head_dim: Count,
-        /// Which keys a query sees.
+        /// The mask: which keys a query sees.
         reach: AttentionMask,
     },
-    /// Attention to what an encoder made of an image or another sequence: no mask, keys and values made once.
+    /// Cross-attention to encoder states of an image or another sequence: no mask, keys and values computed once.
     ///
-    /// `k_proj` and `v_proj` belong here, since they see the encoder's positions and not the tokens.
+    /// `k_proj` and `v_proj` are part of this operator, since their input is the encoder's positions, not the tokens.
     CrossAttention {
         /// Query heads.
         heads: Count,
@@ -102,96 +102,97 @@ pub enum Operator {
         kv_heads: Count,
         /// Elements of a head.
         head_dim: Count,
-        /// Width of the encoder's states.
+        /// Width of the encoder states.
         source: Count,
-        /// Positions of the encoder that a sequence attends to.
+        /// Encoder positions that a sequence attends to.
         positions: Count,
     },
-    /// Attention with one key/value head, whose entries are key and value at once: each token's own inside a
-    /// window, and beyond it entries that stand for several tokens.
+    /// Attention with one key/value head. Each entry is both key and value: one entry per token inside a window, and
+    /// compressed entries for several tokens before it.
     CompressedAttention {
         /// Query heads.
         heads: Count,
         /// Elements of a head, and of an entry.
         head_dim: Count,
-        /// Tokens with an entry of their own.
+        /// Tokens of the window, with one entry each.
         window: Count,
-        /// Tokens that an entry beyond stands for, and how far these reach in tokens; none: the window is all.
+        /// Tokens per compressed entry, and the reach of these entries in tokens; `None`: window only.
         beyond: Option<(Count, AttentionMask)>,
     },
-    /// Parallel residual streams: their weighted sum before a network, or their mixture with its result after.
+    /// Parallel residual streams: the weighted sum before a network, or the mixing with its result after it.
     HyperConnection {
         /// Elements of a stream.
         hidden: Count,
         /// Streams.
         streams: Count,
-        /// After the network instead of before it.
+        /// True after the network, false before it.
         expands: bool,
     },
-    /// Scores all keys in reach with light heads over a key of its own and picks `top_k` of them.
+    /// Scores all visible keys with light heads over a shared key and selects `top_k` of them.
     Indexer {
         /// Its heads.
         heads: Count,
-        /// Elements of a head, and of the one key that all share.
+        /// Elements of a head, and of the key that all heads share.
         head_dim: Count,
-        /// Keys chosen for each query.
+        /// Keys selected per query.
         top_k: Count,
-        /// Tokens that a key stands for.
+        /// Tokens per key.
         every: Count,
     },
-    /// A matrix for each slice of the input: `[tokens × input] · [input × output]`, `groups` times.
+    /// Grouped matrix product, with one matrix per slice of the input: `[tokens × input] · [input × output]`, `groups`
+    /// times.
     GroupedLinear {
         /// Slices.
         groups: Count,
-        /// Inner dimension of one.
+        /// Inner dimension of one slice.
         input: Count,
-        /// Outer dimension of one.
+        /// Outer dimension of one slice.
         output: Count,
     },
     /// A depthwise causal convolution over the last tokens.
     ShortConv {
         /// Channels.
         channels: Count,
-        /// Tokens that it reaches over.
+        /// Kernel width in tokens.
         kernel: Count,
-        /// What stands around it.
+        /// The gates or activation fused with it.
         form: ConvForm,
-        /// How the channels follow the plan: `Heads`, or `Replicate`.
+        /// How the channels are sharded: `Heads`, or `Replicate`.
         split: Split,
     },
-    /// A state per head that each token decays, writes and reads: linear attention and state space models.
+    /// A state per head that each token decays, writes and reads: linear attention and state-space models.
     Recurrence {
-        /// How tokens rewrite the state.
+        /// The update rule of the state.
         rule: RecurrenceRule,
         /// Heads.
         heads: Count,
-        /// Heads of keys and queries (B and C); one is repeated on every device.
+        /// Key and query heads (B and C). A single one is replicated on every device.
         key_heads: Count,
         /// Elements of a key: rows of a head's state.
         key_dim: Count,
         /// Elements of a value: columns of a head's state.
         value_dim: Count,
-        /// Elements per head and token that steer decay and step.
+        /// Elements per head and token that control decay and step.
         gates: Count,
-        /// Tokens of a chunk in prefill; none: token by token.
+        /// Tokens of a prefill chunk; `None`: token by token.
         chunk: Option<Count>,
-        /// How wide an element of the state is.
+        /// Number format of a state element.
         state: StateWidth,
     },
-    /// `act(gate) × up` (gated) or `act(x)`, element by element over `width` results.
+    /// `act(gate) × up` (gated) or `act(x)`, element-wise over `width` results.
     Activation {
         /// Elements of the result.
         width: Count,
-        /// Two inputs an element instead of one.
+        /// Two inputs per element instead of one.
         gated: bool,
     },
-    /// Scores the experts and picks `top_k` of them for each token.
+    /// Scores the experts and selects `top_k` of them per token.
     Router {
         /// Inner dimension.
         hidden: Count,
         /// Routed experts.
         experts: Count,
-        /// Experts chosen per token.
+        /// Experts selected per token.
         top_k: Count,
     },
     /// The routed experts' feed-forward networks, grouped.
@@ -200,19 +201,19 @@ pub enum Operator {
         hidden: Count,
         /// Routed experts.
         experts: Count,
-        /// Experts chosen per token.
+        /// Experts selected per token.
         top_k: Count,
         /// Width of one expert.
         intermediate: Count,
         /// Gate and up projections (3 matrices) instead of one (2 matrices).
         gated: bool,
     },
-    /// Sums its inputs into the residual stream.
+    /// Adds its inputs to the residual stream.
     Add {
         /// Elements per token.
         width: Count,
     },
-    /// Picks a token from the logits.
+    /// Samples a token from the logits.
     Sampling {
         /// Logits per token.
         vocab: Count,
@@ -220,7 +221,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// The operator's kind as inspections and errors call it.
+    /// The operator's kind in inspections and errors.
     pub fn kind(&self) -> &'static str {
         match self {
             Operator::Input { .. } => "input",
@@ -273,7 +274,7 @@ impl Operator {
         }
     }
 
-    /// The dimensions, each with its name in the operator and where it came from.
+    /// The dimensions with their names in the operator and their sources.
     pub fn dims(&self) -> Vec<(&'static str, Count)> {
         match *self {
             Operator::Input { width } | Operator::Activation { width, .. } | Operator::Add { width } => {

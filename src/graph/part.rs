@@ -1,6 +1,6 @@
 //! Parts that architectures share: attention, feed-forward networks, the layer, the whole model.
 //!
-//! A family states parts; equal layers become one block. Knows no `model_type`.
+//! A family combines parts. Equal layers become one block. Independent of `model_type`.
 
 pub mod attention;
 pub mod compressed;

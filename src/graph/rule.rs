@@ -1,30 +1,30 @@
-//! How recurrent layers rewrite their state: the rules that linear attention, state space models and gated
-//! recurrences follow.
+//! Update rules of recurrent states: linear attention, state-space models and gated recurrences.
 //!
-//! Knows operations per element and what enters with each token, not what that costs on a device.
+//! Defines operations per element and inputs per token. Their cost on a device is computed elsewhere.
 
-/// How a token rewrites the state of a head, `key_dim × value_dim` elements, and reads it.
+/// How a token updates and reads the state of a head with `key_dim × value_dim` elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecurrenceRule {
-    /// A decay for each element: Mamba-1, whose heads are channels with values of one element.
+    /// One decay per element: Mamba-1, whose heads are channels with values of one element.
     Selective,
-    /// A decay for each head: Mamba-2 (SSD) and, without a step, lightning attention.
+    /// One decay per head: Mamba-2 (SSD) and, without a step, lightning attention.
     Decay,
-    /// A decay for each head, and the old value of the key taken out first: gated DeltaNet.
+    /// One decay per head, and removal of the key's old value first: gated DeltaNet.
     Delta,
-    /// A decay for each key channel, and the same correction: Kimi Delta Attention.
+    /// One decay per key channel, with the same correction: Kimi Delta Attention.
     ChannelDelta,
     /// A gated decay of one number per channel, without keys: RG-LRU.
     Gated,
 }
 
 impl RecurrenceRule {
-    /// Operations per element of the state and token, one token after another.
+    /// Operations per state element and token, in the token-by-token form.
     ///
     /// `Selective`: the decay's product and exponential, the step's product, decaying, adding, and a multiply-add to
-    /// read. `Decay`: decaying, a multiply-add to write and one to read. `Delta` and `ChannelDelta`: one more
+    /// read. `Decay`: decaying, one multiply-add to write and one to read. `Delta` and `ChannelDelta`: one more
     /// multiply-add, which reads the old value. `Gated`: two sigmoids (4 each); a product and an exponential for the
-    /// decay; a square, its difference from 1 and the root of that to scale the input; gating, scaling, decaying, adding.
+    /// decay; a square, its difference from 1 and the root of the difference to scale the input; gating, scaling,
+    /// decaying, adding.
     pub const fn step_flops(self) -> u64 {
         match self {
             RecurrenceRule::Selective | RecurrenceRule::Delta | RecurrenceRule::ChannelDelta => 7,
@@ -33,17 +33,17 @@ impl RecurrenceRule {
         }
     }
 
-    /// Whether its prefill has a form in chunks, of matrix products; else it goes token by token.
+    /// Whether its prefill has a chunked form with matrix products. Otherwise it runs token by token.
     pub const fn chunks(self) -> bool {
         matches!(self, RecurrenceRule::Decay | RecurrenceRule::Delta | RecurrenceRule::ChannelDelta)
     }
 
-    /// Whether the old value of a key is taken out before the new one is written.
+    /// Whether the old value of a key is removed before the new one is written.
     pub const fn corrects(self) -> bool {
         matches!(self, RecurrenceRule::Delta | RecurrenceRule::ChannelDelta)
     }
 
-    /// Whether tokens bring keys and queries.
+    /// Whether tokens have keys and queries.
     pub const fn keys(self) -> bool {
         !matches!(self, RecurrenceRule::Gated)
     }
@@ -60,19 +60,19 @@ impl RecurrenceRule {
     }
 }
 
-/// What stands around a short convolution.
+/// Gates and activation fused with a short convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvForm {
     /// Nothing (RecurrentGemma).
     Plain,
     /// SiLU after it (Mamba, DeltaNet).
     Activated,
-    /// A product with a gate before it and with another after it (LFM2).
+    /// A product with one gate before it and with another after it (LFM2).
     Gated,
 }
 
 impl ConvForm {
-    /// Operations per channel and token beside the convolution's: SiLU is counted as 5, as in gated activations.
+    /// Operations per channel and token in addition to the convolution. SiLU counts as 5, as in gated activations.
     pub const fn flops(self) -> u64 {
         match self {
             ConvForm::Plain => 0,
@@ -81,7 +81,7 @@ impl ConvForm {
         }
     }
 
-    /// Elements read per channel and token: what is convolved, and its gates.
+    /// Elements read per channel and token: the convolution's input, and its gates.
     pub const fn inputs(self) -> u64 {
         match self {
             ConvForm::Plain | ConvForm::Activated => 1,

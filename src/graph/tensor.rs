@@ -1,8 +1,8 @@
-//! Weights as the checkpoint names and shapes them, and what flows between operators.
+//! Weights with the names and shapes of the checkpoint, and tensors between operators.
 
 use crate::quantity::count::Count;
 
-/// What a weight is for. Number formats name the roles that they leave in the model's own dtype.
+/// Role of a weight. Number formats list the roles that they leave in the model's own dtype.
 #[derive(
     Clone,
     Copy,
@@ -20,13 +20,13 @@ use crate::quantity::count::Count;
 pub enum Role {
     /// Token embedding.
     Embedding,
-    /// Vocabulary projection.
+    /// Vocabulary projection (head).
     LmHead,
     /// Scales (and shifts) of a norm.
     Norm,
-    /// Expert scores.
+    /// Router: expert scores.
     Router,
-    /// Q, K, V and output projections, and MLA's.
+    /// Q, K, V and output projections, including those of MLA.
     Attention,
     /// Dense feed-forward matrices.
     Mlp,
@@ -34,30 +34,30 @@ pub enum Role {
     Expert,
     /// Shared experts' matrices.
     SharedExpert,
-    /// Bias vectors of any of these.
+    /// Bias vectors of any role.
     Bias,
-    /// Learned attention sinks: a logit per head.
+    /// Learned attention sinks: one logit per head.
     Sink,
-    /// Kernels of short convolutions, and decays, steps and skips of recurrences: small, like norms.
+    /// Kernels of short convolutions, and decays, steps and skips of recurrences. Small, as norms are.
     Recurrence,
-    /// Projections of a sparse attention's indexer.
+    /// Projections of a sparse-attention indexer.
     Indexer,
     /// Matrices and embeddings of vision and audio encoders and their projectors.
     Tower,
 }
 
-/// A tensor of the checkpoint, whole.
+/// An unsharded tensor of the checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weight {
-    /// Its name inside the layer, e.g. `self_attn.q_proj.weight`; outside layers its whole name.
+    /// Its name inside the layer, e.g. `self_attn.q_proj.weight`; outside layers its full name.
     ///
-    /// Where the checkpoint joins matrices by rows (`qkv_proj`), each operator holds its own rows under that name.
+    /// Where the checkpoint joins matrices by rows (`qkv_proj`), each operator has its own rows under that name.
     pub name: String,
-    /// Its shape as transformers 5 lays it out: `[out, in]`, experts stacked first.
+    /// Its shape in the layout of transformers 5: `[out, in]`, with experts stacked first.
     pub shape: Vec<u64>,
-    /// The dimension along which checkpoints join matrices: that of outputs, 0 unless they are stored `[in, out]`.
+    /// The dimension along which checkpoints join matrices: the output dimension, 0 unless stored as `[in, out]`.
     pub joined: usize,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
     /// A persistent buffer, not a parameter (e.g. `e_score_correction_bias`).
     pub buffer: bool,
@@ -70,7 +70,7 @@ impl Weight {
     }
 }
 
-/// What flows along an edge: elements per token.
+/// An edge between operators: elements per token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tensor {
     /// Elements per token.

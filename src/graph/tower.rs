@@ -1,6 +1,6 @@
-//! Encoders beside the language model: vision and audio towers, with what leads from them to the stream.
+//! Encoders next to the language model: vision and audio towers, with their projectors.
 //!
-//! They compute once per image or clip, before the prompt does. Knows nothing of how often that happens.
+//! They run once per image or clip, before prefill. The number of images is set elsewhere.
 
 use super::image_processor::{ImagePatches, ImageProcessor};
 use super::mask::AttentionMask;
@@ -12,22 +12,22 @@ use crate::quantity::count::Count;
 /// An encoder.
 #[derive(Clone, Debug)]
 pub struct Tower {
-    /// What it encodes: `vision` or `audio`.
+    /// Modality: `vision` or `audio`.
     pub name: &'static str,
     /// Its blocks in execution order.
     pub parts: Vec<TowerPart>,
-    /// How an image becomes what it computes.
+    /// Its image processor.
     pub sight: ImageProcessor,
 }
 
-/// Positions that a part computes.
+/// Positions of an encoder part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Positions {
-    /// So many of every image, or of every piece of it.
+    /// A fixed number per image or tile.
     Each(Count),
-    /// So many for each cell of an image of any size.
+    /// A number per cell, for images of any size.
     PerCell(u64),
-    /// Not told.
+    /// Unknown.
     Open,
 }
 
@@ -38,7 +38,7 @@ impl From<Count> for Positions {
 }
 
 impl Positions {
-    /// Of a piece of an image so divided.
+    /// Positions for a tile with these cells.
     pub fn of(self, view: &ImagePatches) -> Option<Count> {
         match self {
             Positions::Each(count) => Some(count),
@@ -52,24 +52,24 @@ impl Positions {
     }
 }
 
-/// Equal layers of an encoder, or what stands before and after them.
+/// Identical layers of an encoder, or the modules before and after them.
 #[derive(Clone, Debug)]
 pub struct TowerPart {
-    /// The checkpoint's name of it, e.g. `model.vision_tower.encoder.layers`; layers follow by number.
+    /// Its name in the checkpoint, e.g. `model.vision_tower.encoder.layers`; layers are numbered.
     pub prefix: String,
-    /// Its operators; without `layers` it comes once.
+    /// Its operators; without `layers` it occurs once.
     pub block: Block,
-    /// Positions of one image or clip that it computes.
+    /// Positions per image or clip.
     pub positions: Positions,
 }
 
 impl TowerPart {
-    /// How often the block comes.
+    /// Number of occurrences of the block.
     pub fn repeats(&self) -> u64 {
         self.block.layers.len().max(1) as u64
     }
 
-    /// Tensors by their full names.
+    /// Tensors by full name.
     fn tensors(&self) -> Vec<Weight> {
         let weights = self.block.weights();
         let under = |prefix: &str| {
@@ -83,7 +83,7 @@ impl TowerPart {
         }
     }
 
-    /// Operations of matrices and attention for one piece of an image; norms and activations are left out.
+    /// Operations of matrices and attention per tile; without norms and activations.
     fn flops(&self, view: &ImagePatches) -> Option<u128> {
         let positions = self.positions.of(view)?.value;
         let product = |factors: &[u64]| {
@@ -120,24 +120,24 @@ impl Tower {
         self.tensors().iter().filter(|tensor| tensor.buffer).map(Weight::elements).sum()
     }
 
-    /// Its tensors by their full names.
+    /// Its tensors by full name.
     pub fn tensors(&self) -> Vec<Weight> {
         self.parts.iter().flat_map(TowerPart::tensors).collect()
     }
 
-    /// Operations for one image of the size that the file states; `None` where it states none.
+    /// Operations per image at the size that the file fixes; `None` where it fixes none.
     pub fn flops_per_image(&self) -> Option<u64> {
         self.all_flops()?.try_into().ok()
     }
 
-    /// [`Tower::flops_per_image`] of any size.
+    /// [`Tower::flops_per_image`] at any size.
     pub(super) fn all_flops(&self) -> Option<u128> {
         let view = self.sight.view(None)?;
         let mut parts = self.parts.iter().map(|part| part.flops(&view));
         parts.try_fold(0, |sum: u128, part| Some(sum.saturating_add(part?)))
     }
 
-    /// What the encoder yields of one image of the size that the file states; `None` where it states none.
+    /// Output tokens per image at the size that the file fixes; `None` where it fixes none.
     pub fn tokens_per_image(&self) -> Option<u64> {
         let view = self.sight.view(None)?;
         Some(self.parts.last()?.positions.of(&view)?.value)

@@ -1,53 +1,52 @@
-//! Which algorithms can carry out an exchange, as integers: hops one after another, and wire bytes per
-//! byte of the buffer.
+//! Algorithms for a collective, in integers: hops in sequence, and wire bytes per byte of the buffer.
 
 use super::collective::CollectiveOp;
 use super::group::{RankGroup, TierShape};
 use crate::spec::cluster::Topology;
 
-/// A way to carry out an exchange.
+/// An algorithm of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// Everyone sends its slices straight to their owners.
+    /// Each rank sends its slices directly to their owners.
     Direct,
-    /// Everyone sends the whole buffer straight to everyone.
+    /// Each rank sends the whole buffer directly to every other rank.
     OneShot,
-    /// The switch adds up (NVLS, SHARP).
+    /// The switch reduces (NVLS, SHARP).
     InSwitch,
     /// Slices travel from neighbour to neighbour.
     Ring,
-    /// Up and down two binary trees at once.
+    /// Up and down two binary trees at the same time.
     Tree,
 }
 
-/// Every algorithm.
+/// All algorithms.
 pub static ALGORITHMS: &[Algorithm] =
     &[Algorithm::Direct, Algorithm::OneShot, Algorithm::InSwitch, Algorithm::Ring, Algorithm::Tree];
 
-/// What an algorithm takes on one tier.
+/// Hops and wire bytes of an algorithm on one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AlgorithmCost {
-    /// Which algorithm.
+    /// The algorithm.
     pub algorithm: Algorithm,
-    /// Messages one after another.
+    /// Messages in sequence.
     pub hops: u64,
-    /// Wire bytes of a device per byte of the buffer, as a fraction.
+    /// Wire bytes per device and byte of the buffer, as a fraction.
     pub wire: (u64, u64),
-    /// How both follow from the `n` ranks, in words.
+    /// The formulas of both over the `n` ranks, as text.
     pub how: Derivation,
 }
 
-/// How hops and wire bytes follow from the `n` ranks of a group.
+/// Formulas of hops and wire bytes over the `n` ranks of a group, as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Derivation {
-    /// Of the hops.
+    /// Formula of the hops.
     pub hops: &'static str,
-    /// Of the wire bytes: upper and lower part of the fraction.
+    /// Formula of the wire bytes: numerator and denominator.
     pub wire: (&'static str, &'static str),
 }
 
 impl AlgorithmCost {
-    /// At least as good in both respects.
+    /// Whether it is at least as good in both.
     fn beats(&self, other: &AlgorithmCost) -> bool {
         let wire = |way: &AlgorithmCost, with: &AlgorithmCost| way.wire.0 * with.wire.1;
         self.hops <= other.hops && wire(self, other) <= wire(other, self)
@@ -55,8 +54,8 @@ impl AlgorithmCost {
 }
 
 impl Algorithm {
-    /// What `kind` over `n` ranks of `tier` takes; `None` where the algorithm does not do it or the
-    /// topology does not allow it. Source: Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x.
+    /// Hops and wire bytes of `kind` over `n` ranks of `tier`; `None` where the algorithm does not implement the
+    /// collective or the topology does not allow it. Source: Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x.
     pub fn way(self, kind: CollectiveOp, n: u64, tier: &TierShape) -> Option<AlgorithmCost> {
         let ring = tier.topology == Topology::Ring && n > 2;
         let (hops, wire, words) = match (self, kind) {
@@ -68,22 +67,22 @@ impl Algorithm {
             (Algorithm::Ring, CollectiveOp::AllGather | CollectiveOp::ReduceScatter) => {
                 (n - 1, (n - 1, n), ["ring: n - 1", "ring: n - 1", "n"])
             }
-            // Each of n slices travels n / 4 hops on average by the shorter way; both ways share the rate.
+            // Each of n slices travels n / 4 hops on average in the shorter direction. Both directions share the rate.
             (Algorithm::Ring, CollectiveOp::AllToAll) if ring => (
                 n - 1,
                 (n * n - n % 2, 4 * n),
-                ["ring: n - 1", "ring, the shorter way round: n^2, less 1 if n is odd", "4 n"],
+                ["ring: n - 1", "ring, shorter direction: n^2, less 1 if n is odd", "4 n"],
             ),
             (Algorithm::Direct | Algorithm::OneShot, _) if ring => return None,
             (Algorithm::Direct, CollectiveOp::AllReduce) => {
-                (2, (2 * (n - 1), n), ["direct, there and back: 2", "direct: 2 (n - 1)", "n"])
+                (2, (2 * (n - 1), n), ["direct, both ways: 2", "direct: 2 (n - 1)", "n"])
             }
             (
                 Algorithm::Direct,
                 CollectiveOp::AllGather | CollectiveOp::ReduceScatter | CollectiveOp::AllToAll,
             ) => (1, (n - 1, n), ["direct: 1", "direct: n - 1", "n"]),
             (Algorithm::OneShot, CollectiveOp::AllReduce) => {
-                (1, (n - 1, 1), ["one-shot: 1", "one-shot, the whole buffer to each other rank: n - 1", "1"])
+                (1, (n - 1, 1), ["one-shot: 1", "one-shot, the whole buffer to every other rank: n - 1", "1"])
             }
             (Algorithm::Tree, CollectiveOp::AllReduce) if n > 2 => (
                 2 * u64::from(n.next_power_of_two().ilog2()),
@@ -91,7 +90,7 @@ impl Algorithm {
                 ["tree, up and down: 2 log2(n), rounded up", "tree, up and down: 2", "1"],
             ),
             (Algorithm::InSwitch, CollectiveOp::AllReduce) if tier.in_switch_reduction => {
-                (2, (1, 1), ["in-switch, there and back: 2", "in-switch: 1", "1"])
+                (2, (1, 1), ["in-switch, both ways: 2", "in-switch: 1", "1"])
             }
             _ => return None,
         };
@@ -105,16 +104,16 @@ impl Algorithm {
     }
 }
 
-/// One tier's part of an exchange.
+/// The part of a collective on one tier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectivePhase {
     /// Index of the tier.
     pub tier: usize,
-    /// Part of the buffer that this leg is about.
+    /// Fraction of the buffer on this leg.
     pub portion: (u64, u64),
-    /// Part of the tier's rate that a device has towards its peers: a mesh has a link for each.
+    /// Fraction of the tier's rate per device towards its peers: a mesh has one link for each.
     pub rate: (u64, u64),
-    /// The algorithms that may be the fastest, none beaten by another in hops and in wire bytes.
+    /// Candidate algorithms: none is dominated in both hops and wire bytes.
     pub ways: Vec<AlgorithmCost>,
 }
 
@@ -142,7 +141,7 @@ impl CollectivePhase {
     }
 }
 
-/// The legs of an exchange over `group`, and whether they run at the same time.
+/// The legs of a collective over `group`, and whether they run at the same time.
 pub fn legs(kind: CollectiveOp, group: &RankGroup, tiers: &[TierShape]) -> (Vec<CollectivePhase>, bool) {
     let (n, within, across) = (group.size, group.inner, group.outer());
     let (inner, outer) = (group.inner_tier, group.outer_tier);
@@ -160,11 +159,11 @@ pub fn legs(kind: CollectiveOp, group: &RankGroup, tiers: &[TierShape]) -> (Vec<
             ],
             false,
         ),
-        // What stays in the domain and what leaves it travel at the same time.
+        // Traffic inside the domain and traffic that leaves it run at the same time.
         CollectiveOp::AllToAll => {
             let mut far = leg(CollectiveOp::AllToAll, n, outer, (n - within, n));
             for way in &mut far.ways {
-                (way.wire, way.how.wire) = ((1, 1), ("all that leaves the domain: 1", "1"));
+                (way.wire, way.how.wire) = ((1, 1), ("all traffic that leaves the domain: 1", "1"));
             }
             (vec![leg(CollectiveOp::AllToAll, within, inner, (within, n)), far], true)
         }

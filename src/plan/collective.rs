@@ -1,63 +1,63 @@
-//! What ranks must exchange because of how tensors are sharded, in the words of MPI and NCCL.
+//! Communication that shardings require, in the terms of MPI and NCCL.
 
 use super::algorithm::{CollectivePhase, legs};
 use super::group::{RankGroup, TierShape};
 use crate::quantity::count::Count;
 
-/// A kind of exchange.
+/// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CollectiveOp {
-    /// Everyone gets the sum.
+    /// Every rank gets the sum.
     AllReduce,
-    /// Everyone gets a slice of the sum.
+    /// Every rank gets a slice of the sum.
     ReduceScatter,
-    /// Everyone gets all slices.
+    /// Every rank gets all slices.
     AllGather,
-    /// Everyone sends a different slice to everyone.
+    /// Every rank sends a different slice to every other rank.
     AllToAll,
-    /// One sends to the next.
+    /// One rank sends to the next.
     SendRecv,
 }
 
-/// Whose tokens an exchange carries.
+/// The tokens in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tokens {
-    /// Those of one attention rank.
+    /// Tokens of one attention rank.
     Rank,
-    /// One attention rank's, of which each of its `tp` devices carries its share to the experts chosen.
+    /// Tokens of one attention rank. Each of its `tp` devices sends its share to the selected experts.
     Dispatched {
-        /// Devices that share the rank's tokens.
+        /// Devices that share the tokens of the rank.
         tp: u64,
         /// Experts chosen per token.
         top_k: Count,
-        /// Expert-parallel devices that they are spread over.
+        /// Expert-parallel devices that hold the experts.
         ep: u64,
     },
-    /// The cached keys and values that this rank must see of the whole prompt.
+    /// The cached keys and values of the whole prompt that this rank must read.
     KeysValues,
 }
 
-/// An exchange between the ranks of a group.
+/// A collective between the ranks of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collective {
-    /// What is exchanged how.
+    /// The operation.
     pub kind: CollectiveOp,
-    /// Between whom.
+    /// The group of ranks.
     pub group: RankGroup,
-    /// Tier by tier.
+    /// Legs, tier by tier.
     pub legs: Vec<CollectivePhase>,
-    /// The legs run at the same time, not one after another.
+    /// The legs run at the same time instead of in sequence.
     pub together: bool,
     /// Elements per token.
     pub width: Count,
-    /// Whose tokens.
+    /// The tokens.
     pub tokens: Tokens,
-    /// Runs while the operator before it computes: the step waits for the slower of the two.
+    /// Overlaps with the preceding operator: the step waits for the slower of the two.
     pub overlaps: bool,
 }
 
 impl Collective {
-    /// An exchange of `width` elements for each of `tokens`, over the tiers that `group` spans.
+    /// A collective of `width` elements for each of `tokens`, over the tiers that `group` spans.
     pub fn new(
         kind: CollectiveOp,
         group: RankGroup,

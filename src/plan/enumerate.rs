@@ -1,4 +1,4 @@
-//! Every plan that a model, a system and a runtime allow, and a count of why the others are not.
+//! Enumerates every plan that model, system and runtime allow, and counts the reasons against the others.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::legal::{
 use super::parallel::ParallelPlan;
 use crate::graph::model::ModelGraph;
 
-/// The legal plans, and the reasons against the rest.
+/// The legal plans, and the counts of rejected ones.
 #[derive(Clone, Debug, Default)]
 pub struct Plans {
     /// Legal plans, smallest first.
     pub legal: Vec<ParallelPlan>,
-    /// How many were refused for what, with the first refusal as an example.
+    /// Rejections by reason, with the first one as an example.
     pub illegal: BTreeMap<&'static str, (u64, String)>,
 }
 
@@ -31,8 +31,8 @@ fn divisors(n: u64) -> impl Iterator<Item = u64> {
 
 /// Enumerates the plans of one instance.
 ///
-/// Degrees are all integers, not only powers of two. Attention data parallelism is enumerated for
-/// models with experts only: for a dense model it is the same as more replicas.
+/// Degrees are all integers, not only powers of two. Attention data parallelism is enumerated for models with experts
+/// only. For a dense model it equals additional replicas.
 pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
     let mut plans = Plans::default();
     let experts = has_experts(graph);

@@ -1,28 +1,28 @@
-//! Where a group of ranks sits on the interconnect: inside one tier, or across two.
+//! Placement of a group of ranks on the interconnect: inside one tier, or across two.
 
 use crate::spec::cluster::{Cluster, Topology};
 
-/// Ranks that talk to one another, and over which tiers.
+/// Ranks that communicate, and the tiers between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RankGroup {
-    /// Ranks.
+    /// Number of ranks.
     pub size: u64,
-    /// How many of them share a unit of the inner tier; `size` where one tier holds all.
+    /// Ranks in one unit of the inner tier; `size` where one tier holds all.
     pub inner: u64,
-    /// Index of the tier that the inner ones talk over.
+    /// Index of the tier between the inner ranks.
     pub inner_tier: usize,
-    /// Index of the tier that holds all of them.
+    /// Index of the tier that connects all ranks.
     pub outer_tier: usize,
 }
 
-/// What `plan` needs to know of a tier.
+/// Properties of a tier that sharding depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierShape {
-    /// Devices inside one unit of it.
+    /// Devices in one unit of the tier.
     pub devices: u64,
-    /// How they are joined.
+    /// Topology of its links.
     pub topology: Topology,
-    /// Its switches can add up.
+    /// Its switches can reduce.
     pub in_switch_reduction: bool,
 }
 
@@ -37,10 +37,10 @@ pub fn tiers(cluster: &Cluster) -> Vec<TierShape> {
 }
 
 impl RankGroup {
-    /// A group of `size` ranks that stand `stride` devices apart; `None` for a single rank.
+    /// A group of `size` ranks at a distance of `stride` devices; `None` for a single rank.
     ///
-    /// An instance starts at a multiple of its own size inside a domain, or of the domain, so the
-    /// first rank stands at the start of every tier it spans.
+    /// An instance starts at a multiple of its own size inside a domain, or at a multiple of the domain. The first rank
+    /// is therefore at the start of every tier of the group.
     pub fn place(size: u64, stride: u64, tiers: &[TierShape]) -> Option<RankGroup> {
         if size <= 1 {
             return None;
@@ -58,7 +58,7 @@ impl RankGroup {
         })
     }
 
-    /// Groups of inner ranks.
+    /// Number of groups of inner ranks.
     pub fn outer(&self) -> u64 {
         self.size / self.inner
     }

@@ -1,4 +1,4 @@
-//! Why a candidate cannot be, with the numbers. An answer, not an error.
+//! Reasons why a candidate is infeasible, with the numbers. These are results, not errors.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use serde::Serialize;
 use crate::quantity::unit::{BYTE, humanize};
 use crate::spec::objective::Metric;
 
-/// One reason against a candidate.
+/// One reason for infeasibility.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Infeasible {
-    /// A width is not a multiple of the degree that divides it.
+    /// A width is not a multiple of its parallel degree.
     NotDivisible {
-        /// What is divided, e.g. `num_attention_heads`.
+        /// The divided dimension, e.g. `num_attention_heads`.
         what: &'static str,
-        /// How much there is.
+        /// Its size.
         whole: u64,
-        /// By which degree.
+        /// The parallel degree.
         degree: &'static str,
-        /// How many ways.
+        /// Number of parts.
         parts: u64,
     },
     /// Key/value heads neither divide evenly nor replicate evenly.
@@ -32,11 +32,11 @@ pub enum Infeasible {
     },
     /// A shard would cut through a block of quantisation scales.
     BlockCut {
-        /// What is divided.
+        /// The divided dimension.
         what: &'static str,
         /// Width of a shard.
         shard: u64,
-        /// Block of the scales.
+        /// Block size of the scales.
         block: u64,
     },
     /// Expert layers must use the same devices as attention.
@@ -48,7 +48,7 @@ pub enum Infeasible {
     },
     /// Expert parallelism without experts.
     NoExperts {
-        /// The degree asked for.
+        /// The requested degree.
         ep: u64,
     },
     /// More pipeline stages than layers.
@@ -58,73 +58,73 @@ pub enum Infeasible {
         /// Pipeline stages.
         pp: u64,
     },
-    /// Context parallelism divides a cache by tokens; the state of a recurrent layer has none.
+    /// Context parallelism divides a KV cache by tokens. The state of a recurrent layer has no tokens.
     StateNotDivided {
-        /// The degree asked for.
+        /// The requested degree.
         cp: u64,
     },
-    /// Layers that read another layer's cache would sit on another pipeline stage.
+    /// Layers that read the KV cache of another layer would be on another pipeline stage.
     SharedCacheCut {
         /// Pipeline stages.
         pp: u64,
     },
-    /// More devices than there are.
+    /// More devices than available.
     TooManyDevices {
-        /// Wanted.
+        /// Devices needed.
         devices: u64,
-        /// There.
+        /// Devices available.
         available: u64,
     },
-    /// An instance that is larger than a domain must take whole ones.
+    /// An instance larger than a domain must fill whole domains.
     NotWholeDomains {
         /// Devices of the instance.
         devices: u64,
         /// Devices of the innermost tier.
         domain: u64,
     },
-    /// The runtime has no such parallelism.
+    /// The runtime does not support this parallelism.
     NotSupported {
         /// The runtime.
         runtime: String,
         /// The degree.
         degree: &'static str,
     },
-    /// A device does not hold what it must.
+    /// Out of memory.
     OutOfMemory {
-        /// Bytes needed on the fullest device at the least concurrency.
+        /// Bytes needed on the fullest device at the lowest concurrency.
         needed: f64,
-        /// Bytes that it has to give.
+        /// Usable bytes.
         available: f64,
-        /// The largest part.
+        /// The largest component.
         largest: &'static str,
     },
-    /// More tokens than the model was made for.
+    /// The context is longer than the model supports.
     ContextTooLong {
-        /// Prompt and answer.
+        /// Prompt plus output tokens.
         tokens: u64,
-        /// What the model states.
+        /// The model's maximum.
         limit: u64,
     },
-    /// A latency limit is missed even at the least concurrency.
+    /// A latency SLO is missed even at the lowest concurrency.
     LimitMissed {
-        /// Which.
+        /// The metric.
         metric: Metric,
-        /// What came out, in seconds.
+        /// The predicted value, in seconds.
         value: f64,
-        /// What was asked, in seconds.
+        /// The SLO, in seconds.
         limit: f64,
     },
-    /// The stated traffic is more than it carries.
+    /// The request rate exceeds the capacity.
     TooMuchTraffic {
-        /// Carried, requests per second.
+        /// Capacity, in requests per second.
         carried: f64,
-        /// Asked, requests per second.
+        /// Requested rate, in requests per second.
         asked: f64,
     },
 }
 
 impl Infeasible {
-    /// Its kind, for counting.
+    /// Its kind, for counts.
     pub fn kind(&self) -> &'static str {
         match self {
             Infeasible::NotDivisible { what, .. } => what,
@@ -175,23 +175,23 @@ impl fmt::Display for Infeasible {
                 write!(f, "pp {pp}, but the model has {layers} layers")
             }
             Infeasible::StateNotDivided { cp } => {
-                write!(f, "cp {cp}, but recurrent layers keep a state that has no tokens to divide")
+                write!(f, "cp {cp}, but recurrent layers keep a state without tokens to divide")
             }
             Infeasible::SharedCacheCut { pp } => {
                 write!(
                     f,
-                    "pp {pp}, but layers read the cache of an earlier layer, which must be on their stage"
+                    "pp {pp}, but layers read the KV cache of an earlier layer, which must be on their stage"
                 )
             }
             Infeasible::TooManyDevices { devices, available } => {
-                write!(f, "{devices} devices wanted, {available} there")
+                write!(f, "{devices} devices needed, {available} available")
             }
             Infeasible::NotWholeDomains { devices, domain } => write!(
                 f,
-                "an instance of {devices} devices neither fits in one domain of {domain} nor fills whole ones ({devices} mod {domain} = {})",
+                "an instance of {devices} devices neither fits in one domain of {domain} nor fills whole domains ({devices} mod {domain} = {})",
                 devices % domain
             ),
-            Infeasible::NotSupported { runtime, degree } => write!(f, "{runtime} has no {degree}"),
+            Infeasible::NotSupported { runtime, degree } => write!(f, "{runtime} does not support {degree}"),
             Infeasible::OutOfMemory { needed, available, largest } => write!(
                 f,
                 "{} needed on the fullest device, {} usable: {} short (mostly {largest})",
@@ -200,17 +200,17 @@ impl fmt::Display for Infeasible {
                 bytes(needed - available)
             ),
             Infeasible::ContextTooLong { tokens, limit } => {
-                write!(f, "{tokens} tokens of prompt and answer, but the model states {limit} at most")
+                write!(f, "{tokens} tokens of prompt and output, but the model supports at most {limit}")
             }
             Infeasible::LimitMissed { metric, value, limit } => write!(
                 f,
-                "{} is {:.1} ms at best, the limit is {:.1} ms",
+                "{} is {:.1} ms at best, the SLO is {:.1} ms",
                 metric.entry().name,
                 value * 1e3,
                 limit * 1e3
             ),
             Infeasible::TooMuchTraffic { carried, asked } => {
-                write!(f, "carries {carried:.2} requests/s at most, {asked:.2} asked")
+                write!(f, "capacity is {carried:.2} requests/s, {asked:.2} required")
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Walks one block in execution order: local dimensions, weights held, and exchanges where shardings
-//! do not meet. Knows nothing of other blocks.
+//! Shards one block in execution order: local dimensions, local weights, and collectives between mismatched shardings.
+//! Each block is independent of the others.
 
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
@@ -14,7 +14,7 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
-/// How an operator's result lies, and over how many ranks.
+/// Sharding of an operator's result, and the number of ranks.
 #[derive(Clone, Copy)]
 struct TensorLayout {
     sharding: Sharding,
@@ -47,12 +47,12 @@ impl<'a> BlockSharder<'a> {
         BlockSharder { plan, phase, tiers, block, kv_parts, lays, steps: vec![], weights: [0; ROLES] }
     }
 
-    /// Sequence parallelism only pays, and is only done, where there are tokens to split.
+    /// Sequence parallelism is used only where there are tokens to divide.
     fn sequence_parallel(&self) -> bool {
         self.plan.sp && self.plan.tp > 1 && self.phase == Phase::Prefill && !self.block.layers.is_empty()
     }
 
-    /// Ranks that hold the same tokens: tensor-parallel ones, and in decode context-parallel ones.
+    /// Ranks with the same tokens: tensor-parallel ranks, and in decode also context-parallel ones.
     fn copies(&self) -> u64 {
         if self.phase == Phase::Decode { self.plan.tp * self.plan.cp } else { self.plan.tp }
     }
@@ -99,7 +99,7 @@ impl<'a> BlockSharder<'a> {
         self.context_parallel(operator);
     }
 
-    /// How the input lies: the first edge's sharding, since an operator's inputs lie alike.
+    /// Sharding of the input. The first edge is enough, since all inputs of an operator have the same sharding.
     fn input_of(&self, node: NodeIndex) -> TensorLayout {
         let inputs = self.block.graph.neighbors_directed(node, Direction::Incoming);
         let sharded = |lay: &TensorLayout| lay.sharding != Sharding::Replicate;
@@ -107,7 +107,7 @@ impl<'a> BlockSharder<'a> {
         lays.iter().find(|lay| sharded(lay)).or(lays.first()).copied().unwrap_or(WHOLE)
     }
 
-    /// Makes the inputs of `node` whole; what they feed later finds them so.
+    /// Gathers the inputs of `node`. Later consumers find them gathered.
     fn bring_together(&mut self, node: NodeIndex, kind: CollectiveOp, input: TensorLayout) {
         let norm = matches!(self.block.graph[node].operator, Operator::Norm { split: Split::Replicate, .. });
         if norm && input.sharding == Sharding::Shard {
@@ -116,7 +116,8 @@ impl<'a> BlockSharder<'a> {
             return self.exchange("norm_all_reduce", kind, input.parts, width);
         }
         let sources: Vec<_> = self.block.graph.neighbors_directed(node, Direction::Incoming).collect();
-        // A norm of what a mixer or network adds (sandwich and post-norm layers) works on split tokens too.
+        // A norm on the output of a mixer or network (sandwich and post-norm layers) works on sequence-parallel tokens
+        // too.
         let scatter = norm && input.sharding == Sharding::Partial && self.sequence_parallel();
         for source in sources {
             if scatter {
@@ -230,7 +231,7 @@ impl<'a> BlockSharder<'a> {
         }
     }
 
-    /// Routed experts: where ranks hold different tokens these travel to the experts and back.
+    /// Routed experts: where ranks hold different tokens, these are sent to the experts and back.
     fn experts(&mut self, node: NodeIndex, hidden: Count, top_k: Count) {
         let ranks = self.plan.stage_devices();
         let local = self.local(&self.block.graph[node].operator, WHOLE);
@@ -284,12 +285,16 @@ impl<'a> BlockSharder<'a> {
             if sequence { TensorLayout { sharding: Sharding::Tokens, parts } } else { WHOLE };
     }
 
-    /// Context parallelism: prefill ranks see each other's keys and values, decode ranks merge results.
+    /// Context parallelism: in prefill, ranks read the keys and values of each other; in decode, ranks merge results.
     fn context_parallel(&mut self, operator: &Operator) {
         let (heads, width, keys) = match *operator {
             Operator::Attention { heads, kv_heads, head_dim, v_head_dim, .. } => {
                 let kv = kv_heads.split(self.kv_parts).value * (head_dim.value + v_head_dim.value);
-                (heads, v_head_dim, Count::derived("kv_width", kv, "KV heads here × (head_dim + v_head_dim)"))
+                (
+                    heads,
+                    v_head_dim,
+                    Count::derived("kv_width", kv, "KV heads per device × (head_dim + v_head_dim)"),
+                )
             }
             Operator::LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, .. } => {
                 let kv = kv_lora_rank.value + qk_rope_head_dim.value;
@@ -309,7 +314,7 @@ impl<'a> BlockSharder<'a> {
                 let width = Count::derived(
                     "merged_width",
                     merged,
-                    "heads here × (value width + max and sum in fp32)",
+                    "heads per device × (value width + max and sum in fp32)",
                 );
                 (
                     "merge_heads",
@@ -341,7 +346,7 @@ impl<'a> BlockSharder<'a> {
                 }
             }
         }
-        // A tied head stores nothing and still reads the whole vocabulary.
+        // A tied head stores nothing but still reads the whole vocabulary.
         if let Operator::Linear { input, output, split: Split::Vocab } = operator {
             (matrix, role) = (input.value * output.value, Role::LmHead);
         }
@@ -351,7 +356,7 @@ impl<'a> BlockSharder<'a> {
         }
     }
 
-    /// Elements of a weight that one device holds.
+    /// Elements of a weight on one device.
     fn share(&self, operator: &Operator, elements: u64, role: Role, rank: usize) -> u64 {
         let tp = self.plan.tp;
         match operator {
@@ -372,7 +377,7 @@ impl<'a> BlockSharder<'a> {
             Operator::ShortConv { split, .. } if *split != Split::Replicate => elements.div_ceil(tp),
             Operator::CrossAttention { .. } if role == Role::Attention => elements.div_ceil(self.kv_parts),
             Operator::Experts { .. } => elements.div_ceil(self.plan.ep * self.plan.moe_tp),
-            // A scale for each head goes with its head.
+            // A per-head scale is sharded with its head.
             Operator::Norm { split: Split::Heads, .. } if rank == 2 => elements.div_ceil(tp),
             Operator::Norm { split: Split::KvHeads, .. } if rank == 2 => elements.div_ceil(self.kv_parts),
             _ => elements,

@@ -1,4 +1,4 @@
-//! Whether a plan can be at all: divisibility, topology, what the runtime supports.
+//! Legality of a plan: divisibility, topology, and runtime support.
 
 use super::infeasible::Infeasible;
 use super::parallel::ParallelPlan;
@@ -6,16 +6,16 @@ use crate::graph::model::ModelGraph;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 
-/// What the surroundings allow, besides the model.
+/// Constraints on a plan from outside the model.
 #[derive(Clone, Debug)]
 pub struct LegalLimits<'a> {
-    /// Devices there are.
+    /// Devices available.
     pub devices: u64,
     /// Devices of the innermost tier.
     pub domain: u64,
-    /// Devices inside which an instance may be of any size: a node of several such tiers, or one of them.
+    /// Devices within which an instance may have any size: a node of several innermost tiers, or one such tier.
     pub block: u64,
-    /// Block of quantisation scales, and which roles have it.
+    /// Block size of quantisation scales, and the roles with scales.
     pub scales: Option<(u64, [bool; super::shard::ROLES])>,
     /// The runtime and the degrees that it supports; `None` supports all.
     pub runtime: Option<(&'a str, &'a [String])>,
@@ -29,7 +29,7 @@ fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> 
     }
 }
 
-/// Whether attention and dense layers can be split `tp` ways.
+/// Checks that attention and dense layers divide over `tp` devices.
 ///
 /// # Errors
 /// The first width that does not divide, with the numbers.
@@ -73,7 +73,7 @@ pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &LegalLimits) -> Res
     graph.draft.as_ref().map_or(Ok(()), |draft| tensor_parallel(&draft.graph, tp, limits))
 }
 
-/// Whether the experts can be spread `ep` ways and each divided `moe_tp` ways.
+/// Checks that the experts divide over `ep` devices and each expert over `moe_tp` devices.
 ///
 /// # Errors
 /// The first number that does not divide.
@@ -109,10 +109,10 @@ fn uncut(
     Ok(())
 }
 
-/// Whether an instance of so many devices can sit on the system.
+/// Checks that an instance of this many devices fits the system.
 ///
 /// # Errors
-/// Too many devices, or neither inside a domain or node nor whole ones.
+/// Too many devices, or an instance that neither fits in a domain or node nor fills whole ones.
 pub fn fits_topology(devices: u64, limits: &LegalLimits) -> Result<(), Infeasible> {
     if devices > limits.devices {
         return Err(Infeasible::TooManyDevices { devices, available: limits.devices });
@@ -124,10 +124,10 @@ pub fn fits_topology(devices: u64, limits: &LegalLimits) -> Result<(), Infeasibl
     Ok(())
 }
 
-/// Whether the runtime can be asked for these degrees.
+/// Checks that the runtime supports these degrees.
 ///
 /// # Errors
-/// The first degree above 1 that it has not.
+/// The first degree above 1 that the runtime does not support.
 pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeasible> {
     let Some((runtime, supports)) = limits.runtime else { return Ok(()) };
     let uneven_moe = plan.moe_tp > 1 && plan.ep > 1;
@@ -152,10 +152,11 @@ pub fn has_experts(graph: &ModelGraph) -> bool {
     nodes.any(|node| matches!(node.operator, Operator::Experts { .. }))
 }
 
-/// Whether what layers keep of a sequence can be where the plan wants it.
+/// Checks that the KV cache and states of layers allow the plan.
 ///
 /// # Errors
-/// A state has no tokens for context parallelism to divide; a layer that reads another's cache must share its stage.
+/// A state has no tokens for context parallelism to divide. A layer that reads another layer's KV cache must be on its
+/// stage.
 pub fn caches(graph: &ModelGraph, plan: &ParallelPlan) -> Result<(), Infeasible> {
     let states = graph.blocks.iter().any(|block| block.state_bytes_per_sequence() > 0);
     if states && plan.cp > 1 {
@@ -169,10 +170,10 @@ pub fn caches(graph: &ModelGraph, plan: &ParallelPlan) -> Result<(), Infeasible>
     Ok(())
 }
 
-/// Everything about one plan.
+/// All checks of one plan.
 ///
 /// # Errors
-/// The first reason against it.
+/// The first reason against the plan.
 pub fn check(graph: &ModelGraph, plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeasible> {
     supported(plan, limits)?;
     tensor_parallel(graph, plan.tp, limits)?;

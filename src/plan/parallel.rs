@@ -1,15 +1,15 @@
-//! The degrees of a split: one instance of the model over `tp × cp × dp × pp` devices.
+//! Parallel degrees of one instance of the model over `tp × cp × dp × pp` devices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which half of a request's life a plan is for.
+/// The phase that a plan serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The prompt, all tokens at once.
+    /// Prefill: all prompt tokens at once.
     Prefill,
-    /// The answer, a token a step.
+    /// Decode: one token per step.
     Decode,
 }
 
@@ -23,22 +23,22 @@ impl Phase {
     }
 }
 
-/// How many ways each dimension is split. Ranks are laid out tp innermost, then cp, dp, and pp outermost.
+/// Degrees of every kind of parallelism. Ranks are numbered with tp innermost, then cp, dp, and pp outermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelPlan {
-    /// Tensor parallel: heads and dense widths.
+    /// Tensor parallelism: heads and dense widths.
     pub tp: u64,
-    /// Pipeline parallel: layers.
+    /// Pipeline parallelism: layers.
     pub pp: u64,
-    /// Attention data parallel: sequences; every rank holds the attention weights, experts are shared.
+    /// Attention data parallelism: sequences. Every rank holds the attention weights; experts are shared.
     pub dp: u64,
-    /// Context parallel: the prompt's tokens in prefill, the cache's tokens in decode.
+    /// Context parallelism: the prompt's tokens in prefill, the KV cache's tokens in decode.
     pub cp: u64,
-    /// Expert parallel: experts.
+    /// Expert parallelism: experts.
     pub ep: u64,
-    /// Tensor parallel inside experts: `tp × cp × dp = moe_tp × ep`.
+    /// Tensor parallelism inside experts: `tp × cp × dp = moe_tp × ep`.
     pub moe_tp: u64,
-    /// Sequence parallel: norms and residuals split by token between the tp ranks.
+    /// Sequence parallelism: norms and residuals divided by token between the tp ranks.
     pub sp: bool,
 }
 
@@ -56,7 +56,7 @@ impl ParallelPlan {
         self.stage_devices() * self.pp
     }
 
-    /// `tp4 pp2`, leaving out what is 1.
+    /// `tp4 pp2`, without degrees of 1.
     pub fn label(&self) -> String {
         let degrees = [("tp", self.tp), ("pp", self.pp), ("dp", self.dp), ("cp", self.cp), ("ep", self.ep)];
         let mut parts: Vec<String> =

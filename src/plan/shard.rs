@@ -1,5 +1,4 @@
-//! The graph with a plan laid over it: each device's share of every operator, and the exchanges
-//! that the shardings call for, in execution order.
+//! The sharded graph: each device's share of every operator, and the required collectives, in execution order.
 
 use std::sync::Arc;
 
@@ -17,43 +16,43 @@ use crate::quantity::count::Count;
 /// Number of [`Role`]s.
 pub const ROLES: usize = Role::Tower as usize + 1;
 
-/// Weight elements that one device holds of something, by role.
+/// Weight elements on one device, by role.
 pub type Elements = [u64; ROLES];
 
-/// A device's share of one operator, or an exchange.
+/// A device's share of one operator, or a collective.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all tasks compute, and the search reads them all the time"
 )]
 pub enum Task {
-    /// The operator with this device's dimensions, and the weights it holds for it.
+    /// The operator with the dimensions and weights of this device.
     Compute {
         /// With local dimensions.
         operator: Operator,
         /// Role of its matrix.
         role: Role,
-        /// Elements of its matrix here.
+        /// Matrix elements on this device.
         matrix: u64,
-        /// Elements of its vectors (biases, norms, sinks) here.
+        /// Vector elements (biases, norms, sinks) on this device.
         vectors: u64,
-        /// Ranks that share the tokens between them (sequence parallelism), or 1.
+        /// Ranks that share the tokens (sequence parallelism), or 1.
         token_parts: u64,
     },
-    /// An exchange.
+    /// A collective.
     Exchange(Collective),
 }
 
-/// A task in its place.
+/// A task and its position in the layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskStep {
-    /// Its place in the layer.
+    /// Its position in the layer.
     pub name: &'static str,
-    /// What happens.
+    /// The computation or collective.
     pub task: Task,
 }
 
-/// A block with a plan laid over it.
+/// A sharded block.
 #[derive(Clone, Debug)]
 pub struct ShardedBlock {
     /// Its name in explanations.
@@ -64,29 +63,29 @@ pub struct ShardedBlock {
     pub steps: Vec<TaskStep>,
     /// Weights of one layer on one device.
     pub weights: Elements,
-    /// What one layer keeps of a sequence on one device.
+    /// Cache and state of one layer and sequence on one device.
     pub caches: Vec<Cache>,
-    /// Stands in an encoder beside the language model.
+    /// Part of a vision or audio encoder.
     pub encoder: bool,
 }
 
-/// The encoder of each request's images with a plan laid over it, on the first pipeline stage.
+/// The sharded encoder of each request's images, on the first pipeline stage.
 #[derive(Clone, Debug)]
 pub struct ShardedEncoder {
-    /// Images of a request.
+    /// Images per request.
     pub images: Count,
-    /// Pieces of an image that are encoded apart.
+    /// Tiles of an image, which are encoded independently.
     pub crops: Count,
-    /// Its parts, each with the positions of a piece.
+    /// Its parts, each with the positions of one tile.
     pub parts: Vec<(ShardedBlock, Count)>,
     /// Widest activation between its operators, elements per position on one device.
     pub widest: Count,
 }
 
-/// A model with a plan laid over it, for one phase.
+/// A model sharded for one phase.
 #[derive(Clone, Debug)]
 pub struct ShardedModel {
-    /// Which phase.
+    /// The phase.
     pub phase: Phase,
     /// The plan.
     pub plan: ParallelPlan,
@@ -98,23 +97,23 @@ pub struct ShardedModel {
     pub head: Arc<ShardedBlock>,
     /// Weights of vision and audio encoders on one device of the first pipeline stage.
     ///
-    /// Engines divide encoders over tensor-parallel ranks as they divide layers (vLLM `--mm-encoder-tp-mode weights`).
+    /// Engines shard encoders over tensor-parallel ranks as they shard layers (vLLM `--mm-encoder-tp-mode weights`).
     pub towers: Elements,
-    /// What encodes the images of each request, where it has any.
+    /// The encoder of the images of each request, if any.
     pub encoder: Option<ShardedEncoder>,
-    /// From one pipeline stage to the next.
+    /// Transfer from one pipeline stage to the next.
     pub handover: Option<Collective>,
     /// The head reads the embedding's weights.
     pub tied: bool,
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Rows of the vocabulary: sampling sees all of them.
+    /// Rows of the vocabulary, all of which sampling reads.
     pub vocab: Count,
-    /// Widest activation between operators, elements per token on one device.
+    /// Widest activation between operators, in elements per token on one device.
     pub widest: Count,
 }
 
-/// Lays `plan` over `graph`. The plan must have passed [`super::legal::check`].
+/// Shards `graph` by `plan`. The plan must have passed [`super::legal::check`].
 pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[TierShape]) -> ShardedModel {
     let lay = |block| BlockSharder::new(plan, phase, tiers, block).run();
     let blocks: Arc<[_]> = graph.blocks.iter().map(lay).collect();
@@ -136,21 +135,22 @@ pub fn shard(graph: &ModelGraph, plan: ParallelPlan, phase: Phase, tiers: &[Tier
 }
 
 impl ShardedModel {
-    /// The same layout in `pp` pipeline stages: what the devices of a stage do does not depend on how many there are.
+    /// The same sharding with `pp` pipeline stages. The work of a stage's devices does not depend on the number of
+    /// stages.
     pub fn piped(&self, graph: &ModelGraph, pp: u64, tiers: &[TierShape]) -> ShardedModel {
         let plan = ParallelPlan { pp, ..self.plan };
         ShardedModel { plan, handover: handover(graph, plan, tiers), ..self.clone() }
     }
 }
 
-/// From one pipeline stage to the next, where there are several.
+/// Transfer from one pipeline stage to the next, if there are several.
 fn handover(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<Collective> {
     let whole = RankGroup::place(plan.pp, plan.stage_devices(), tiers)?;
     let pair = RankGroup { size: 2, inner: 2, inner_tier: whole.outer_tier, ..whole };
     Some(Collective::new(CollectiveOp::SendRecv, pair, stream(graph).split(plan.tp), Tokens::Rank, tiers))
 }
 
-/// What flows from one layer to the next: the residual stream, or all of them where there are several.
+/// Data from one layer to the next: the residual stream, or all streams if there are several.
 fn stream(graph: &ModelGraph) -> Count {
     let input = graph.head.order.first().map(|node| &graph.head.graph[*node].operator);
     input.map_or(graph.hidden, Operator::output)
@@ -166,7 +166,7 @@ fn towers<'g>(graph: &'g ModelGraph, lay: impl Fn(&'g Block) -> ShardedBlock) ->
     sums
 }
 
-/// The encoder laid out: engines divide it over tensor-parallel ranks and nothing else.
+/// The sharded encoder. Engines divide it over tensor-parallel ranks only.
 fn encoder(graph: &ModelGraph, plan: ParallelPlan, tiers: &[TierShape]) -> Option<ShardedEncoder> {
     let seen = graph.seen.as_ref()?;
     let plan = ParallelPlan { cp: 1, sp: false, ..plan };

@@ -1,24 +1,24 @@
-//! How tensors lie on tensor-parallel ranks, in the words of GSPMD and DTensor: what each operator
-//! wants, what it leaves, and which collective a mismatch needs.
+//! Shardings of tensors on tensor-parallel ranks, in the terms of GSPMD and DTensor: required input, output, and the
+//! collective for a mismatch.
 
 use super::collective::CollectiveOp;
 use crate::graph::operator::{Operator, Split};
 use crate::quantity::count::Count;
 
-/// How a tensor lies on the ranks of a group.
+/// Sharding of a tensor on the ranks of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharding {
-    /// Everyone holds all of it.
+    /// Replicate: every rank holds all of it.
     Replicate,
-    /// Everyone holds a slice of its channels or heads.
+    /// Shard: every rank holds a slice of its channels or heads.
     Shard,
-    /// Everyone holds a summand of it.
+    /// Partial: every rank holds a summand of it.
     Partial,
-    /// Everyone holds some of its tokens (sequence parallelism, or experts' results on the way home).
+    /// Every rank holds some of its tokens (sequence parallelism, or the results of experts before the combine).
     Tokens,
 }
 
-/// What an operator leaves behind, given what comes in.
+/// Sharding of an operator's output, given that of its input.
 pub fn output(operator: &Operator, input: Sharding) -> Sharding {
     match operator {
         Operator::Input { .. } | Operator::Router { .. } | Operator::Indexer { .. } => Sharding::Replicate,
@@ -42,7 +42,7 @@ pub fn output(operator: &Operator, input: Sharding) -> Sharding {
     }
 }
 
-/// The exchange that must stand before `operator` where its input lies as `input`.
+/// The collective required before `operator` for an input sharded as `input`.
 pub fn exchange(operator: &Operator, input: Sharding) -> Option<CollectiveOp> {
     match (operator, input) {
         (_, Sharding::Replicate) => None,
@@ -58,14 +58,14 @@ pub fn exchange(operator: &Operator, input: Sharding) -> Option<CollectiveOp> {
         (Operator::Linear { .. } | Operator::Router { .. } | Operator::Experts { .. }, Sharding::Shard) => {
             Some(CollectiveOp::AllGather)
         }
-        // A norm over a sharded width sums squares across ranks: a number per token.
+        // A norm over a sharded width sums squares across ranks: one number per token.
         (Operator::Norm { split: Split::Replicate, .. }, Sharding::Shard) => Some(CollectiveOp::AllReduce),
         (_, Sharding::Partial) => Some(CollectiveOp::AllReduce),
         (_, Sharding::Shard) => None,
     }
 }
 
-/// Elements per token of the result that a collective moves.
+/// Elements per token in a collective on this result.
 pub(super) fn result_width(operator: &Operator) -> Count {
     match *operator {
         Operator::Input { width } | Operator::Norm { width, .. } | Operator::Activation { width, .. } => {

@@ -1,9 +1,9 @@
-//! Where a pipeline is cut: contiguous stages whose largest is as small as can be.
+//! Pipeline partition: contiguous stages that minimise the largest stage.
 
-/// Layers of each stage, first to last, for the least possible largest stage.
+/// Layers of each stage, first to last, with the smallest possible largest stage.
 ///
-/// `layers` holds each layer's cost, `first` and `last` what the embedding and the head add to the
-/// outer stages. Exact: the least bound for which filling stages from the front succeeds.
+/// `layers` holds the cost of each layer; `first` and `last` are added to the outer stages for the embedding and the
+/// head. Exact: the smallest bound for which filling stages from the front succeeds.
 pub fn balance(layers: &[u64], first: u64, last: u64, stages: usize) -> Vec<u32> {
     assert!((1..=layers.len()).contains(&stages), "at least a layer a stage");
     let total: u64 = layers.iter().sum::<u64>() + first + last;
@@ -34,7 +34,7 @@ fn fill(layers: &[u64], first: u64, last: u64, stages: usize, bound: u64) -> Opt
     (next == layers.len()).then_some(cut)
 }
 
-/// How many layers of each block a stage holds: `[stage][block]`.
+/// Number of layers of each block in each stage: `[stage][block]`.
 pub fn blocks_per_stage(layer_block: &[usize], blocks: usize, stages: &[u32]) -> Vec<Vec<u64>> {
     let mut rest = layer_block;
     let count = |&stage: &u32| {

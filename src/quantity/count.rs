@@ -1,17 +1,17 @@
-//! Integers of the structure: heads, layers, widths. They remember the key they came from.
+//! Integers of the model structure: heads, layers, widths. Each keeps the configuration key that it came from.
 
 use std::fmt;
 
-/// Where an integer came from.
+/// Source of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// A key of the model's `config.json`.
     Config(&'static str),
-    /// The default of the model class, for a key that the file leaves out.
+    /// The default of the model class, for a missing key.
     ClassDefault(&'static str),
-    /// Worked out from other keys; the text says how, e.g. `hidden_size / num_attention_heads`.
+    /// Derived from other keys; the text shows how, e.g. `hidden_size / num_attention_heads`.
     Derived(&'static str),
-    /// What one device holds of `whole` when `parts` devices share it.
+    /// One device's share of `whole` over `parts` devices.
     Split {
         /// The undivided number.
         whole: u64,
@@ -20,13 +20,13 @@ pub enum Origin {
         /// The key of the undivided number.
         key: &'static str,
     },
-    /// Chosen by the plan under study.
+    /// Set by the plan.
     Plan(&'static str),
-    /// Stated by the user's workload.
+    /// Set by the user's workload.
     Workload(&'static str),
 }
 
-/// How much of an integer the file itself says.
+/// Category of an integer's source.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
 )]
@@ -34,11 +34,11 @@ pub enum Origin {
 pub enum Tag {
     /// A key of `config.json`.
     Config,
-    /// Left out by the file; the model class sets it.
+    /// Missing in the file; set by the model class.
     ClassDefault,
-    /// Worked out from others, or fixed by the architecture.
+    /// Derived from other keys, or fixed by the architecture.
     Derived,
-    /// Stated by the user in place of what the file says.
+    /// Set by the user instead of the file.
     Override,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Tag {
 }
 
 impl Origin {
-    /// In one word.
+    /// As one word.
     pub fn tag(&self) -> Tag {
         match self {
             Origin::Config(_) => Tag::Config,
@@ -63,7 +63,7 @@ impl Origin {
         }
     }
 
-    /// What the tag leaves open: how a derived number came about, or which key said it.
+    /// Detail beyond the category: the derivation of a derived number, or its key.
     pub fn how(&self) -> &'static str {
         match self {
             Origin::Config(text)
@@ -76,14 +76,14 @@ impl Origin {
     }
 }
 
-/// A whole number of the structure, named in the field's words.
+/// An integer of the model structure, with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Count {
     /// The number.
     pub value: u64,
     /// Its name in formulas, e.g. `hidden_size`.
     pub symbol: &'static str,
-    /// Where it came from.
+    /// Its source.
     pub origin: Origin,
 }
 
@@ -93,12 +93,12 @@ impl Count {
         Count { value, symbol: key, origin: Origin::Config(key) }
     }
 
-    /// A number that the file leaves out and the model class sets.
+    /// A number that the file omits and the model class sets.
     pub const fn class_default(key: &'static str, value: u64) -> Count {
         Count { value, symbol: key, origin: Origin::ClassDefault(key) }
     }
 
-    /// A number worked out from others, as `how` says.
+    /// A number derived from others, as `how` shows.
     pub const fn derived(symbol: &'static str, value: u64, how: &'static str) -> Count {
         Count { value, symbol, origin: Origin::Derived(how) }
     }
@@ -108,7 +108,7 @@ impl Count {
         Count { value, symbol, origin: Origin::Plan(symbol) }
     }
 
-    /// What one of `parts` devices holds: rounded up, since a head or a row is split no further.
+    /// Share of one of `parts` devices: rounded up, since a head or a row is not divided further.
     pub const fn split(self, parts: u64) -> Count {
         if parts == 1 {
             return self;

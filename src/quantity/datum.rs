@@ -1,4 +1,4 @@
-//! A number from outside, with where it came from.
+//! An input number and its source.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::unit::Unit;
 
-/// How far a number may be trusted. Later is weaker; a result is as weak as its weakest leaf.
+/// Grade of an input. Later grades are weaker. A result is as weak as its weakest input.
 #[derive(
     Clone,
     Copy,
@@ -24,18 +24,18 @@ use super::unit::Unit;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
-    /// Part of the question: the model's configuration, the plan, a flag.
+    /// User input: the model's configuration, the plan, a flag.
     Stated,
-    /// Read off the device or program itself.
+    /// Read from the device or program itself.
     Read,
-    /// The maker's data sheet, or a list price.
+    /// The vendor's data sheet, or a list price.
     #[default]
     Datasheet,
-    /// Measured by somebody.
+    /// Measured.
     Measured,
-    /// The outcome of a fit to measurements.
+    /// Fitted to measurements.
     Fitted,
-    /// Taken from the nearest thing known.
+    /// Taken from the nearest known value.
     Assumed,
 }
 
@@ -52,12 +52,12 @@ impl fmt::Display for Grade {
     }
 }
 
-/// Where a number came from.
+/// Source of an input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// How far to trust it.
+    /// Its grade.
     pub grade: Grade,
-    /// The text that leads there: an address, a key, a flag, a fit.
+    /// The reference: an address, a key, a flag, a fit.
     pub text: Cow<'static, str>,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// A number from outside. Without a source there is none.
+/// An input number. Every input has a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Datum {
     /// Its name in formulas, e.g. `hbm_bandwidth`.
@@ -76,12 +76,12 @@ pub struct Datum {
     pub value: f64,
     /// Its unit.
     pub unit: Unit,
-    /// Where it came from.
+    /// Its source.
     pub source: Source,
 }
 
 impl Datum {
-    /// A number that the user or the plan states.
+    /// A number that the user or the plan sets.
     pub fn stated(symbol: &'static str, value: f64, unit: Unit, text: impl Into<Cow<'static, str>>) -> Datum {
         Datum {
             symbol: symbol.into(),
@@ -97,7 +97,7 @@ impl Datum {
     }
 }
 
-/// Declares a struct of figures, generic over how they are held, with a `map` from one way to another.
+/// Declares a struct of inputs, generic over their representation, with a `map` between representations.
 #[macro_export]
 macro_rules! figures {
     ($(#[$doc:meta])* $Name:ident { $($(#[$fdoc:meta])* $field:ident),* $(,)? }) => {
@@ -106,7 +106,7 @@ macro_rules! figures {
         pub struct $Name<T> { $($(#[$fdoc])* pub $field: T,)* }
 
         impl<T> $Name<T> {
-            /// The same figures, held another way.
+            /// The same inputs in another representation.
             pub fn map<U>(&self, mut read: impl FnMut(&T) -> U) -> $Name<U> {
                 $Name { $($field: read(&self.$field),)* }
             }

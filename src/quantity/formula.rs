@@ -1,21 +1,21 @@
-//! What a formula states, once, beside its arithmetic.
+//! The description of a formula, next to its arithmetic.
 
 use super::unit::Unit;
 
-/// The statement that goes with the arithmetic: symbol, unit, why, citation.
+/// The description: symbol, unit, reason, citation.
 #[derive(Debug)]
 pub struct Formula {
     /// Its name in explanations.
     pub symbol: &'static str,
-    /// What it comes out in.
+    /// Unit of its result.
     pub unit: Unit,
-    /// Why it holds, in one line.
+    /// The reason for its form, in one line.
     pub why: &'static str,
-    /// Where it was taken from.
+    /// Its citation.
     pub cite: &'static str,
 }
 
-/// Declares formulas, a line of statement each, and the list of them.
+/// Declares formulas and their list.
 #[macro_export]
 macro_rules! formulas {
     ($($NAME:ident { symbol: $symbol:expr, unit: $unit:expr, why: $why:expr, cite: $cite:expr $(,)? })*) => {

@@ -1,4 +1,4 @@
-//! The reading that remembers: every number with its formula, its unit and its sources.
+//! The tracing reading: records every number with its formula, unit and sources.
 
 mod explain;
 mod spell;
@@ -17,7 +17,7 @@ use super::formula::Formula;
 use super::num::{Num, Qty};
 use super::unit::{COUNT, Unit};
 
-/// Numbers in the order they were computed; an entry refers only to earlier ones.
+/// Numbers in the order of computation. An entry refers only to earlier ones.
 #[derive(Default)]
 pub struct Ledger {
     entries: RefCell<Vec<LedgerEntry>>,
@@ -30,25 +30,25 @@ pub struct Ledger {
 /// One number.
 #[derive(Clone, Debug)]
 pub struct LedgerEntry {
-    /// How it came about.
+    /// Its expression.
     pub op: Op,
     /// In base units.
     pub value: f64,
     /// Its unit.
     pub unit: Unit,
-    /// What states it, if it has a name.
+    /// Its formula, if it has a name.
     pub formula: Option<&'static Formula>,
-    /// Where it was filed.
+    /// Its path.
     pub path: Rc<str>,
 }
 
-/// A place in the ledger.
+/// Index of an entry in the ledger.
 pub type Id = u32;
 
-/// How a number came about.
+/// Expression of a number.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// From outside.
+    /// An input.
     Input(Rc<Datum>),
     /// A constant of a formula.
     Literal,
@@ -68,7 +68,7 @@ pub enum Op {
     Smax(Id, Id),
     /// `a^b`
     Pow(Id, Id),
-    /// The next whole number.
+    /// The number rounded up.
     Ceil(Id),
     /// `ln a`
     Ln(Id),
@@ -77,7 +77,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The entries it is made of, in the order they are written.
+    /// The operands, in order.
     pub fn operands(&self) -> Vec<Id> {
         match *self {
             Op::Input(_) | Op::Literal => vec![],
@@ -88,7 +88,7 @@ impl Op {
     }
 }
 
-/// A number in a ledger. Literals join the ledger when they meet a number that is in one.
+/// A traced number. Literals join the ledger when they meet a traced number.
 #[derive(Clone, Copy)]
 pub enum Traced<'l> {
     /// A constant of a formula, not yet in any ledger.
@@ -103,7 +103,7 @@ impl Ledger {
         Ledger::default()
     }
 
-    /// Enters a figure that came from outside; the same figure is entered once.
+    /// Records an input. The same input is recorded once.
     pub fn input(&self, datum: &Datum) -> Qty<Traced<'_>> {
         let key = (datum.symbol.to_string(), datum.value.to_bits());
         if let Some(known) = self.inputs.borrow().get(&key) {
@@ -118,7 +118,7 @@ impl Ledger {
         Qty(Traced::Entry(self, id))
     }
 
-    /// Enters an integer of the structure; the same integer is entered once.
+    /// Records an integer of the model structure. The same integer is recorded once.
     pub fn input_count(&self, count: Count) -> Qty<Traced<'_>> {
         if let Some(&id) = self.counts.borrow().get(&count) {
             return Qty(Traced::Entry(self, id));
@@ -130,7 +130,7 @@ impl Ledger {
         Qty(Traced::Entry(self, id))
     }
 
-    /// What was added, compared or named with units that do not agree.
+    /// Unit errors: numbers added, compared or named with mismatched units.
     pub fn unit_errors(&self) -> Vec<String> {
         self.unit_errors.borrow().clone()
     }
@@ -189,7 +189,7 @@ impl Ledger {
         let entry = self.entry(id);
         if entry.unit != formula.unit {
             self.complain(format!(
-                "{} is stated in {} but comes out in {}",
+                "{} is declared in {} but evaluates to {}",
                 formula.symbol, formula.unit, entry.unit
             ));
         }
@@ -230,7 +230,7 @@ impl<'l> Traced<'l> {
         }
     }
 
-    /// Its place in the ledger; a bare constant has none.
+    /// Its index in the ledger; `None` for a bare constant.
     pub fn id(self) -> Option<Id> {
         match self {
             Traced::Entry(_, id) => Some(id),
@@ -280,7 +280,7 @@ impl Num for Traced<'_> {
         if let Traced::Entry(ledger, id) = self
             && ledger.entry(id).unit != COUNT
         {
-            ledger.complain(format!("the logarithm of something in {}", ledger.entry(id).unit));
+            ledger.complain(format!("the logarithm of a value in {}", ledger.entry(id).unit));
         }
         self.alone(Op::Ln, f64::ln)
     }

@@ -1,4 +1,4 @@
-//! The arithmetic that formulas are written in, and what it takes to read them.
+//! The arithmetic of formulas, and the trait of its readings.
 
 use std::fmt::Arguments;
 use std::ops::{Add, Div, Mul, Sub};
@@ -6,7 +6,7 @@ use std::ops::{Add, Div, Mul, Sub};
 use super::formula::Formula;
 use super::unit::{COUNT, Literal, Unit};
 
-/// A way to read a formula. The search reads with `f64`.
+/// A reading of a formula. The search reads with `f64`.
 pub trait Num: Copy {
     /// A constant of the formula itself.
     fn literal(value: f64, unit: Unit) -> Self;
@@ -24,17 +24,17 @@ pub trait Num: Copy {
     fn max(self, other: Self) -> Self;
     /// The smaller.
     fn min(self, other: Self) -> Self;
-    /// `(self⁴ + other⁴)^¼`: a maximum that both sides feel where they are near each other.
+    /// `(self⁴ + other⁴)^¼`: a smooth maximum, to which both sides contribute where they are close.
     fn smax(self, other: Self) -> Self;
     /// `self^exponent`, both dimensionless.
     fn pow(self, exponent: Self) -> Self;
-    /// The next whole number.
+    /// The number rounded up.
     fn ceil(self) -> Self;
-    /// The natural logarithm, of what has no dimension.
+    /// The natural logarithm of a dimensionless number.
     fn ln(self) -> Self;
-    /// Names the number: this is what `formula` states.
+    /// Names the number as the result of `formula`.
     fn is(self, formula: &'static Formula) -> Self;
-    /// Files every number named since the last filing under a path, e.g. `decode/moe_layer/attention`.
+    /// Files every number named since the last call under a path, e.g. `decode/moe_layer/attention`.
     fn at(self, path: Arguments<'_>) -> Self;
 }
 
@@ -78,7 +78,7 @@ impl Num for f64 {
     }
     #[inline(always)]
     fn pow(self, exponent: f64) -> f64 {
-        // A square root has an instruction of its own.
+        // The square root has its own instruction.
         if exponent == 0.5 { self.sqrt() } else { self.powf(exponent) }
     }
     #[inline(always)]
@@ -99,10 +99,10 @@ impl Num for f64 {
     }
 }
 
-/// A physical quantity: the type formulas are written in.
+/// A physical quantity: the type of formulas.
 ///
-/// It cannot be compared: a formula branches on values only through `max`, `min`, `smax` and `ceil`,
-/// so a trace of one reading shows everything any reading did.
+/// Comparison is not available. A formula branches on values only through `max`, `min`, `smax` and `ceil`, so the trace
+/// of one reading covers all readings.
 #[derive(Clone, Copy, Debug)]
 pub struct Qty<N>(pub N);
 
@@ -124,12 +124,12 @@ impl<N: Num> Qty<N> {
     pub fn value(self) -> f64 {
         self.0.value()
     }
-    /// The larger of two.
+    /// The larger of the two.
     #[inline(always)]
     pub fn max(self, other: Self) -> Self {
         Qty(self.0.max(other.0))
     }
-    /// The smaller of two.
+    /// The smaller of the two.
     #[inline(always)]
     pub fn min(self, other: Self) -> Self {
         Qty(self.0.min(other.0))
@@ -144,7 +144,7 @@ impl<N: Num> Qty<N> {
     pub fn pow(self, exponent: Self) -> Self {
         Qty(self.0.pow(exponent.0))
     }
-    /// The next whole number.
+    /// The number rounded up.
     #[inline(always)]
     pub fn ceil(self) -> Self {
         Qty(self.0.ceil())
@@ -159,7 +159,7 @@ impl<N: Num> Qty<N> {
     pub fn is(self, formula: &'static Formula) -> Self {
         Qty(self.0.is(formula))
     }
-    /// Files what was named since the last filing.
+    /// Files the numbers named since the last call under a path.
     #[inline(always)]
     pub fn at(self, path: Arguments<'_>) -> Self {
         Qty(self.0.at(path))

@@ -1,21 +1,21 @@
-//! How numbers from outside enter a reading: as themselves, or into a ledger.
+//! Entry of inputs into a reading: as plain numbers, or into a ledger.
 
 use super::count::Count;
 use super::datum::Datum;
 use super::ledger::{Ledger, Traced};
 use super::num::{Num, Qty};
 
-/// Brings numbers from outside into one way of reading formulas.
+/// Converts inputs into one reading of formulas.
 pub trait Reading {
     /// The reading.
     type N: Num;
-    /// Brings in a figure.
+    /// Converts an input.
     fn datum(&self, datum: &Datum) -> Qty<Self::N>;
-    /// Brings in an integer of the structure.
+    /// Converts an integer of the model structure.
     fn count(&self, count: Count) -> Qty<Self::N>;
 }
 
-/// The plain reading: numbers as themselves, nothing remembered. The search uses it.
+/// The plain reading: numbers without a trace. The search uses it.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
@@ -27,7 +27,7 @@ impl Reading for Plain {
     }
     #[inline(always)]
     fn count(&self, count: Count) -> Qty<f64> {
-        // One instruction, where u64 takes several; counts stay far below 2^63.
+        // One instruction, where u64 needs several. Counts stay far below 2^63.
         Qty(count.value as i64 as f64)
     }
 }

@@ -1,5 +1,5 @@
-//! Units as exponents of base units. Every number inside the program is in base units: prefixes
-//! exist in [`parse`] and [`humanize`], nowhere else.
+//! Units as exponents of base units. Every number inside the program is in base units. Prefixes exist only in [`parse`]
+//! and [`humanize`].
 
 use std::fmt;
 use std::ops::{Div, Mul};
@@ -100,7 +100,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Words for units in text, with their size in base units. Prefixes come on top.
+/// Unit names in text, with their size in base units, before prefixes.
 const WORDS: &[(&str, f64, Unit)] = &[
     ("FLOP", 1.0, FLOP),
     ("B", 1.0, BYTE),
@@ -149,10 +149,10 @@ fn word(text: &str) -> Option<(f64, Unit)> {
     })
 }
 
-/// Reads `3.35 TB/s` as a number in base units and its unit.
+/// Parses text such as `3.35 TB/s` into a number in base units and its unit.
 ///
 /// # Errors
-/// Says what was not understood: the number, or the word of the unit.
+/// The part of the text that is not valid: the number, or the unit.
 pub fn parse(text: &str) -> Result<(f64, Unit), String> {
     let text = text.trim();
     let end = text
@@ -172,7 +172,7 @@ pub fn parse(text: &str) -> Result<(f64, Unit), String> {
     for (i, part) in unit.trim().split('/').enumerate() {
         for factor in part.split(['·', '*']).map(str::trim).filter(|f| !f.is_empty()) {
             let (size, one) = word(factor).ok_or_else(|| {
-                format!("`{factor}` is not a unit that is known here (FLOP, B, bit, s, h, month, token, USD, J, W, Wh, %; prefixes n u m k M G T P Ki Mi Gi Ti)")
+                format!("`{factor}` is not a known unit (FLOP, B, bit, s, h, month, token, USD, J, W, Wh, %; prefixes n u m k M G T P Ki Mi Gi Ti)")
             })?;
             (scale, exponents) =
                 if i == 0 { (scale * size, exponents * one) } else { (scale / size, exponents / one) };

@@ -1,6 +1,6 @@
-//! Pools that prefill and pools that decode, keys and values travelling between them.
+//! Disaggregated serving: prefill pools, decode pools, and the KV-cache transfer between them.
 //!
-//! Knows how they keep pace, not which ones should be paired.
+//! Computes the rates of given pools. The choice of pools is made elsewhere.
 
 use super::economy::{PowerDraw, busy, watts};
 use super::evaluate::{
@@ -22,18 +22,18 @@ use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND};
 use crate::spec::percentile::Percentile;
 
-/// Instances that answer prompts prefilled elsewhere, under a load.
+/// Performance of the workers of a decode pool under a load.
 pub struct DecodePerformance<T> {
     /// Time per output token.
     pub tpot: T,
-    /// Requests per second that one instance makes way for.
+    /// Maximum request rate of one decode worker, in requests per second.
     pub rate: T,
-    /// Mean time per output token, whatever part of the requests is told of.
+    /// Mean time per output token, independent of the requested percentile.
     pace: T,
     round: DecodeStep<T>,
 }
 
-/// What a decode instance does under `load`.
+/// Performance of one decode worker under `load`.
 pub fn answering<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -58,7 +58,7 @@ pub fn answering<R: Reading>(
 }
 
 impl<N: Num> DecodePerformance<Qty<N>> {
-    /// Power of `devices` of such instances.
+    /// Power of `devices` devices of these decode workers.
     pub fn drawn<R: Reading<N = N>>(
         &self,
         read: &R,
@@ -72,7 +72,7 @@ impl<N: Num> DecodePerformance<Qty<N>> {
     }
 }
 
-/// Longest prompt plus answer that fits a decode instance under `load`.
+/// Longest context (prompt plus output) that fits a decode worker under `load`.
 pub fn context<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -84,12 +84,12 @@ pub fn context<R: Reading>(
     max_context(read, &memory, terms.isl + terms.osl, instance.max_context)
 }
 
-/// Requests per second that `in_flight` answers of a decode pool make way for.
+/// Request rate of a decode pool at concurrency `in_flight`.
 fn decode_rate<N: Num>(in_flight: Qty<N>, osl: Qty<N>, tpot: Qty<N>) -> Qty<N> {
     (in_flight / ((osl - 1.0) * tpot)).is(&DECODE_RATE)
 }
 
-/// Prompts per second of one prefill instance, with the rest that it is planned to have.
+/// Prompt rate of one prefill worker at its planned utilisation.
 pub fn prefill_rate<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -100,13 +100,13 @@ pub fn prefill_rate<R: Reading>(
     (machine.chip.prefill_utilization * ranks / prompt.slowest).is(&PREFILL_RATE)
 }
 
-/// Time to first token of `requests` in flight that leave at `rate` a second, `osl` tokens `tpot` apart: what is neither
-/// in decode nor on its way there waits. `ttft` at least.
+/// TTFT of a closed loop at concurrency `requests` and request rate `rate`, with `osl` output tokens at `tpot` each.
+/// Requests that are neither in decode nor in KV transfer wait for their first token. Never less than `ttft`.
 fn crowded<N: Num>(requests: Qty<N>, rate: Qty<N>, osl: Qty<N>, tpot: Qty<N>, ttft: Qty<N>) -> Qty<N> {
     ttft.max((requests / rate - (osl - 1.0) * tpot).is(&LEFT)).is(&TTFT_CLOSED)
 }
 
-/// Power of `devices` of prefill instances that carry this share of what they are planned to.
+/// Power of `devices` devices of prefill workers at the fraction `utilised` of their planned load.
 pub fn prefill_drawn<R: Reading>(
     read: &R,
     (instance, machine, prompt): (&Instance, &Machine<Qty<R::N>>, &StepTime<Qty<R::N>>),
@@ -120,7 +120,7 @@ pub fn prefill_drawn<R: Reading>(
     watts(devices, work(prompt.computing), work(prompt.moving), draw)
 }
 
-/// Requests per second whose caches an instance's links carry: `bytes` from or to each device of an attention rank.
+/// Request rate at which a worker's links can transfer KV caches: `bytes` to or from each device of an attention rank.
 pub fn link_rate<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -131,13 +131,13 @@ pub fn link_rate<R: Reading>(
     (ranks / transfer(bytes, between(machine), &machine.chip)).is(&LINK_RATE)
 }
 
-/// The link that pools are joined by.
+/// The link between the pools.
 fn between<T>(machine: &Machine<T>) -> &PricedLink<T> {
     machine.links.last().expect("two pools are joined by a link")
 }
 
-/// Pools that prefill, pools that decode, and pools that do both: any prefill pool may send to any decode pool.
-/// Memory and step times are the first pool's of each kind.
+/// Evaluates prefill pools, decode pools and aggregated pools as one deployment. Any prefill pool may send to any
+/// decode pool. Memory and step times are those of the first pool of each kind.
 pub fn split<R: Reading>(
     read: &R,
     (fronts, backs, both): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
@@ -165,15 +165,15 @@ pub fn split<R: Reading>(
     Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..evaluation }
 }
 
-/// What the prefill pools can do together.
+/// Capacity of all prefill pools.
 struct PrefillCapacity<T> {
-    /// Prompts per second, as planned and as far as their caches get away.
+    /// Prompts per second, at planned utilisation and within the links' transfer rate.
     able: T,
-    /// What the links hold back: prompts per second that get away, of those that are planned.
+    /// Per pool: prompt rate after the link limit, as a fraction of the planned rate.
     away: Vec<T>,
-    /// Time to first token, on average over prompts.
+    /// Mean TTFT over all prompts.
     ttft: T,
-    /// The same of the slowest.
+    /// TTFT of the slowest pool.
     slowest: T,
 }
 
@@ -220,7 +220,7 @@ fn prompts<R: Reading>(
             None => (able, ttft, ttft),
         });
     }
-    let (able, ttft, slowest) = known.expect("a pool that prefills");
+    let (able, ttft, slowest) = known.expect("at least one prefill pool");
     PrefillCapacity { able, away, ttft, slowest }
 }
 
@@ -243,7 +243,7 @@ fn apart<R: Reading>(
         context = context.min(self::context(read, back.instance, machine, terms, &back.load));
     }
     let mut widest: Option<Qty<R::N>> = None;
-    // Requests per second that find slots, time per output token on average, and at the slowest.
+    // Request rate, mean TPOT and slowest TPOT of the decode pools so far.
     let mut decoding: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
     let add = |sum: Option<Qty<R::N>>, more: Qty<R::N>| Some(sum.map_or(more, |sum| sum + more));
     for (back, one) in backs.iter().zip(&answers) {
@@ -260,7 +260,7 @@ fn apart<R: Reading>(
             None => (makes, one.tpot, one.tpot),
         });
     }
-    let pool = "a pool that decodes";
+    let pool = "at least one decode pool";
     let (received, (made, tpot, slowest_tpot)) = (widest.expect(pool), decoding.expect(pool));
     let PrefillCapacity { able, away, ttft: prompt, slowest: slowest_ttft } =
         prompts(read, fronts, received, machine, terms, demand);
@@ -312,13 +312,13 @@ crate::formulas! {
     PREFILL_RATE {
         symbol: "prefill_rate",
         unit: COUNT.per(SECOND),
-        why: "a prompt per attention rank each time the slowest stage is through, for the share of time that it is planned to work",
+        why: "one prompt per attention rank for each pass of the slowest stage, at the planned utilisation",
         cite: "utilisation law",
     }
     TPOT_ALONE {
         symbol: "tpot_decode_pool",
         unit: SECOND,
-        why: "no prompts share the steps of a decode pool",
+        why: "the steps of a decode pool contain no prefill",
         cite: "Zhong et al. 2024 (DistServe)",
     }
     DECODE_RATE {
@@ -330,61 +330,61 @@ crate::formulas! {
     LINK_RATE {
         symbol: "kv_transfer_rate",
         unit: COUNT.per(SECOND),
-        why: "a prompt's cache per attention rank each time the one before it is through the links of its devices",
+        why: "one KV cache per attention rank for each transfer over the links of its devices",
         cite: "utilisation law",
     }
     FLOW {
         symbol: "request_rate",
         unit: COUNT.per(SECOND),
-        why: "the slower pool sets the pace",
+        why: "the slower pool limits the request rate",
         cite: "Zhong et al. 2024 (DistServe)",
     }
     MOVING_RATE {
         symbol: "request_rate_in_flight",
         unit: COUNT.per(SECOND),
-        why: "each request in flight takes its time in prefill, on the way and in decode, and is then replaced",
+        why: "closed loop: each request passes prefill, KV transfer and decode, and is then replaced",
         cite: "Little 1961",
     }
     OTHERS {
         symbol: "prompts_of_others",
         unit: SECOND,
-        why: "no more prompts can be waited for than there are other requests in flight",
+        why: "a prompt waits for at most the prompts of all other concurrent requests",
         cite: "asymptotic bounds of closed networks: Denning and Buzen 1978",
     }
     TTFT_POOLS {
         symbol: "ttft_split",
         unit: SECOND,
-        why: "mean over prompts, each prefill pool taking as many as it is able to",
+        why: "mean over prompts, weighted by the capacity of each prefill pool",
         cite: "definition",
     }
     TPOT_POOLS {
         symbol: "tpot_decode_pools",
         unit: SECOND,
-        why: "mean over requests, each decode pool taking as many as it makes way for",
+        why: "mean over requests, weighted by the capacity of each decode pool",
         cite: "definition",
     }
     UTILISED {
         symbol: "prefill_utilisation",
         unit: COUNT,
-        why: "share that is asked of what the prefill pool is planned to carry",
+        why: "request rate over the planned capacity of the prefill pool",
         cite: "utilisation law",
     }
     TTFT_SPLIT {
         symbol: "ttft_split",
         unit: SECOND,
-        why: "what the server takes, the queue for the prefill pool, the prompt, and its cache's way to the decode pool",
+        why: "request overhead, the prefill queue, the prefill itself, and the KV transfer to the decode pool",
         cite: "Zhong et al. 2024 (DistServe)",
     }
     LEFT {
         symbol: "time_not_answering",
         unit: SECOND,
-        why: "of so many requests in flight, those that are not being answered wait for their first token",
+        why: "of all concurrent requests, those that are not in decode wait for their first token",
         cite: "Little 1961",
     }
     TTFT_CLOSED {
         symbol: "ttft_split_in_flight",
         unit: SECOND,
-        why: "with more in flight than both pools can hold moving, the wait for the prefill pool takes the rest",
+        why: "at a concurrency above what both pools process at once, the remaining time is spent in the prefill queue",
         cite: "asymptotic bounds of closed networks: Denning and Buzen 1978",
     }
 }

@@ -1,4 +1,4 @@
-//! What running costs: money and power.
+//! Operating cost: money and power.
 
 use crate::figures;
 use crate::quantity::datum::Datum;
@@ -9,37 +9,37 @@ use crate::quantity::unit::{COUNT, JOULE, SECOND, TOKEN, USD, WATT};
 figures! {
     /// Power of a device.
     PowerDraw {
-        /// Its limit.
+        /// Power limit.
         tdp,
-        /// Fraction of the limit that it draws doing little.
+        /// Idle power, as a fraction of the limit.
         idle,
-        /// Fraction that compute-bound kernels draw.
+        /// Power of compute-bound kernels, as a fraction of the limit.
         compute_bound,
-        /// Fraction that memory-bound kernels draw.
+        /// Power of memory-bound kernels, as a fraction of the limit.
         memory_bound,
     }
 }
 
 figures! {
-    /// What owning a device takes.
+    /// Inputs for the cost of an owned device.
     Owned {
-        /// Its price.
+        /// Purchase price.
         purchase,
-        /// How long it is used.
+        /// Time in service.
         amortization,
-        /// Share of that time that it serves.
+        /// Fraction of that time that it serves.
         utilization,
         /// Price of energy.
         electricity,
-        /// Power of the building over power of the devices.
+        /// Facility power over device power (PUE).
         pue,
     }
 }
 
-/// How a device is paid for.
+/// Payment model of a device.
 #[derive(Clone, Copy, Debug)]
 pub enum Bill<T> {
-    /// By the hour.
+    /// Rented by the hour.
     Rented(T),
     /// Bought, with electricity on top.
     Owned(Owned<T>),
@@ -55,13 +55,13 @@ impl Bill<Datum> {
     }
 }
 
-/// Share of its time that a part of a device works: `work` once in a `period` over the pipeline's `stages`.
+/// Fraction of time that one unit of a device is busy: `work` once per `period` over `stages` pipeline stages.
 #[inline(always)]
 pub fn busy<N: Num>(work: Qty<N>, stages: Qty<N>, period: Qty<N>) -> Qty<N> {
     (work / (stages * period)).is(&BUSY)
 }
 
-/// Power of `devices` whose arithmetic and memory are busy for these fractions of the time.
+/// Power of `devices` devices whose arithmetic and memory units are busy for these fractions of the time.
 #[inline(always)]
 pub fn watts<N: Num>(devices: Qty<N>, computing: Qty<N>, moving: Qty<N>, draw: &PowerDraw<Qty<N>>) -> Qty<N> {
     let one = || Qty::from(1.0);
@@ -77,7 +77,7 @@ pub fn tok_per_joule<N: Num>(output_tok_s: Qty<N>, watts: Qty<N>) -> Qty<N> {
     (output_tok_s / watts).is(&TOK_PER_JOULE)
 }
 
-/// Dollars per second of `devices`.
+/// Cost of `devices` devices, in USD per second.
 #[inline(always)]
 pub fn usd_per_second<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, bill: &Bill<Qty<N>>) -> Qty<N> {
     match bill {
@@ -93,13 +93,13 @@ pub fn usd_per_second<N: Num>(devices: Qty<N>, watts: Option<Qty<N>>, bill: &Bil
     }
 }
 
-/// Dollars per token.
+/// Cost in USD per output token.
 #[inline(always)]
 pub fn usd_per_token<N: Num>(usd_per_second: Qty<N>, output_tok_s: Qty<N>) -> Qty<N> {
     (usd_per_second / output_tok_s).is(&USD_PER_TOKEN)
 }
 
-/// Dollars per token of prompt or answer.
+/// Cost in USD per token of prompt or output.
 #[inline(always)]
 pub fn usd_per_token_total<N: Num>(usd_per_token: Qty<N>, isl: Qty<N>, osl: Qty<N>) -> Qty<N> {
     (usd_per_token * osl / (isl + osl)).is(&USD_PER_TOKEN_TOTAL)
@@ -109,43 +109,43 @@ crate::formulas! {
     BUSY {
         symbol: "busy",
         unit: COUNT,
-        why: "share of its time that a part of the device works",
+        why: "fraction of time that one unit of the device is busy",
         cite: "utilisation law",
     }
     WATTS {
         symbol: "watts",
         unit: WATT,
-        why: "idle power, and what arithmetic and memory draw while they are busy, up to the limit",
+        why: "idle power, plus the power of arithmetic and memory while they are busy, up to the limit",
         cite: "power logged with kernels on H200, B200, GB200: GEMM 98 %, decode attention 38 % of the limit",
     }
     TOK_PER_JOULE {
         symbol: "tok_per_joule",
         unit: TOKEN.per(JOULE),
-        why: "tokens a second over joules a second",
+        why: "output tokens per second over watts",
         cite: "definition",
     }
     RENTED {
         symbol: "usd_per_second",
         unit: USD.per(SECOND),
-        why: "rented by the hour; power and building are in the price",
+        why: "rented by the hour; the price includes power and facility",
         cite: "definition",
     }
     OWNED {
         symbol: "usd_per_second_owned",
         unit: USD.per(SECOND),
-        why: "the price spread over the time in service, and electricity for the devices and the building around them",
+        why: "purchase price spread over the time in service, plus electricity for the devices and the facility (PUE)",
         cite: "Barroso, Hoelzle, Ranganathan 2018 (The Datacenter as a Computer), 6",
     }
     USD_PER_TOKEN {
         symbol: "usd_per_token",
         unit: USD.per(TOKEN),
-        why: "all that is paid, over the output tokens: the prompts' work is in it",
+        why: "total cost over output tokens; it includes the work of prefill",
         cite: "definition",
     }
     USD_PER_TOKEN_TOTAL {
         symbol: "usd_per_token_total",
         unit: USD.per(TOKEN),
-        why: "the same money over prompt and output tokens",
+        why: "total cost over prompt and output tokens",
         cite: "definition",
     }
 }

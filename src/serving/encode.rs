@@ -1,6 +1,6 @@
-//! The images of a prompt through their encoder, before the prompt itself.
+//! Time of the vision encoder for the images of a prompt. The encoder runs before prefill.
 //!
-//! Knows nothing of how pixels come in: decoding and resizing pictures is the host's work and is not told.
+//! Excludes image decoding and resizing, which run on the host.
 
 use super::step::{CostObserver, LayerTime, layer};
 use crate::cost::batch::Batch;
@@ -11,7 +11,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
 use crate::quantity::unit::SECOND;
 
-/// All images of one prompt on one device.
+/// Time to encode all images of one prompt on one device.
 pub(super) fn encode<R: Reading>(
     read: &R,
     encoder: &ShardedEncoder,
@@ -25,7 +25,7 @@ pub(super) fn encode<R: Reading>(
     for (block, positions) in &encoder.parts {
         let batch = Batch::new((pieces, read.count(*positions), Qty::from(0.0)), (one, one, one));
         let layers = read.count(block.layers);
-        // What comes once has no gaps of its own, as embedding and head have none.
+        // The encoder runs once per prompt and has no per-layer gaps, as for embedding and head.
         let launch = block.layers.value > 1;
         let each = layer(read, block, Phase::Prefill, &batch, machine, launch, watch);
         sum.time = sum.time + layers * each.time;
@@ -39,7 +39,7 @@ crate::formulas! {
     ENCODE {
         symbol: "image_time",
         unit: SECOND,
-        why: "the images of a prompt pass the encoder together before the prompt: its weights are read once, and each piece of an image attends to itself alone",
+        why: "all images of a prompt pass the encoder as one batch before prefill: its weights are read once, and attention stays inside each tile",
         cite: "Dosovitskiy et al. 2021 (ViT); vLLM, multi-modal encoder runs with the prefill that needs it",
     }
 }

@@ -1,7 +1,7 @@
-//! The one door: a deployment under a load, to all its metrics.
+//! The entry point of this layer: evaluates a deployment under a load and returns all metrics.
 //!
-//! Serving under load is closed forms, after mean-value analysis of continuous batching: they know
-//! means in steady state, not single requests, bursts or schedulers' details.
+//! Closed forms after mean-value analysis of continuous batching. They describe steady-state means, not single
+//! requests, bursts or scheduler details.
 
 use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
 use super::instance::Instance;
@@ -20,31 +20,31 @@ use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND, TOKEN};
 use crate::spec::percentile::Percentile;
 
-/// Metrics of an instance (or of a pair of pools), and what its fullest device holds.
+/// Metrics of a deployment, and the memory of its fullest device.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluation<T> {
-    /// What it is judged by.
+    /// The metrics.
     pub metrics: Metrics<T>,
-    /// What the fullest (decode) device holds.
+    /// Memory of the fullest (decode) device.
     pub memory: Footprint<T>,
     /// The decode step.
     pub decode: StepTime<T>,
-    /// The prefill of a prompt.
+    /// The prefill step of one prompt.
     pub prefill: StepTime<T>,
     /// Bytes in host memory, per device.
     pub spilled: Option<T>,
-    /// Latencies of the slowest pool, in seconds: a limit holds in every pool.
+    /// Latencies of the slowest pool, in seconds. An SLO must hold in every pool.
     pub slowest: Slowest<T>,
 }
 
-/// The longest latencies of any pool of a deployment, in seconds.
+/// The longest latencies over all pools of a deployment, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Slowest<T> {
     /// Time to first token.
     pub ttft: T,
     /// Time per output token.
     pub tpot: T,
-    /// Time of a whole request.
+    /// End-to-end time of a request.
     pub e2e: T,
 }
 
@@ -58,49 +58,49 @@ impl<N: Num> Slowest<Qty<N>> {
     }
 }
 
-/// Like instances of a deployment.
+/// Identical replicas or workers of a deployment.
 #[derive(Clone, Copy)]
 pub struct Pool<'a, T> {
-    /// Their shape.
+    /// Their configuration.
     pub instance: &'a Instance,
-    /// How many.
+    /// Number of replicas.
     pub replicas: u64,
-    /// What [`super::iteration::prefill`] says of a prompt on one of them.
+    /// Prefill time of one prompt on one replica, from [`super::iteration::prefill`].
     pub prompt: StepTime<T>,
-    /// What one of them is loaded with.
+    /// Load of one replica.
     pub load: InstanceLoad,
 }
 
 impl<T> Pool<'_, T> {
-    /// Devices of all of them.
+    /// Devices of the whole pool.
     pub fn devices(&self) -> u64 {
         self.replicas * self.instance.plan.devices()
     }
 }
 
-/// What a pool contributes to a deployment.
+/// Contribution of one pool to a deployment.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolMetrics<T> {
     /// Time to first token.
     pub ttft: T,
     /// Time per output token.
     pub tpot: T,
-    /// Time of a whole request.
+    /// End-to-end time of a request.
     pub e2e: T,
-    /// Output tokens a second.
+    /// Output tokens per second.
     pub output: T,
-    /// Devices.
+    /// Number of devices.
     pub devices: T,
-    /// Their power, where known.
+    /// Power, where known.
     pub drawn: Option<T>,
     /// Longest context that fits.
     pub context: T,
-    /// Latencies of its slowest part.
+    /// Latencies of its slowest pool.
     pub slowest: Slowest<T>,
 }
 
 impl<N: Num> PoolMetrics<Qty<N>> {
-    /// Both as one deployment: latencies are means over all requests, so that Little's law holds for the whole.
+    /// Both shares as one deployment. Latencies are means over all requests, so that Little's law holds for the total.
     pub fn beside(&self, one: &PoolMetrics<Qty<N>>) -> PoolMetrics<Qty<N>> {
         let output = self.output + one.output;
         let mean = |a: Qty<N>, b: Qty<N>| (a * self.output + b * one.output) / output;
@@ -116,7 +116,7 @@ impl<N: Num> PoolMetrics<Qty<N>> {
         }
     }
 
-    /// The sum of several, as it is told.
+    /// Marks the means as results over several pools.
     pub fn mixed(self) -> PoolMetrics<Qty<N>> {
         PoolMetrics {
             output: self.output.is(&MIXED).at(format_args!("output_tok_s")),
@@ -127,7 +127,7 @@ impl<N: Num> PoolMetrics<Qty<N>> {
     }
 }
 
-/// What one pool of instances that do both contributes, and its evaluation.
+/// Contribution and evaluation of one aggregated pool.
 pub fn share<R: Reading>(
     read: &R,
     pool: &Pool<Qty<R::N>>,
@@ -150,7 +150,7 @@ pub fn share<R: Reading>(
     let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));
     let replicas = read.count(Count::plan("replicas", replicas));
     let ranks = read.count(Count::plan("dp", instance.plan.dp));
-    // A request that is alone finds no step running and no prompt ahead.
+    // At concurrency 1 a request finds no running step and no prompt ahead of it.
     let others = (round.slots - 1.0).is(&OTHERS);
     let steps = chip.step_wait * (others / round.slots) * round.cycle;
     let waiting = chip.request_overhead + steps + (flying - 1.0) * chip.request_work;
@@ -197,10 +197,10 @@ pub fn share<R: Reading>(
     (share, Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled, slowest })
 }
 
-/// What one part of a deployment takes of the demand, in proportion to what it carries when every slot is full: a
-/// rate by its flow, requests in flight by its slots.
+/// Demand of one part of a deployment, in proportion to its capacity at full slots: a request rate by throughput, a
+/// concurrency by slots.
 ///
-/// `part` and `whole` are (output tokens per second, requests in flight) at full slots.
+/// `part` and `whole` are (output tokens per second, concurrency) at full slots.
 pub(super) fn portion<N: Num>(
     demand: &Demand<Qty<N>>,
     part: (Qty<N>, Qty<N>),
@@ -213,7 +213,7 @@ pub(super) fn portion<N: Num>(
     }
 }
 
-/// Output tokens per second and requests in flight of a share, as [`portion`] weighs them.
+/// Output tokens per second and concurrency of a share, as weighted by [`portion`].
 pub(super) fn carried<N: Num>(
     terms: &WorkloadTerms<Qty<N>>,
     share: &PoolMetrics<Qty<N>>,
@@ -221,7 +221,7 @@ pub(super) fn carried<N: Num>(
     (share.output, in_flight(share.output, share.e2e, terms.osl))
 }
 
-/// Shares of pools that prefill and decode, each under its part of the demand.
+/// Shares of aggregated pools, each under its part of the demand.
 pub(super) fn shares<R: Reading>(
     read: &R,
     pools: &[Pool<Qty<R::N>>],
@@ -243,9 +243,9 @@ pub(super) fn shares<R: Reading>(
     pools.iter().zip(&parts).map(of).collect()
 }
 
-/// Pools of instances that both prefill and decode.
+/// Evaluates a deployment of aggregated pools.
 ///
-/// Latencies are means over the requests of all pools, memory and step times the first pool's.
+/// Latencies are means over the requests of all pools. Memory and step times are those of the first pool.
 pub fn aggregated<R: Reading>(
     read: &R,
     pools: &[Pool<Qty<R::N>>],
@@ -263,7 +263,7 @@ pub fn aggregated<R: Reading>(
     Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..shares[0].1 }
 }
 
-/// What the fullest device holds when `concurrency` requests are in flight, as the runtime admits them.
+/// Memory of the fullest device at `concurrency`, as the runtime admits requests.
 pub fn residency<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -290,7 +290,7 @@ pub fn residency<R: Reading>(
     fullest(read, instance, phase, held, machine)
 }
 
-/// What a deployment is judged by.
+/// The metrics of a deployment.
 pub fn judge<N: Num>(terms: &WorkloadTerms<Qty<N>>, share: &PoolMetrics<Qty<N>>) -> Metrics<Qty<N>> {
     let PoolMetrics { ttft, tpot, e2e, output, devices, drawn, context, .. } = *share;
     let bill = terms.bill.as_ref().map(|bill| usd_per_second(devices, drawn, bill));
@@ -316,25 +316,25 @@ crate::formulas! {
     MEAN_TTFT {
         symbol: "ttft",
         unit: SECOND,
-        why: "mean over the requests of unlike pools, each weighted by its output; limits hold in every pool",
+        why: "mean over the requests of different pools, weighted by output; SLOs hold in every pool",
         cite: "definition",
     }
     MEAN_TPOT {
         symbol: "tpot",
         unit: SECOND,
-        why: "mean over the requests of unlike pools, each weighted by its output; limits hold in every pool",
+        why: "mean over the requests of different pools, weighted by output; SLOs hold in every pool",
         cite: "definition",
     }
     MEAN_E2E {
         symbol: "e2e",
         unit: SECOND,
-        why: "mean over the requests of unlike pools, so that output times E2E is what is in flight",
+        why: "mean over the requests of different pools, so that output times E2E equals concurrency",
         cite: "Little 1961",
     }
     RATE_OF_POOL {
         symbol: "request_rate",
         unit: COUNT.per(SECOND),
-        why: "a router sends each pool requests in proportion to what it carries",
+        why: "a router sends requests to each pool in proportion to its capacity",
         cite: "definition",
     }
     REQUESTS_OF_POOL {
@@ -346,43 +346,43 @@ crate::formulas! {
     MIXED {
         symbol: "output_tok_s",
         unit: TOKEN.per(SECOND),
-        why: "pools of different shapes work side by side",
+        why: "pools of different configurations run in parallel",
         cite: "definition",
     }
     TURNS {
         symbol: "prefill_turns",
         unit: COUNT,
-        why: "each other request in flight brings one prompt in osl steps, which delays this one kappa times its own time",
+        why: "every other concurrent request adds one prefill in osl steps, which delays this one by kappa times its own time",
         cite: "mean-value analysis of continuous batching; kappa fitted on published serving measurements",
     }
     TPOT {
         symbol: "tpot",
         unit: SECOND,
-        why: "a decode cycle, and the prompts of newcomers that share it",
+        why: "a decode cycle, plus the prefills of new requests that share it",
         cite: "mean-value analysis of continuous batching",
     }
     PROMPT_LOAD {
         symbol: "prompt_load",
         unit: COUNT,
-        why: "part of the time that an attention rank works on prompts which come at this rate",
+        why: "fraction of time that an attention rank spends on prefill at this rate",
         cite: "utilisation law",
     }
     OTHERS {
         symbol: "others_in_flight",
         unit: COUNT,
-        why: "a request of a closed loop finds what would be in flight without it: alone it finds nothing and waits for nobody",
+        why: "a request in a closed loop sees the system without itself: at concurrency 1 it waits for no other request",
         cite: "arrival theorem: Reiser, Lavenberg 1980 (mean-value analysis)",
     }
     AHEAD {
         symbol: "prompts_ahead",
         unit: COUNT,
-        why: "of prompts found waiting some grow with the square root of the others in flight, as their arrivals scatter, and some with their number, as answers end in the same step",
+        why: "queued prompts grow with the square root of the other concurrent requests (scattered arrivals), and linearly with them (requests that finish in the same step)",
         cite: "fitted on published serving measurements, per runtime",
     }
     TTFT {
         symbol: "ttft",
         unit: SECOND,
-        why: "what the server takes, the steps waited for, the prompts ahead, and the prompt itself",
+        why: "request overhead, the steps waited for, the queued prompts, and the prefill itself",
         cite: "mean-value analysis of continuous batching; constants fitted per runtime",
     }
 }

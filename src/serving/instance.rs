@@ -1,5 +1,4 @@
-//! One instance of the model on its devices: the plan laid over the graph for both phases, and where
-//! its pipeline is cut.
+//! One replica or worker: the sharded model for prefill and decode, and its pipeline stages.
 
 use std::sync::Arc;
 
@@ -10,49 +9,49 @@ use crate::plan::parallel::{ParallelPlan, Phase};
 use crate::plan::shard::{ShardedModel, shard};
 use crate::plan::stages::blocks_per_stage;
 
-/// Pipeline stages that hold the same.
+/// Identical pipeline stages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageKind {
     /// Layers of each block.
     pub layers: Vec<u64>,
-    /// Holds the embedding.
+    /// Includes the embedding.
     pub first: bool,
-    /// Holds the head.
+    /// Includes the head.
     pub last: bool,
-    /// How many such stages there are.
+    /// Number of such stages.
     pub times: u64,
 }
 
-/// An instance that may prefill, decode, or both.
+/// A replica (aggregated) or a prefill or decode worker (disaggregated).
 #[derive(Clone, Debug)]
 pub struct Instance {
-    /// Its degrees.
+    /// Its parallel degrees.
     pub plan: ParallelPlan,
     /// Layers of each pipeline stage.
     pub stages: Vec<u32>,
-    /// The stages, like ones told once.
+    /// The distinct stages, each listed once.
     pub kinds: Vec<StageKind>,
-    /// The graph laid out for prompts.
+    /// The model sharded for prefill.
     pub prefill: ShardedModel,
-    /// The graph laid out for answers.
+    /// The model sharded for decode.
     pub decode: ShardedModel,
-    /// Longest context the model states.
+    /// Longest context that the model supports.
     pub max_context: Option<u64>,
-    /// What guesses tokens ahead, on the devices of the last stage.
+    /// The draft for speculative decoding, on the devices of the last stage.
     pub draft: Option<Arc<DraftInstance>>,
 }
 
-/// What guesses tokens ahead, laid out.
+/// A sharded draft.
 #[derive(Clone, Debug)]
 pub struct DraftInstance {
-    /// On one stage.
+    /// Its shards, on one stage.
     pub instance: Instance,
-    /// Tokens guessed before each step.
+    /// Draft tokens per step.
     pub tokens: u64,
 }
 
 impl Instance {
-    /// Lays `plan` over `graph`, the pipeline cut as `stages` says.
+    /// Shards `graph` by `plan`, with the pipeline stages given by `stages`.
     pub fn new(graph: &ModelGraph, plan: ParallelPlan, stages: Vec<u32>, tiers: &[TierShape]) -> Instance {
         let decode = shard(graph, plan, Phase::Decode, tiers);
         Instance {
@@ -70,8 +69,8 @@ impl Instance {
         }
     }
 
-    /// The same layout in `pp` pipeline stages that are cut as `stages` says. What a stage's devices do is shared
-    /// with this one.
+    /// The same sharding with `pp` pipeline stages given by `stages`. The work of one stage's devices is shared with
+    /// this instance.
     pub fn piped(&self, graph: &ModelGraph, pp: u64, stages: Vec<u32>, tiers: &[TierShape]) -> Instance {
         Instance {
             plan: ParallelPlan { pp, ..self.plan },
@@ -84,7 +83,7 @@ impl Instance {
         }
     }
 
-    /// The graph laid out for `phase`.
+    /// The model sharded for `phase`.
     pub fn sharded(&self, phase: Phase) -> &ShardedModel {
         match phase {
             Phase::Prefill => &self.prefill,
@@ -93,7 +92,7 @@ impl Instance {
     }
 }
 
-/// The plan of what guesses ahead for a model with `plan`: on the devices of one stage, split as that is.
+/// The plan of the draft for a model with `plan`: on the devices of one stage, with the same tensor parallelism.
 pub fn beside(draft: &ModelGraph, plan: ParallelPlan) -> ParallelPlan {
     let one = ParallelPlan { pp: 1, ..plan };
     if has_experts(draft) { one } else { ParallelPlan { ep: 1, moe_tp: plan.tp, ..one } }

@@ -1,4 +1,4 @@
-//! A prompt, and a round of decoding: one token for every request in flight.
+//! Prefill of one prompt, and a decode cycle: one token for every concurrent request.
 
 use super::instance::Instance;
 use super::speculative::{accepted, checked, guessing, reading};
@@ -38,7 +38,7 @@ pub fn prefill<R: Reading>(
     }
 }
 
-/// The load of a prompt's prefill, one per attention rank.
+/// The batch of that prefill.
 pub(super) fn prompt_batch<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -48,18 +48,18 @@ pub(super) fn prompt_batch<R: Reading>(
     batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix)
 }
 
-/// Requests of one attention rank: micro-batches in flight, and requests in each.
+/// Requests of one attention rank: micro-batches, and requests per micro-batch.
 fn micro_batches(instance: &Instance, concurrency: u64) -> (u64, u64) {
     let rank = concurrency.div_ceil(instance.plan.dp).max(1);
     let flying = instance.plan.pp.min(rank);
     (flying, rank.div_ceil(flying))
 }
 
-/// A decode step at the mean length, and the cycle in which every request gets a token.
+/// A decode step at the mean context length, and the cycle in which every request gets a token.
 pub(super) struct DecodeStep<T> {
     pub(super) step: StepTime<T>,
     pub(super) cycle: T,
-    /// Tokens that every request gets in a cycle, where they are guessed ahead; else one.
+    /// Tokens per request and cycle with speculative decoding; otherwise one.
     pub(super) yields: Option<T>,
     /// Requests of a rank, rounded up to whole micro-batches.
     pub(super) slots: T,
@@ -67,7 +67,7 @@ pub(super) struct DecodeStep<T> {
 }
 
 impl<N: Num> DecodeStep<Qty<N>> {
-    /// What of `time` in a cycle falls to one token of a request.
+    /// Share of `time` in a cycle per output token of a request.
     pub(super) fn per_token(&self, time: Qty<N>) -> Qty<N> {
         self.yields.map_or(time, |yields| (time / yields).is(&PER_TOKEN))
     }
@@ -106,7 +106,7 @@ pub(super) fn decode<R: Reading>(
     DecodeStep { step: one, cycle, yields, slots: flying * each, flying }
 }
 
-/// The load of a decode step of `each` sequences per attention rank, at their mean length.
+/// The batch of a decode step with `each` sequences per attention rank at their mean length.
 pub fn decode_batch<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -117,7 +117,7 @@ pub fn decode_batch<R: Reading>(
     batch(read, instance, Phase::Decode, each, checked(read, instance), past)
 }
 
-/// Fraction of the routed experts that a decode step touches.
+/// Fraction of the routed experts that a decode step activates.
 pub fn touched<R: Reading>(read: &R, instance: &Instance, batch: &Batch<Qty<R::N>>) -> Qty<R::N> {
     let steps = instance.decode.blocks.iter().flat_map(|block| &block.steps);
     let experts = steps.filter_map(|step| match &step.task {
@@ -141,9 +141,9 @@ pub fn offloaded<R: Reading>(
     StepTime { total: step.total + stages * streaming, slowest: step.slowest + streaming, ..step }
 }
 
-/// What does not fit, per device.
+/// Bytes that exceed the memory of each device.
 ///
-/// Here, on values, memory is checked: the caller learns from `Footprint` whether it fits.
+/// On plain values, memory is checked here. The caller reads from `Footprint` whether it fits.
 pub(super) fn spill<T: Num>(held: &Footprint<Qty<T>>, offload: OffloadTarget) -> Option<Qty<T>> {
     let over = held.total.value() > held.usable.value();
     (offload != OffloadTarget::Nothing && over).then(|| (held.total - held.usable).is(&SPILLED))
@@ -153,7 +153,7 @@ crate::formulas! {
     CHUNKS {
         symbol: "chunk_waits",
         unit: SECOND,
-        why: "a prompt beyond the token budget takes several steps, each prepared by the host",
+        why: "a prompt above the token budget takes several steps, each prepared by the host",
         cite: "Agrawal et al. 2024 (Sarathi-Serve), chunked prefill",
     }
     PREFILL {
@@ -165,31 +165,31 @@ crate::formulas! {
     PREFILL_STAGE {
         symbol: "prefill_stage_time",
         unit: SECOND,
-        why: "what a prompt keeps its slowest stage busy",
+        why: "time for which a prompt occupies its slowest stage",
         cite: "Huang et al. 2019 (GPipe)",
     }
     CYCLE {
         symbol: "decode_cycle",
         unit: SECOND,
-        why: "every request gets a token when all stages have passed its micro-batch, and the slowest stage all micro-batches",
+        why: "every request gets a token after all stages have processed its micro-batch and the slowest stage has processed all micro-batches",
         cite: "Huang et al. 2019 (GPipe)",
     }
     PER_TOKEN {
         symbol: "time_per_accepted_token",
         unit: SECOND,
-        why: "a cycle yields several tokens where guesses prove right",
+        why: "with speculative decoding, a cycle yields several tokens",
         cite: "Leviathan et al. 2023 (speculative decoding), theorem 3.8",
     }
     STREAMING {
         symbol: "offload_time",
         unit: SECOND,
-        why: "what is kept in host memory is read over the host link at every step, one thing after another",
+        why: "offloaded data is read from host memory at every step, without overlap",
         cite: "Sheng et al. 2023 (FlexGen)",
     }
     SPILLED {
         symbol: "offloaded",
         unit: BYTE,
-        why: "what the fullest device cannot hold",
+        why: "bytes that exceed the memory of the fullest device",
         cite: "definition",
     }
 }

@@ -1,29 +1,29 @@
-//! What a candidate is judged by, and the closed forms of a request's life.
+//! The metrics of a candidate, and the closed forms behind them.
 
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{COUNT, SECOND, TOKEN};
 use crate::spec::objective::Metric;
 
-/// Everything a candidate is judged by.
+/// All metrics of a candidate.
 #[derive(Clone, Copy, Debug)]
 pub struct Metrics<T> {
     /// Time to first token.
     pub ttft: T,
     /// Time per output token after the first.
     pub tpot: T,
-    /// Time of a whole request.
+    /// End-to-end time of a request.
     pub e2e: T,
-    /// Output tokens a second of the deployment.
+    /// Output tokens per second of the whole deployment.
     pub output_tok_s: T,
-    /// The same per device.
+    /// Output tokens per second per device.
     pub output_tok_s_per_device: T,
-    /// What one user sees.
+    /// Output tokens per second per user.
     pub output_tok_s_per_user: T,
-    /// Dollars per output token; `None` where no price is known.
+    /// USD per output token; `None` where no price is known.
     pub usd_per_token: Option<T>,
-    /// Dollars per token of prompt or answer.
+    /// USD per token of prompt or output.
     pub usd_per_token_total: Option<T>,
-    /// Power of the devices; `None` where none is known.
+    /// Power of all devices; `None` where unknown.
     pub watts: Option<T>,
     /// Output tokens per joule.
     pub tok_per_joule: Option<T>,
@@ -31,12 +31,12 @@ pub struct Metrics<T> {
     pub max_context: T,
     /// Devices in use.
     pub devices: T,
-    /// Requests in flight over the whole deployment, on average: waiting, in prefill and in decode.
+    /// Mean concurrency over the whole deployment: requests in the queue, in prefill and in decode.
     pub in_flight: T,
 }
 
 impl<T: Copy> Metrics<T> {
-    /// The figure that `metric` names, in base units.
+    /// The value of `metric`, in base units.
     pub fn get(&self, metric: Metric) -> Option<T> {
         match metric {
             Metric::Ttft => Some(self.ttft),
@@ -54,37 +54,37 @@ impl<T: Copy> Metrics<T> {
     }
 }
 
-/// Time of a whole request.
+/// End-to-end time of a request.
 #[inline(always)]
 pub fn e2e<N: Num>(ttft: Qty<N>, tpot: Qty<N>, osl: Qty<N>) -> Qty<N> {
     (ttft + (osl - 1.0) * tpot).is(&E2E)
 }
 
-/// Output tokens per second of `concurrency` requests that follow one another.
+/// Output tokens per second of a closed loop at `concurrency`.
 #[inline(always)]
 pub fn closed_loop<N: Num>(concurrency: Qty<N>, osl: Qty<N>, e2e: Qty<N>) -> Qty<N> {
     (concurrency * osl * Qty::literal(1.0 * TOKEN) / e2e).is(&OUTPUT_TOK_S)
 }
 
-/// Output tokens per second of `rate` requests per second.
+/// Output tokens per second at `rate` requests per second.
 #[inline(always)]
 pub fn open_flow<N: Num>(rate: Qty<N>, osl: Qty<N>) -> Qty<N> {
     (rate * osl * Qty::literal(1.0 * TOKEN)).is(&OUTPUT_TOK_S)
 }
 
-/// Requests in flight of a deployment that yields `output_tok_s` tokens a second, `osl` a request, each in `e2e`.
+/// Concurrency of a deployment at `output_tok_s`, with `osl` output tokens and `e2e` seconds per request.
 #[inline(always)]
 pub fn in_flight<N: Num>(output_tok_s: Qty<N>, e2e: Qty<N>, osl: Qty<N>) -> Qty<N> {
     (output_tok_s * e2e / (osl * Qty::literal(1.0 * TOKEN))).is(&IN_FLIGHT)
 }
 
-/// The same per device.
+/// Output tokens per second per device.
 #[inline(always)]
 pub fn per_device<N: Num>(output_tok_s: Qty<N>, devices: Qty<N>) -> Qty<N> {
     (output_tok_s / devices).is(&PER_DEVICE)
 }
 
-/// What one user sees.
+/// Output tokens per second per user.
 #[inline(always)]
 pub fn per_user<N: Num>(tpot: Qty<N>) -> Qty<N> {
     (Qty::literal(1.0 * TOKEN) / tpot).is(&PER_USER)
@@ -94,31 +94,31 @@ crate::formulas! {
     E2E {
         symbol: "e2e",
         unit: SECOND,
-        why: "the first token after TTFT, then osl - 1 more at TPOT each",
+        why: "the first token after TTFT, then osl - 1 tokens at TPOT each",
         cite: "definition (TPOT excludes the first token)",
     }
     OUTPUT_TOK_S {
         symbol: "output_tok_s",
         unit: TOKEN.per(SECOND),
-        why: "each request in flight yields osl tokens in its end-to-end time",
+        why: "each concurrent request yields osl tokens per end-to-end time",
         cite: "Little 1961",
     }
     IN_FLIGHT {
         symbol: "concurrency",
         unit: COUNT,
-        why: "requests in flight are those that come in the time that one stays",
+        why: "concurrency equals request rate times E2E (Little's law)",
         cite: "Little 1961",
     }
     PER_DEVICE {
         symbol: "output_tok_s_per_device",
         unit: TOKEN.per(SECOND),
-        why: "output over the devices in use",
+        why: "output over the number of devices",
         cite: "definition",
     }
     PER_USER {
         symbol: "output_tok_s_per_user",
         unit: TOKEN.per(SECOND),
-        why: "the pace of one request after its first token",
+        why: "decode speed of one request after its first token",
         cite: "definition",
     }
 }

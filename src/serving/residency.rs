@@ -1,4 +1,4 @@
-//! What the fullest device of an instance holds, and the longest context that would fit.
+//! Memory of the fullest device of an instance, and the longest context that fits.
 
 use super::instance::{Instance, StageKind};
 use super::speculative::checked;
@@ -13,7 +13,7 @@ use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, COUNT, TOKEN};
 
-/// Weights on one stage: elements in the weight format and in the model dtype.
+/// Weights of one stage: elements in the weight format and in the model dtype.
 fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; ROLES]) -> (u64, u64) {
     let mut sums = (0, 0);
     let mut add = |elements: &Elements, times: u64| {
@@ -38,14 +38,14 @@ fn stage_elements(model: &ShardedModel, stage: &StageKind, quantised: &[bool; RO
     sums
 }
 
-/// A tied head on a stage of its own needs a copy of the embedding.
+/// A tied head on another stage than the embedding needs a copy of it.
 fn tied_head(model: &ShardedModel) -> Elements {
     let mut copy = [0; ROLES];
     copy[Role::LmHead as usize] = model.embedding.weights[Role::Embedding as usize];
     copy
 }
 
-/// What one layer after another caches of a sequence of `tokens` on a device of the fullest stage.
+/// Cached bytes of a sequence of `tokens`, layer by layer, on one device of the fullest stage.
 pub fn cache_per_sequence<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -58,7 +58,7 @@ pub fn cache_per_sequence<R: Reading>(
     caches.reduce(|a, b| a.max(b)).expect("a stage at least")
 }
 
-/// What guesses ahead, laid out, where it is on `stage`.
+/// The sharded draft, where it is on `stage`.
 fn draft<'i>(instance: &'i Instance, stage: &StageKind) -> Option<(&'i Instance, &'i StageKind)> {
     let ahead = instance.draft.as_deref().filter(|_| stage.last)?;
     Some((&ahead.instance, ahead.instance.kinds.first()?))
@@ -79,7 +79,7 @@ fn stage_cache<R: Reading>(
     }
 }
 
-/// The caches of a stage that `of` picks.
+/// The caches of one stage that `of` selects.
 fn stage_caches<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -106,7 +106,7 @@ fn stage_caches<R: Reading>(
     }
 }
 
-/// What a stage keeps of a sequence however long it is, where anything.
+/// State of a sequence on a stage, independent of its length, if any.
 fn stage_state<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -119,7 +119,7 @@ fn stage_state<R: Reading>(
         .then(|| stage_caches(read, instance, phase, stage, none, machine, |cache| !grows(cache)))
 }
 
-/// Whether a stage keeps anything that does not grow with the sequence.
+/// Whether a stage has state that does not grow with the sequence.
 fn stays(instance: &Instance, phase: Phase, stage: &StageKind) -> bool {
     let blocks = instance.sharded(phase).blocks.iter().zip(&stage.layers);
     let mut kept = blocks.filter(|(_, layers)| **layers > 0).flat_map(|(block, _)| &block.caches);
@@ -130,7 +130,7 @@ fn grows(cache: &Cache) -> bool {
     !matches!(cache, Cache::State { .. })
 }
 
-/// What one stage holds with `sequences` of `tokens` per attention rank.
+/// Memory of one stage with `sequences` of `tokens` tokens per attention rank.
 pub fn stage_footprint<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -150,7 +150,7 @@ pub fn stage_footprint<R: Reading>(
     let count = |symbol, value| read.count(Count::derived(symbol, value, "elements on the fullest device"));
     let weights = weights(count("quantised_elements", quantised), count("native_elements", native), chip);
     let cached = |tokens| stage_caches(read, instance, phase, stage, tokens, machine, grows);
-    // Between whole pages of the one and of the other, so that more sequences never hold less.
+    // Interpolated between whole pages of both lengths, so that more sequences never take less memory.
     let least = cached(held.least);
     let cache = least + held.part * (cached(held.most) - least);
     let state = stage_state(read, instance, phase, stage, machine).map(|state| sequences * state);
@@ -166,7 +166,7 @@ pub fn stage_footprint<R: Reading>(
     footprint(weights, sequences * cache, state, peak, chip)
 }
 
-/// Activations of a request's images in their encoder, at the part where they take most.
+/// Activations of a request's images in the encoder, at its widest part.
 fn images<R: Reading>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
     let pieces = read.count(encoder.images) * read.count(encoder.crops);
     let parts = encoder.parts.iter().map(|(_, positions)| read.count(*positions));
@@ -174,9 +174,9 @@ fn images<R: Reading>(read: &R, encoder: &ShardedEncoder, machine: &Machine<Qty<
     encoding(pieces * most, read.count(encoder.widest), &machine.chip)
 }
 
-/// What the fullest device holds.
+/// Memory of the fullest device.
 ///
-/// Which stage that is, is decided on values: the stages' own figures are formulas all the same.
+/// The fullest stage is selected on plain values; the memory of each stage is traced.
 pub fn fullest<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -191,28 +191,28 @@ pub fn fullest<R: Reading>(
     fullest
 }
 
-/// Sequences of a rank, and what each of them holds in tokens.
+/// Sequences of a rank, and the tokens that each one holds.
 #[derive(Clone, Copy, Debug)]
 pub struct CachedSequences<T> {
     /// Sequences of an attention rank.
     pub sequences: T,
-    /// Tokens that each holds at least.
+    /// Tokens per sequence, lower bound.
     pub least: T,
-    /// Tokens that each holds at most.
+    /// Tokens per sequence, upper bound.
     pub most: T,
-    /// Part of what lies between that is held on average.
+    /// Mean position between both bounds, as a fraction.
     pub part: T,
 }
 
 impl<N: Num> CachedSequences<Qty<N>> {
-    /// `sequences` of so many tokens each, all of which are held.
+    /// `sequences` sequences that hold all of `tokens` tokens each.
     pub fn whole(sequences: Qty<N>, tokens: Qty<N>) -> CachedSequences<Qty<N>> {
         CachedSequences { sequences, least: tokens, most: tokens, part: Qty::from(1.0) }
     }
 }
 
-/// Part of its answer that each of `sequences` of a rank holds, on average where many are in flight and the runtime has
-/// `reserved` so much of the rest of an answer.
+/// Mean fraction of its output that each of `sequences` sequences of a rank holds, where the runtime reserves the
+/// fraction `reserved` of the remaining output.
 #[inline(always)]
 pub fn occupied<N: Num>(sequences: Qty<N>, reserved: Qty<N>) -> Qty<N> {
     let one = Qty::from(1.0);
@@ -220,7 +220,7 @@ pub fn occupied<N: Num>(sequences: Qty<N>, reserved: Qty<N>) -> Qty<N> {
     (reserved + (one - reserved) * spread).is(&OCCUPIED)
 }
 
-/// Longest prompt plus answer whose cache fits beside everything else, at `sequences` per rank.
+/// Longest context (prompt plus output) whose cache fits next to everything else, at `sequences` per rank.
 pub fn max_context<R: Reading>(
     read: &R,
     held: &Footprint<Qty<R::N>>,
@@ -232,9 +232,9 @@ pub fn max_context<R: Reading>(
         Some(state) => (room - state, held.kv - state),
         None => (room, held.kv),
     };
-    // Where not even the weights fit no context does.
+    // If the weights alone do not fit, no context does.
     let room = room.max(Qty::literal(0.0 * BYTE));
-    // Where nothing grows with the context a byte does, so that no room stays no context.
+    // With no cache that grows, one byte per token stands in, so that zero memory still gives zero context.
     let grown = grown.max(Qty::literal(1.0 * BYTE));
     let fits = (room / grown * tokens).min(match limit {
         Some(limit) => read.count(Count::config("max_position_embeddings", limit)),
@@ -247,13 +247,13 @@ crate::formulas! {
     OCCUPIED {
         symbol: "answer_held",
         unit: COUNT,
-        why: "answers are in all stages, so n of them hold half of it on average; positions spread evenly have a standard deviation of osl sqrt(n / 12) in all, and room for sqrt(3) of these leaves few to be preempted and a single request whole; what the runtime reserves of the rest comes on top",
+        why: "requests are at all positions of their output, so n of them hold half of it on average; evenly spread positions have a total standard deviation of osl sqrt(n / 12), and room for sqrt(3) of these keeps preemption rare and holds a single request whole; tokens that the runtime reserves for the remaining output come on top",
         cite: "vLLM admits what is known of a request and preempts later, TensorRT-LLM reserves prompt and whole answer (NVIDIA dynamo-mocker 1.3.0, src/scheduler/vllm/policy.rs); SGLang a share of the rest (new_token_ratio, python/sglang/srt/environ.py)",
     }
     MAX_CONTEXT {
         symbol: "max_context",
         unit: TOKEN,
-        why: "the room left for the cache over what a token takes (states are set apart first), up to what the model was made for; windows and page ends are taken as at the stated length",
+        why: "free cache memory over bytes per token (states are subtracted first), up to the context that the model supports; windows and page ends are taken at the given length",
         cite: "proportion",
     }
 }
@@ -264,7 +264,7 @@ mod tests {
     use crate::quantity::read::Plain;
     use proptest::prelude::*;
 
-    /// Tokens of all of `requests`, where so much of the rest of an answer is reserved.
+    /// All tokens of `requests` requests, where the runtime reserves this fraction of the remaining output.
     fn held(requests: u64, isl: f64, osl: f64, reserved: f64) -> f64 {
         let n = Qty::<f64>::from(requests as f64);
         n.value() * (isl + osl * occupied(n, Qty::from(reserved)).value())

@@ -1,6 +1,6 @@
-//! Guessing tokens ahead: a draft's passes before each step of the model, which checks all guesses at once.
+//! Speculative decoding: draft passes before each step of the model, which verifies all draft tokens at once.
 //!
-//! Knows neither what the draft is nor how often it is right: that is stated.
+//! The draft and its acceptance rate are inputs.
 
 use super::instance::{DraftInstance, Instance};
 use super::iteration::{decode_batch, prompt_batch};
@@ -13,7 +13,7 @@ use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND};
 
-/// Tokens of a sequence that go through a decode step: the last one, and the guesses after it.
+/// Tokens of a sequence in one decode step: the last token, and the draft tokens after it.
 pub(super) fn checked<R: Reading>(read: &R, instance: &Instance) -> Qty<R::N> {
     match &instance.draft {
         Some(ahead) => read.count(Count::plan("checked_tokens", ahead.tokens + 1)),
@@ -21,15 +21,15 @@ pub(super) fn checked<R: Reading>(read: &R, instance: &Instance) -> Qty<R::N> {
     }
 }
 
-/// Tokens that a step yields on average: one of its own, and every guess before the first wrong one.
+/// Mean tokens per step: one from the model, and every draft token before the first rejected one.
 ///
-/// `tokens` guesses, each accepted with probability `acceptance` if all before it were.
+/// `tokens` draft tokens, each accepted with probability `acceptance` if all earlier ones were.
 pub fn accepted<N: Num>(acceptance: Qty<N>, tokens: u64) -> Qty<N> {
     let one = Qty::from(1.0);
     (0..tokens).fold(one, |yielded, _| one + acceptance * yielded).is(&ACCEPTED)
 }
 
-/// A step with the draft's passes before it, one for each token that it guesses.
+/// A step preceded by one draft pass per draft token.
 pub(super) fn guessing<R: Reading>(
     read: &R,
     step: StepTime<Qty<R::N>>,
@@ -52,7 +52,7 @@ pub(super) fn guessing<R: Reading>(
     }
 }
 
-/// A prompt that the draft reads too.
+/// Prefill of a prompt by model and draft.
 pub(super) fn reading<R: Reading>(
     read: &R,
     prompt: StepTime<Qty<R::N>>,
@@ -77,19 +77,19 @@ crate::formulas! {
     ACCEPTED {
         symbol: "accepted_tokens",
         unit: COUNT,
-        why: "a step yields a token of its own, and the guesses up to the first wrong one: 1 + a + a^2 + ... + a^k",
+        why: "a step yields one token of its own and the accepted draft tokens: 1 + a + a^2 + ... + a^k",
         cite: "Leviathan et al. 2023 (speculative decoding), equation 1",
     }
     GUESSED {
         symbol: "guessed_step",
         unit: SECOND,
-        why: "the draft passes once for each token that it guesses, then the model checks them in one step",
+        why: "one draft pass per draft token, then the model verifies all of them in one step",
         cite: "Leviathan et al. 2023 (speculative decoding), section 3",
     }
     READ_TWICE {
         symbol: "prompt_with_draft",
         unit: SECOND,
-        why: "the draft reads the prompt too, to have keys and values of its own",
+        why: "the draft prefills the prompt too, for its own KV cache",
         cite: "Leviathan et al. 2023 (speculative decoding), section 2",
     }
 }

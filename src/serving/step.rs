@@ -15,15 +15,15 @@ use crate::quantity::num::Qty;
 use crate::quantity::read::Reading;
 use crate::quantity::unit::SECOND;
 
-/// Looks on while a step is priced.
+/// Observes the costs of a step.
 pub trait CostObserver<N> {
-    /// `step` of `block`, which stands for so many layers, costs this much in one of them.
+    /// `step` of `block` takes this cost in one layer; the block represents this many layers.
     fn see(&mut self, phase: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<N>>);
-    /// Nothing is computed for `time`, `times` over, because of `what`.
+    /// A wait of `time`, repeated `times` times, because of `what`.
     fn wait(&mut self, phase: Phase, what: &'static str, times: u64, time: Qty<N>);
 }
 
-/// Nobody looks on: the search.
+/// No observer: the search.
 impl<N> CostObserver<N> for () {
     #[inline(always)]
     fn see(&mut self, _: Phase, _: &ShardedBlock, _: &TaskStep, _: &Cost<Qty<N>>) {}
@@ -34,7 +34,7 @@ impl<N> CostObserver<N> for () {
 /// Time of one step.
 #[derive(Clone, Copy, Debug)]
 pub struct StepTime<T> {
-    /// Of the whole step, all stages one after another.
+    /// Of the whole step, all stages in sequence.
     pub total: T,
     /// Of the slowest pipeline stage.
     pub slowest: T,
@@ -90,7 +90,7 @@ pub(super) fn layer<R: Reading>(
     LayerTime { time: time.is(&LAYER).at(format_args!("{}/{}", phase.name(), block.name)), ..sum }
 }
 
-/// What a layer's kernels wait, all together.
+/// Total wait between the kernels of a layer.
 fn launches<R: Reading>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
     let computed = || {
         block.steps.iter().filter_map(|step| match &step.task {
@@ -102,7 +102,7 @@ fn launches<R: Reading>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R:
         let value = computed().filter(|(operator, quantised)| of(operator, *quantised)).count() as u64;
         read.count(Count::derived(symbol, value, "operators of this layer"))
     };
-    // A sum is fused with the norm that follows it.
+    // A residual sum is fused with the norm that follows it.
     let kernels = number("kernels", &|operator, _| !matches!(operator, Operator::Add { .. }));
     let quantised = number("quantised_products", &|operator, quantised| {
         use Operator::{Experts, LatentAttention, Linear};
@@ -114,7 +114,7 @@ fn launches<R: Reading>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R:
     (gaps + experts * chip.experts_launch).is(&LAUNCHES)
 }
 
-/// Prices one step of `instance` in `phase`, which the host prepares.
+/// Time of one step of `instance` in `phase`, including the host.
 pub fn step<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -131,7 +131,7 @@ pub fn step<R: Reading>(
     StepTime { total: total.is(&TOTAL).at(path), slowest: slowest.is(&SLOWEST).at(path), ..pass }
 }
 
-/// The same without the host: what its devices take.
+/// Time of the same step on the devices alone, without the host.
 pub fn pass<R: Reading>(
     read: &R,
     instance: &Instance,
@@ -141,7 +141,7 @@ pub fn pass<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let model = instance.sharded(phase);
-    // Every guess is checked, so the head sees them all.
+    // All draft tokens are verified, so the head processes all of them.
     let seen = if phase == Phase::Decode && instance.draft.is_some() { *batch } else { batch.last_token() };
     let embedding = layer(read, &model.embedding, phase, batch, machine, false, watch);
     let head = layer(read, &model.head, phase, &seen, machine, false, watch);
@@ -185,7 +185,7 @@ pub fn pass<R: Reading>(
     }
 }
 
-/// The load of a step of `sequences` per attention rank.
+/// The batch of a step with `sequences` per attention rank.
 #[inline(always)]
 pub fn batch<R: Reading>(
     read: &R,
@@ -210,49 +210,49 @@ crate::formulas! {
     LAUNCHES {
         symbol: "layer_launches",
         unit: SECOND,
-        why: "each kernel is launched, activations are quantised before products of quantised weights, and tokens are routed before experts",
+        why: "launch of each kernel, quantisation of activations before quantised matrix products, and routing before experts",
         cite: "operators of the model graph counted; times fitted on published serving measurements, per runtime",
     }
     HOST {
         symbol: "host_time",
         unit: SECOND,
-        why: "a scheduler prepares each step and handles each of its sequences; every attention rank has one of its own",
+        why: "a scheduler prepares each step and processes each of its sequences; every attention rank has its own scheduler",
         cite: "vLLM data parallel deployment: a separate engine core process for each rank; fitted on published serving measurements, per runtime",
     }
     LAYER {
         symbol: "layer_time",
         unit: SECOND,
-        why: "kernels of a layer depend on one another and run in sequence, with gaps between them; what overlaps waits for the slower",
+        why: "kernels of a layer depend on each other and run in sequence, with gaps between them; where two overlap, the step waits for the slower",
         cite: "model graph; gaps fitted on published serving measurements",
     }
     STAGE {
         symbol: "stage_time",
         unit: SECOND,
-        why: "a stage's layers in sequence, with the embedding on the first stage and the head on the last",
+        why: "the layers of a stage in sequence, with the embedding on the first stage and the head on the last",
         cite: "Huang et al. 2019 (GPipe)",
     }
     TOTAL {
         symbol: "step_time",
         unit: SECOND,
-        why: "a token passes all stages one after another; the host prepares each step",
+        why: "a token passes all stages in sequence; the host prepares each step",
         cite: "model graph",
     }
     SLOWEST {
         symbol: "slowest_stage",
         unit: SECOND,
-        why: "a pipeline moves at the pace of its slowest stage",
+        why: "the slowest stage sets the speed of a pipeline",
         cite: "Huang et al. 2019 (GPipe)",
     }
     COMPUTING {
         symbol: "computing_time",
         unit: SECOND,
-        why: "how long the arithmetic of a device would be busy with the step's operations",
+        why: "time that the arithmetic of a device is busy with the operations of the step",
         cite: "Williams, Waterman, Patterson 2009 (roofline)",
     }
     MOVING {
         symbol: "moving_time",
         unit: SECOND,
-        why: "how long the memory of a device would be busy with the step's bytes",
+        why: "time that the memory of a device is busy with the bytes of the step",
         cite: "Williams, Waterman, Patterson 2009 (roofline)",
     }
 }

@@ -1,17 +1,17 @@
-//! A prompt's cache on its way to another device: whole, or layer by layer while later layers are still computed.
+//! KV-cache transfer of one prompt to another device: at once, or layer by layer during prefill.
 //!
-//! Knows neither which devices those are nor over which links.
+//! Devices and links are inputs.
 
 use crate::cost::machine::{Chip, PricedLink};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::SECOND;
 
-/// What `bytes` of a cache take over one link.
+/// Transfer time of `bytes` of KV cache over one link.
 pub fn transfer<N: Num>(bytes: Qty<N>, link: &PricedLink<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
     (link.latency + bytes / (link.bandwidth * chip.collective_bandwidth)).is(&TRANSFER)
 }
 
-/// When the last layer's cache has arrived: `layers` are each one's time of computing and of travelling.
+/// Arrival time of the last layer's KV cache. `layers` holds the compute time and the transfer time of each layer.
 pub fn arrival<N: Num>(before: Qty<N>, layers: impl IntoIterator<Item = (Qty<N>, Qty<N>)>) -> Qty<N> {
     let (mut computed, mut arrived) = (before, Qty::literal(0.0 * SECOND));
     for (computing, travelling) in layers {
@@ -25,13 +25,13 @@ crate::formulas! {
     TRANSFER {
         symbol: "kv_transfer",
         unit: SECOND,
-        why: "keys and values from each device to the one that receives them, over one link, at the fraction of its rate that transfers reach",
+        why: "KV cache from each device to its receiver over one link, at the achieved fraction of the link rate",
         cite: "Hockney 1994 (latency and bandwidth); Zhong et al. 2024 (DistServe)",
     }
     ARRIVAL {
         symbol: "cache_arrival",
         unit: SECOND,
-        why: "a layer's cache leaves when the layer is computed and the one before it is through: all but the last hide behind the prompt where links keep pace",
+        why: "the KV cache of a layer is sent once the layer is computed and the previous transfer is complete: if the links keep pace, all transfers but the last overlap with prefill",
         cite: "EXO Labs 2025 (DGX Spark and Mac Studio: KV streamed layer by layer); Patel et al. 2024 (Splitwise), 4.3",
     }
 }

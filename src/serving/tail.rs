@@ -1,44 +1,44 @@
-//! What requests that come at random wait for: each other's prompts, and each other's tokens.
+//! Waiting times under random (Poisson) arrivals: prefill queues and concurrency percentiles.
 //!
-//! Knows rates and times of service, not what is served. Arrivals are Poisson.
+//! Works on rates and service times alone.
 
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::SECOND;
 use crate::spec::percentile::Percentile;
 
-/// Which part of requests fares no worse than what is told.
+/// The percentile at which latencies are reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Tail<T> {
     /// The percentile.
     pub percentile: Percentile,
-    /// The same as a fraction.
+    /// The percentile as a fraction.
     pub part: T,
 }
 
-/// Fuller than that a queue is not taken to be: it would grow without end.
+/// Utilisation is capped here, since the queue diverges at 1.
 const FULL: f64 = 0.999;
 
-/// Mean wait for a server that works for `load` of the time, `service` on each.
+/// Mean wait for a server with utilisation `load` and service time `service`.
 pub fn queue<N: Num>(service: Qty<N>, load: Qty<N>) -> Qty<N> {
     (service * load / (2.0 * (Qty::from(1.0) - load))).is(&QUEUE)
 }
 
-/// The wait that `part` of those who come at random do not exceed: up to a fifth more at light loads, as waits for
-/// equal work fall off faster than exponentially.
+/// The wait at percentile `part` under random arrivals. Conservative by up to 20 % at light loads, as waits with
+/// constant service times fall off faster than exponentially.
 pub fn wait<N: Num>(service: Qty<N>, load: Qty<N>, part: Qty<N>) -> Qty<N> {
     let load = load.min(Qty::from(FULL));
     let rest = Qty::from(1.0) - part;
-    // Fewer wait at all than may fare worse: then this part waits for nothing.
+    // If fewer requests wait at all than may exceed the percentile, the wait is zero.
     let times = (load / rest).max(Qty::from(1.0)).ln();
     (queue(service, load) / load * times).is(&WAIT)
 }
 
 impl Percentile {
-    /// Requests in flight, on average over the life of one of them, that this part of lives do not exceed where
-    /// `mean` are in flight.
+    /// The concurrency, averaged over the life of one request, that the fraction `self` of requests does not exceed at
+    /// mean concurrency `mean`.
     ///
-    /// The number in flight is Poisson, and its covariance falls to nothing over the life of a request (M/D/∞: Eick,
-    /// Massey, Whitt 1993): of the mean over a life the variance is two thirds of that of a moment.
+    /// The concurrency is Poisson, and its covariance decreases to zero over the life of a request (M/D/∞: Eick,
+    /// Massey, Whitt 1993). The variance of the average over a life is two thirds of the variance at one moment.
     pub fn in_flight(self, mean: u64) -> u64 {
         mean + (self.deviations() * (mean as f64 * 2.0 / 3.0).sqrt()).ceil() as u64
     }
@@ -48,13 +48,13 @@ crate::formulas! {
     QUEUE {
         symbol: "prefill_queue",
         unit: SECOND,
-        why: "prompts that come at random and take the same time wait load / (2 (1 - load)) of it for a server so loaded",
+        why: "random arrivals with equal service times wait load / (2 (1 - load)) service times on average",
         cite: "Pollaczek 1930, Khinchine 1932: M/D/1",
     }
     WAIT {
         symbol: "prompt_wait",
         unit: SECOND,
-        why: "the load is the part that waits at all; how long these wait falls off exponentially about their mean",
+        why: "the fraction load of requests waits at all; their waits fall off exponentially about the mean",
         cite: "Kingman 1961 (heavy traffic); exact for M/M/1",
     }
 }
@@ -92,7 +92,8 @@ mod tests {
             for part in [0.9, 0.95, 0.99] {
                 let found = waits[(waits.len() as f64 * part) as usize];
                 let told = of(load, part);
-                // Waits for equal prompts fall off faster than exponentially: what is told is on the safe side.
+                // Waits with constant service times fall off faster than exponentially, so the prediction is
+                // conservative.
                 let safe = 0.95 * found - 0.1 <= told && told <= 1.2 * found + 0.3;
                 assert!(safe, "{part} at {load}: {found} for {told}");
             }

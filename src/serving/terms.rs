@@ -1,4 +1,4 @@
-//! What is asked of every request, what devices cost, and what one instance is loaded with.
+//! Inputs of an evaluation: the workload, the cost of devices, and the load of one instance.
 
 use super::economy::{Bill, PowerDraw};
 use super::tail::Tail;
@@ -9,24 +9,24 @@ use crate::quantity::read::Reading;
 use crate::quantity::unit::COUNT;
 use crate::spec::percentile::Percentile;
 
-/// What is asked of every request, and what devices cost.
+/// The workload and the cost of devices, in one reading.
 #[derive(Clone, Debug)]
 pub struct WorkloadTerms<T> {
     /// Prompt tokens.
     pub isl: T,
     /// Output tokens.
     pub osl: T,
-    /// Prompt tokens that are cached already.
+    /// Prompt tokens that are in the prefix cache.
     pub prefix: T,
     /// Power of a device, where known.
     pub draw: Option<PowerDraw<T>>,
-    /// How a device is paid for, where known.
+    /// Payment model of a device, where known.
     pub bill: Option<Bill<T>>,
-    /// Rate of the link to host memory, where there is one.
+    /// Bandwidth of the link to host memory, where there is one.
     pub host_link: Option<T>,
-    /// Probability that a token guessed ahead is accepted, those before it given.
+    /// Acceptance rate of a draft token, given that all earlier ones were accepted.
     pub acceptance: Option<T>,
-    /// Which part of the requests latencies are told of, where these come at random.
+    /// Percentile of the latencies, under random arrivals.
     pub tail: Option<Tail<T>>,
 }
 
@@ -37,7 +37,7 @@ pub struct Lengths {
     pub isl: u64,
     /// Output tokens.
     pub osl: u64,
-    /// Prompt tokens that are cached already.
+    /// Prompt tokens that are in the prefix cache.
     pub prefix: u64,
 }
 
@@ -48,20 +48,20 @@ pub struct WorkloadInputs {
     pub lengths: Lengths,
     /// Power of a device.
     pub draw: Option<PowerDraw<Datum>>,
-    /// How a device is paid for.
+    /// Payment model of a device.
     pub bill: Option<Bill<Datum>>,
-    /// Rate of the link to host memory.
+    /// Bandwidth of the link to host memory.
     pub host_link: Option<Datum>,
-    /// Images of a request and the tokens of each, which are among those of the prompt.
+    /// Images per request, and tokens per image; the tokens are part of the prompt.
     pub images: Option<(Count, Count)>,
-    /// Probability that a token guessed ahead is accepted.
+    /// Acceptance rate of a draft token.
     pub acceptance: Option<Datum>,
-    /// Which part of the requests latencies are told of, where these come at random.
+    /// Percentile of the latencies, under random arrivals.
     pub tail: Option<Percentile>,
 }
 
 impl WorkloadInputs {
-    /// Requests of these lengths and nothing else.
+    /// Requests of these lengths, without further terms.
     pub fn of(lengths: Lengths) -> WorkloadInputs {
         WorkloadInputs {
             lengths,
@@ -74,7 +74,7 @@ impl WorkloadInputs {
         }
     }
 
-    /// Tokens of the prompt: those of the text, and those of the images.
+    /// Prompt tokens: text tokens and image tokens.
     fn prompt<R: Reading>(&self, read: &R) -> Qty<R::N> {
         let text = |value| read.count(Count { value, symbol: "isl", origin: Origin::Workload("isl") });
         let Some((images, each)) = self.images else { return text(self.lengths.isl) };
@@ -102,7 +102,7 @@ impl WorkloadInputs {
     }
 }
 
-/// What is kept in host memory where the device is too small.
+/// The data that is offloaded to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OffloadTarget {
     /// Nothing.
@@ -115,23 +115,23 @@ pub enum OffloadTarget {
     Kv,
 }
 
-/// The load of one instance.
+/// The load of one replica or worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceLoad {
-    /// Requests in flight of one instance.
+    /// Concurrency per replica or worker.
     pub concurrency: u64,
-    /// What does not fit on the devices, if anything.
+    /// The offloaded data, if any.
     pub offload: OffloadTarget,
 }
 
-/// How much traffic there is.
+/// The traffic.
 #[derive(Clone, Copy, Debug)]
 pub enum Demand<T> {
-    /// As much as the deployment takes: every slot is filled again at once.
+    /// Saturation: every free slot is filled at once.
     Free,
-    /// So many requests in flight over the whole deployment.
+    /// A fixed concurrency over the whole deployment.
     InFlight(T),
-    /// So many requests per second.
+    /// A request rate, in requests per second.
     Rate(T),
 }
 
@@ -139,7 +139,7 @@ crate::formulas! {
     PROMPT {
         symbol: "prompt_tokens",
         unit: COUNT,
-        why: "every image takes its place in the prompt as the tokens that its encoder yields",
+        why: "an encoded image takes its number of tokens in the prompt",
         cite: "Liu et al. 2023 (LLaVA), 4.1",
     }
 }

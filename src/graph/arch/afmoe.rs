@@ -1,6 +1,6 @@
-//! AFMoE (Arcee's Trinity): gated attention with three sliding layers to a full one, experts after the first layers.
+//! AFMoE (Arcee's Trinity): gated attention with three sliding layers per full one, experts after the first layers.
 //!
-//! Defaults of missing keys: `AfmoeConfig` of transformers.
+//! Defaults for missing keys: `AfmoeConfig` of transformers.
 
 use super::deepseek::shared_of;
 use crate::graph::model::ModelGraph;
@@ -23,9 +23,9 @@ const NAMES: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// `afmoe`: norms before and after; the gate on attention's result is a matrix of its own.
+/// `afmoe`: norms before and after; the attention output gate is a separate matrix.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // How scores are scaled and balanced in training.
+    // Score scaling and balancing, which matter in training only.
     keys.set_aside(&[
         "load_balance_coeff",
         "mup_enabled",

@@ -1,4 +1,4 @@
-//! BLOOM, Falcon and MPT: positions by ALiBi or rotation, plain networks, tied embeddings.
+//! BLOOM, Falcon and MPT: ALiBi or rotary positions, plain networks, tied embeddings.
 
 use serde_json::json;
 
@@ -13,9 +13,9 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `bloom`: a norm right after the embedding, biases throughout.
+/// `bloom`: a norm after the embedding, biases throughout.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // Switches of kernels and of numerics; ALiBi is no switch here.
+    // Keys for kernels and numerics. ALiBi is not optional here.
     keys.set_aside(&[
         "apply_residual_connection_post_layernorm",
         "attention_softmax_in_fp32",
@@ -43,7 +43,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
 }
 
-/// `falcon`: one head of keys and values (7B), several (the new decoder architecture) or all (RW).
+/// `falcon`: one key/value head (7B), several (the new decoder architecture) or all (RW).
 pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["alibi", "apply_residual_connection_post_layernorm", "activation", "ff_factor"]);
     let norm = Affine::ScaleAndShift;
@@ -54,7 +54,7 @@ pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let stated = keys.count_or_none(keys.spelling(&["num_kv_heads", "n_head_kv"])?)?;
     let kv_heads = match (new, multi_query) {
         (true, _) => stated.unwrap_or_else(|| mha(heads)),
-        (false, true) => Count::derived("num_key_value_heads", 1, "one head, as multi_query says"),
+        (false, true) => Count::derived("num_key_value_heads", 1, "one head, as multi_query sets"),
         (false, false) => mha(heads),
     };
     let norms =
@@ -86,7 +86,7 @@ pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, network) }))
 }
 
-/// `mpt`: no biases, not even in LayerNorm; the class knows ALiBi only.
+/// `mpt`: no biases, not even in LayerNorm; the class supports ALiBi only.
 pub fn build_mpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "embedding_fraction",
@@ -129,11 +129,10 @@ pub fn build_mpt(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         .uniform(Layer::new(attention, Network::Dense(FeedForward::plain(hidden, fourfold(hidden), false)))))
 }
 
-/// Refuses an option of MPT that transformers passes over while vLLM and the code that comes with checkpoints read it.
+/// Returns an error for an option of MPT that transformers ignores while vLLM and the checkpoints' own code read it.
 fn alike(keys: &Keys<'_>, key: &'static str, only: &serde_json::Value) -> Result<(), Error> {
     let fix = "take a checkpoint without this option: engines build different models of it";
-    let expected =
-        format!("{only}: transformers knows no other form and builds it anyway, vLLM reads the key");
+    let expected = format!("{only}: transformers supports no other form and ignores the key, vLLM reads it");
     keys.only(key, only).map_err(|error| Error { expected, fix: fix.to_owned(), ..error })
 }
 

@@ -1,20 +1,20 @@
-//! What model classes of transformers say where a file leaves a number out.
+//! Defaults of transformers model classes for missing keys.
 //!
 //! Source of every row: the class's `configuration_*.py` of transformers 5.23,
-//! <https://github.com/huggingface/transformers/tree/v5.23.0/src/transformers/models>. Knows no number that those
-//! classes work out from others; builders do.
+//! <https://github.com/huggingface/transformers/tree/v5.23.0/src/transformers/models>. Numbers that classes derive from
+//! others are handled by the builders.
 
-/// Keys that a class gives numbers to.
+/// Keys with a default in a class.
 type KeyDefaults = &'static [(&'static str, u64)];
 
-/// What the class of a whole file says: only keys that older versions of the class did not write, for a file that
-/// leaves out its widths is broken sooner than meant.
+/// Defaults for a whole file: only keys that older versions of the class did not write. A file without its widths is
+/// more likely broken than intended.
 pub fn of_file(model_type: &str) -> KeyDefaults {
     find(FILES, model_type)
 }
 
-/// What the class of a part says (`text_config`, `vision_config`): older versions of transformers left out of these
-/// whatever equals the class's own number.
+/// Defaults for a section (`text_config`, `vision_config`): older versions of transformers omitted every key that
+/// equals the class's default.
 pub fn of_part(model_type: &str) -> KeyDefaults {
     find(PARTS, model_type)
 }
@@ -23,7 +23,7 @@ fn find(table: &'static [(&'static str, KeyDefaults)], model_type: &str) -> KeyD
     table.iter().find(|(class, _)| *class == model_type).map_or(&[], |(_, defaults)| defaults)
 }
 
-/// `qwen2_5_vl_text`, and classes made after it.
+/// `qwen2_5_vl_text`, and classes derived from it.
 const QWEN2_5_VL_TEXT: KeyDefaults = &[
     ("vocab_size", 152_064),
     ("hidden_size", 8192),
@@ -33,7 +33,7 @@ const QWEN2_5_VL_TEXT: KeyDefaults = &[
     ("num_key_value_heads", 8),
 ];
 
-/// `idefics3_vision`, and SmolVLM's after it.
+/// `idefics3_vision`, and SmolVLM's class derived from it.
 const IDEFICS3_VISION: KeyDefaults = &[
     ("hidden_size", 1152),
     ("intermediate_size", 3072),
@@ -43,7 +43,7 @@ const IDEFICS3_VISION: KeyDefaults = &[
     ("patch_size", 32),
 ];
 
-/// `qwen3`, and classes made after it.
+/// `qwen3`, and classes derived from it.
 const QWEN3: KeyDefaults = &[
     ("vocab_size", 151_936),
     ("hidden_size", 4096),
@@ -88,7 +88,7 @@ static FILES: &[(&str, KeyDefaults)] = &[
     ("starcoder2", &[("num_key_value_heads", 2)]),
 ];
 
-/// By `model_type` of the part.
+/// By `model_type` of the section.
 static PARTS: &[(&str, KeyDefaults)] = &[
     (
         "clip_vision_model",

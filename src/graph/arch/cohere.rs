@@ -1,4 +1,4 @@
-//! Cohere's Command models: attention and network side by side behind one LayerNorm without shift.
+//! Cohere's Command models: attention and network in parallel behind one LayerNorm without shift.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::graph::part::window::patterned_windows;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `cohere`: Command R; Command R+ with a scale for each head of Q and K.
+/// `cohere`: Command R; Command R+ with one scale per head of Q and K.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, true)?;
     let each = keys.flag("use_qk_norm", false)?;
@@ -29,7 +29,7 @@ pub fn build_cohere2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 fn layer(keys: &Keys<'_>, whole: &DecoderSpec, qk_norm: QkNorm) -> Result<Layer, Error> {
-    // Notes of the checkpoints' makers; the layer has one form.
+    // Vendor metadata in the checkpoints; the layer has one form.
     keys.set_aside(&[
         "layer_switch",
         "model_max_length",

@@ -1,4 +1,4 @@
-//! DeepSeek and those who distribute experts as it does: dense layers first, then routed and shared experts.
+//! DeepSeek and families with the same expert layout: dense layers first, then routed and shared experts.
 
 use serde_json::json;
 
@@ -16,32 +16,32 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// What a checkpoint of multi-token prediction stores again.
+/// Weights that the checkpoint stores again for multi-token prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mtp {
-    /// Embedding and head beside the module's layer, projection and norms.
+    /// Embedding and head, in addition to the module's layer, projection and norms.
     WithCopies,
-    /// Neither: the module uses the model's own.
+    /// None: the module uses the model's own.
     Shared,
 }
 
-/// What tells the families with DeepSeek's layers apart.
+/// Differences between the families with DeepSeek's layers.
 #[derive(Clone, Copy, Debug)]
 pub struct DeepseekVariant {
-    /// The buffer that balances the experts.
+    /// The expert-balancing buffer.
     pub correction_bias: Option<&'static str>,
-    /// What multi-token prediction stores again.
+    /// Weights stored again for multi-token prediction.
     pub mtp: Mtp,
 }
 
 /// The families before DeepSeek-V3.
 const EARLY: DeepseekVariant = DeepseekVariant { correction_bias: None, mtp: Mtp::WithCopies };
 
-/// DeepSeek-V3 and those after it.
+/// DeepSeek-V3 and later families.
 pub const V3: DeepseekVariant =
     DeepseekVariant { correction_bias: Some("mlp.gate.e_score_correction_bias"), mtp: Mtp::WithCopies };
 
-/// `deepseek_v2`: experts chosen by plain scores.
+/// `deepseek_v2`: experts selected by plain scores.
 pub fn build_v2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     build(keys, EARLY)
 }
@@ -51,7 +51,7 @@ pub fn build_v3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     build(keys, V3)
 }
 
-/// `mistral4`: DeepSeek-V3's layers, experts chosen by plain scores.
+/// `mistral4`: DeepSeek-V3's layers, experts selected by plain scores.
 pub fn build_mistral4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
     // The class has no such layers.
@@ -73,7 +73,7 @@ pub fn build_glm4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     glm4(keys, false)
 }
 
-/// The same; `bias`, the class's default of `attention_bias`, which GLM-4.5V's language model has otherwise.
+/// The same; `bias` is the class's default of `attention_bias`, which differs in GLM-4.5V's language model.
 pub fn glm4(keys: &Keys<'_>, bias: bool) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention {
@@ -87,7 +87,7 @@ pub fn glm4(keys: &Keys<'_>, bias: bool) -> Result<ModelGraph, Error> {
 
 /// `solar_open`: GLM-4.5's experts in every layer, without its norms.
 pub fn build_solar(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // The class has neither dense layers nor a rotary share, whatever the keys of older ones say.
+    // The class has neither dense layers nor a rotary fraction, whatever the inherited keys contain.
     keys.set_aside(&["first_k_dense_replace", "intermediate_size"]);
     let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention {
@@ -100,7 +100,7 @@ pub fn build_solar(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(layer))
 }
 
-/// `dots1`: a norm on each head of Q and K; layers from `max_window_layers` on slide, where there is a window.
+/// `dots1`: a norm on each head of Q and K; layers from `max_window_layers` on slide, if there is a window.
 pub fn build_dots1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention::read_stated(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
@@ -121,8 +121,8 @@ fn build(keys: &Keys<'_>, family: DeepseekVariant) -> Result<ModelGraph, Error> 
     layers(keys, whole, same, None, family)
 }
 
-/// One layer for each of `mixers`: dense networks first, then experts. Multi-token prediction has `predicting`,
-/// else what the last layer has.
+/// One layer for each of `mixers`: dense networks first, then experts. Multi-token prediction uses `predicting`, or
+/// else the parts of the last layer.
 pub fn layers(
     keys: &Keys<'_>,
     whole: DecoderSpec,
@@ -183,12 +183,12 @@ pub fn routed(keys: &Keys<'_>, hidden: Count) -> Result<Moe, Error> {
     Moe::routed(hidden, experts, top_k, keys.count("moe_intermediate_size")?)
 }
 
-/// The shared experts, which the checkpoint keeps as one network of their joint width.
+/// The shared experts, which the checkpoint stores as one network of their total width.
 pub fn shared(keys: &Keys<'_>, hidden: Count) -> Result<Option<SharedExperts>, Error> {
     shared_of(keys, hidden, "n_shared_experts")
 }
 
-/// The same where their number has another key.
+/// The same for another key of their number.
 pub fn shared_of(
     keys: &Keys<'_>,
     hidden: Count,
@@ -201,8 +201,8 @@ pub fn shared_of(
     Ok(Some(SharedExperts { tensor: "mlp.shared_experts", network, gate: None }))
 }
 
-/// The weights of a multi-token-prediction module: a layer, its two-to-one projection, three norms,
-/// and copies of embedding and head where the checkpoint stores them again.
+/// The weights of a multi-token-prediction module: a layer, its two-to-one projection, three norms, and copies of
+/// embedding and head if the checkpoint stores them again.
 fn mtp_module(whole: &DecoderSpec, layer: &Layer, index: u64, mtp: Mtp) -> Vec<Weight> {
     let (hidden, vocab) = (whole.hidden.value, whole.vocab.value);
     let copy = |name, role| (mtp == Mtp::WithCopies).then(|| weight(name, vec![vocab, hidden], role));

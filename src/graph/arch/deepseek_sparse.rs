@@ -1,4 +1,4 @@
-//! DeepSeek-V3.2 and GLM-5: latent attention that reads the keys an indexer picked.
+//! DeepSeek-V3.2 and GLM-5: latent attention over the keys that an indexer selects.
 
 use serde_json::json;
 
@@ -18,14 +18,14 @@ const GLM: DeepseekVariant = DeepseekVariant { mtp: Mtp::Shared, ..V3 };
 
 /// `deepseek_v32`: an indexer in every layer.
 pub fn build_v32(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // The class takes it over from another one and does not read it.
+    // Inherited by the class, which does not read it.
     keys.set_aside(&["mlp_bias"]);
     let whole = DecoderSpec::read(keys, false)?;
     let own = everywhere(whole.layers);
     build(keys, whole, own, V3)
 }
 
-/// `glm_moe_dsa`: some layers reuse the picks of an earlier one; embedding and head are stored once.
+/// `glm_moe_dsa`: some layers reuse the selection of an earlier one; embedding and head are stored once.
 pub fn build_glm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "indexer_rope_interleave",
@@ -35,12 +35,12 @@ pub fn build_glm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     ]);
     let whole = DecoderSpec::read(keys, false)?;
     let own = indexer_types(keys, whole.layers)?;
-    // The class takes it for `n_routed_experts`, of which it is a copy.
+    // The class uses it as `n_routed_experts`, of which it is a copy.
     keys.only("num_experts", &json!(keys.count("n_routed_experts")?.value))?;
     build(keys, whole, own, GLM)
 }
 
-/// Latent attention over what an indexer picked, a layer's `own` or an earlier one's.
+/// Latent attention over an indexer's selection, the layer's `own` or that of an earlier layer.
 fn build(
     keys: &Keys<'_>,
     whole: DecoderSpec,
@@ -63,7 +63,7 @@ fn everywhere(layers: Count) -> Vec<bool> {
     vec![true; layers.value as usize]
 }
 
-/// Which layers have an indexer of their own: `indexer_types`, else a pattern, else every `index_topk_freq`-th.
+/// The layers with their own indexer: `indexer_types`, else a pattern, else every `index_topk_freq`-th.
 fn indexer_types(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     keys.set_aside(&["index_topk_freq", "index_skip_topk_offset"]);
     keys.only("index_topk_pattern", &json!(null))?;

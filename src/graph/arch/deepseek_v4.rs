@@ -1,6 +1,6 @@
-//! DeepSeek-V4: compressed attention, parallel residual streams, experts chosen by token in the first layers.
+//! DeepSeek-V4: compressed attention, parallel residual streams, experts selected by token id in the first layers.
 //!
-//! Defaults of missing keys: `DeepseekV4Config` of transformers.
+//! Defaults for missing keys: `DeepseekV4Config` of transformers.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Tokens of an entry, and whether an indexer picks entries, by the class's names.
+/// Tokens per entry, and whether an indexer selects entries, by the class's names.
 const KINDS: &[(&str, u64, bool)] = &[
     ("sliding_attention", 0, false),
     ("compressed_sparse_attention", 4, true),
@@ -33,7 +33,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "hc_sinkhorn_iters",
         "expert_dtype",
     ]);
-    // One head of keys and values and no biases on attention, whatever these say: the class does not read them.
+    // Attention has one key/value head and no biases, whatever these keys contain: the class does not read them.
     keys.set_aside(&["num_key_value_heads", "attention_bias"]);
     keys.only("n_shared_experts", &json!(1))?;
     let bias = keys.flag("mlp_bias", false)?;
@@ -85,7 +85,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, mtp))
 }
 
-/// How each layer compresses: `layer_types`, else `compress_ratios`, which may go on for multi-token prediction.
+/// Compression of each layer: `layer_types`, else `compress_ratios`, which may continue for multi-token prediction.
 fn compressors(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Compressor>>, Error> {
     let copy = "copy the value from the model's config.json";
     let picker = Picker {
@@ -133,7 +133,7 @@ fn compressors(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Compressor>>
     Ok(found.into_iter().take(layers.value as usize).collect())
 }
 
-/// Which layers choose experts by the token itself: `mlp_layer_types`, else the first `num_hash_layers`.
+/// The layers that select experts by token id: `mlp_layer_types`, else the first `num_hash_layers`.
 fn hash_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     let Some(types) = keys.texts("mlp_layer_types")? else {
         let first = keys.stated("num_hash_layers")?.count_unless_zero("num_hash_layers")?;

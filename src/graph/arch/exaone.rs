@@ -1,5 +1,5 @@
-//! EXAONE: 3.x is Llama under names of its own; 4.0 has norms after attention and network only, and windows; the
-//! one with experts has norms before them.
+//! EXAONE: 3.x is Llama with other names; 4.0 has norms after attention and network only, and windows; the MoE model
+//! has norms before them.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::spec::model::keys::Keys;
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let hidden = keys.count("hidden_size")?;
     let layers = keys.count(keys.spelling(&["num_layers", "num_hidden_layers"])?)?;
-    // The class's own default is not known for certain.
+    // The class's own default is not certain.
     keys.stated("tie_word_embeddings")?;
     let whole = DecoderSpec {
         names: NAMES,
@@ -44,7 +44,7 @@ pub fn build_exaone4(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let (hidden, layers) = (whole.hidden, whole.layers);
-    // The class has no such biases and reads the kinds of networks from other keys.
+    // The class has no such biases and reads the network kinds from other keys.
     for key in ["attention_bias", "mlp_bias"] {
         keys.only(key, &json!(false))?;
     }
@@ -67,7 +67,7 @@ pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         Layer::new(attention.clone(), network).sliding(window)
     };
     let modules = keys.count_unless_zero("num_nextn_predict_layers")?.map_or(0, |modules| modules.value);
-    // Multi-token prediction has dense networks whatever the layers have (vLLM, `exaone_moe_mtp.py`).
+    // Multi-token prediction always has dense networks (vLLM, `exaone_moe_mtp.py`).
     let predicting = match modules {
         0 => vec![],
         _ => qwen_next::predicting(hidden, &Layer::new(attention.clone(), dense.clone()), modules),
@@ -76,7 +76,7 @@ pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(windows.into_iter().zip(sparse).map(layer).collect(), predicting))
 }
 
-/// The window of each layer: `sliding_window_pattern` is a number, or a word of L (local) and G (global) layers.
+/// The window of each layer: `sliding_window_pattern` is a number, or a string of L (local) and G (global) layers.
 fn windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> {
     let word = keys.value("sliding_window_pattern").and_then(|pattern| pattern.as_str());
     match word {

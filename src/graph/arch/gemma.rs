@@ -1,4 +1,4 @@
-//! Gemma 1 to 3: tied embeddings of a wide vocabulary, four norms a layer from Gemma 2 on, windows in turns.
+//! Gemma 1 to 3: tied embeddings with a large vocabulary, four norms per layer from Gemma 2 on, alternating windows.
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::{Attention, QkNorm};
@@ -10,7 +10,7 @@ use crate::graph::part::window::patterned_windows;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Refuses a model whose tokens attend to later ones.
+/// Returns an error for a model with bidirectional attention.
 pub(super) fn causal(keys: &Keys<'_>) -> Result<(), Error> {
     let key = "use_bidirectional_attention";
     if keys.is_aside(key) || !keys.flag_or_none(key)? {
@@ -19,12 +19,12 @@ pub(super) fn causal(keys: &Keys<'_>) -> Result<(), Error> {
     Err(Error::new(
         key,
         "true: every token attends to later ones",
-        "false or null: only models that generate text are served",
+        "false or null: only text-generation models are supported",
         "take the model's text-generation checkpoint",
     ))
 }
 
-/// `gemma`: Llama's layers; heads of 256 unless stated.
+/// `gemma`: Llama's layers; heads of 256 by default.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     causal(keys)?;
     let whole = DecoderSpec::read(keys, true)?;
@@ -53,9 +53,9 @@ pub fn build_vault(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
 }
 
-/// `gemma3_text`: a norm on each head of Q and K besides, and one full layer in six.
+/// `gemma3_text`: additionally a norm on each head of Q and K, and one full layer in six.
 ///
-/// Files of the larger models leave out what equals the class's defaults (transformers' `Gemma3TextConfig`).
+/// Files of the larger models omit keys that equal the class's defaults (transformers' `Gemma3TextConfig`).
 pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     causal(keys)?;
     let (hidden, layers) = (keys.count_or("hidden_size", 2304)?, keys.count_or("num_hidden_layers", 26)?);
@@ -73,7 +73,7 @@ pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
 }
 
-/// A layer of Gemma 1 or 2, which state everything but, at times, `head_dim`.
+/// A layer of Gemma 1 or 2, whose files contain all keys except, in some cases, `head_dim`.
 fn layer(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
     let (heads, kv_heads) = (keys.count("num_attention_heads")?, keys.count("num_key_value_heads")?);
     let head_dim = keys.count_or("head_dim", 256)?;

@@ -1,6 +1,6 @@
-//! Gemma-3n: several streams of which a layer computes one, inputs for each layer, caches shared by the last layers.
+//! Gemma-3n: several streams of which a layer computes one, per-layer inputs, KV caches shared by the last layers.
 //!
-//! Defaults of missing keys: `Gemma3nTextConfig` of transformers.
+//! Defaults for missing keys: `Gemma3nTextConfig` of transformers.
 
 use super::gemma4::shared_layers;
 use super::vision::gemma3n as tower;
@@ -17,7 +17,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `gemma3n`: the language model with its encoders, which are there whether the file states them or not.
+/// `gemma3n`: the language model with its encoders, which are present even if the file omits them.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     keys.set_aside(&[
@@ -90,7 +90,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
-/// The width of each layer's network: one number, or one for each.
+/// The width of each layer's network: one number, or one per layer.
 fn widths(keys: &Keys<'_>, layers: Count) -> Result<Vec<Count>, Error> {
     let Ok(Some(list)) = keys.numbers("intermediate_size") else {
         return Ok(vec![keys.count_or("intermediate_size", 16_384)?; layers.value as usize]);

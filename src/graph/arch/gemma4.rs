@@ -1,7 +1,7 @@
-//! Gemma-4: full layers with heads of their own, caches shared by the last layers, inputs for each layer, experts beside
-//! a dense network.
+//! Gemma-4: full layers with different heads, KV caches shared by the last layers, per-layer inputs, experts in
+//! parallel with a dense network.
 //!
-//! Defaults of missing keys: `Gemma4TextConfig` of transformers.
+//! Defaults for missing keys: `Gemma4TextConfig` of transformers.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ use crate::spec::model::value::elided;
 const NAMES: TensorNames =
     TensorNames { table: &[("mlp.experts", "experts"), ("mlp.router", "router")], transposed: false };
 
-/// `gemma4`: the language model with encoders of images and of audio, where the file has them.
+/// `gemma4`: the language model with image and audio encoders, if the file has them.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     keys.set_aside(&[
@@ -87,7 +87,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
-/// The input of each layer; a width of 0 means none.
+/// The per-layer input; a width of 0 means none.
 fn per_layer(keys: &Keys<'_>) -> Result<Option<PerLayer>, Error> {
     let vocab = keys.count_or("vocab_size_per_layer_input", 262_144)?;
     let width = match keys.has("hidden_size_per_layer_input") {
@@ -97,7 +97,7 @@ fn per_layer(keys: &Keys<'_>) -> Result<Option<PerLayer>, Error> {
     Ok(width.map(|width| PerLayer { vocab, width }))
 }
 
-/// Which layers attend to all tokens: `layer_types`, else every sixth; the last one always.
+/// The full-attention layers: `layer_types`, else every sixth; always the last one.
 fn full_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     let kinds = [("full_attention", true), ("sliding_attention", false)];
     let mut full = match layer_kinds(keys, "layer_types", layers, &kinds)? {
@@ -110,7 +110,7 @@ fn full_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     Ok(full)
 }
 
-/// How many of the last layers read an earlier layer's cache.
+/// Number of last layers that read the KV cache of an earlier layer.
 pub(super) fn shared_layers(keys: &Keys<'_>, layers: Count, default: u64) -> Result<u64, Error> {
     let shared = match keys.has("num_kv_shared_layers") {
         true => keys.count_unless_zero("num_kv_shared_layers")?.map_or(0, |shared| shared.value),
@@ -124,10 +124,10 @@ pub(super) fn shared_layers(keys: &Keys<'_>, layers: Count, default: u64) -> Res
     Err(Error::new("num_kv_shared_layers", shared.to_string(), expected, fix))
 }
 
-/// Head dimension and key/value heads of a layer that states its own.
+/// Head dimension and key/value heads of a layer with its own values.
 type HeadOverride = (Option<Count>, Option<Count>);
 
-/// What `per_layer_config` says of layers by their index; `None` where the file does not have it: it replaces
+/// Per-layer values of `per_layer_config`, by layer index; `None` if the file does not have the key. It replaces
 /// `global_head_dim` and `num_global_key_value_heads` in files of transformers 5.
 fn own_numbers(keys: &Keys<'_>, layers: Count) -> Result<Option<BTreeMap<u64, HeadOverride>>, Error> {
     let key = "per_layer_config";
@@ -175,7 +175,7 @@ impl Heads {
         })
     }
 
-    /// A layer's attention: by its kind, or by what it states itself over the numbers of sliding layers.
+    /// A layer's attention: by its kind, or by its own values in place of those of sliding layers.
     fn attention(&self, full: bool, own: Option<Option<HeadOverride>>) -> Result<Attention, Error> {
         let kind = usize::from(full);
         let (head_dim, kv_heads) = match own {

@@ -1,4 +1,4 @@
-//! GLM-4 before its experts: ChatGLM2 and 3, GLM-4-9B, and GLM-4-0414 with four norms a layer.
+//! GLM-4 without experts: ChatGLM2 and 3, GLM-4-9B, and GLM-4-0414 with four norms per layer.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::graph::part::names::TensorNames;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `glm`: biases on Q, K and V; gate and up stored as one.
+/// `glm`: biases on Q, K and V; gate and up stored joined.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let layer = layer(keys, &whole)?;
@@ -46,9 +46,9 @@ fn layer(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Layer, Error> {
     Ok(Layer::new(attention, Network::Dense(network)))
 }
 
-/// `chatglm`: the keys and names of the checkpoints' own code.
+/// `chatglm`: the keys and tensor names of the checkpoints' own code.
 pub fn build_chatglm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // Switches of kernels and of numerics; `vocab_size` counts the tokenizer's entries, padding apart.
+    // Keys for kernels and numerics; `vocab_size` counts the tokenizer's entries without padding.
     keys.set_aside(&[
         "apply_query_key_layer_scaling",
         "attention_softmax_in_fp32",

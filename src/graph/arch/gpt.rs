@@ -1,4 +1,4 @@
-//! GPT-2 and its kin by EleutherAI and BigCode: learned positions or rotary ones, LayerNorm, plain networks.
+//! GPT-2 and related models of EleutherAI and BigCode: learned or rotary positions, LayerNorm, plain networks.
 
 use serde_json::Value;
 
@@ -13,14 +13,14 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `gpt2`: matrices stored transposed, the three of attention as one.
+/// `gpt2`: matrices stored transposed, Q, K and V joined.
 pub fn build_gpt2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     gpt2(keys, GPT2_NAMES, false)
 }
 
-/// `gpt_bigcode`: one head of keys and values, unless `multi_query` is off.
+/// `gpt_bigcode`: one key/value head, unless `multi_query` is off.
 pub fn build_bigcode(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // Switches of kernels and of a serving runtime.
+    // Keys for kernels and a serving runtime.
     keys.set_aside(&[
         "attention_softmax_in_fp32",
         "scale_attention_softmax_in_fp32",
@@ -31,7 +31,7 @@ pub fn build_bigcode(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "validate_runner_input",
     ]);
     let multi_query = keys.flag("multi_query", true)?;
-    // Worked out from `multi_query`, whatever the file says.
+    // Derived from `multi_query`, whatever the file contains.
     keys.set_aside(&["num_key_value_heads"]);
     gpt2(keys, BIGCODE_NAMES, multi_query)
 }
@@ -49,7 +49,7 @@ fn gpt2(keys: &Keys<'_>, names: TensorNames, multi_query: bool) -> Result<ModelG
         ..DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, true)?
     };
     let kv_heads = if multi_query {
-        Count::derived("num_key_value_heads", 1, "one head, as multi_query says")
+        Count::derived("num_key_value_heads", 1, "one head, as multi_query sets")
     } else {
         mha(heads)
     };
@@ -58,14 +58,14 @@ fn gpt2(keys: &Keys<'_>, names: TensorNames, multi_query: bool) -> Result<ModelG
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, Network::Dense(network)) }))
 }
 
-/// `gptj`: attention without biases, side by side with the network; a bias on the head.
+/// `gptj`: attention without biases, in parallel with the network; a bias on the head.
 pub fn build_gptj(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     summary(keys);
     keys.set_aside(&["rotary"]);
     rotary(keys, GPTJ_NAMES)
 }
 
-/// `codegen`: GPT-J with Q, K and V stored as one.
+/// `codegen`: GPT-J with Q, K and V stored joined.
 pub fn build_codegen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     summary(keys);
     rotary(keys, CODEGEN_NAMES)
@@ -88,7 +88,7 @@ fn rotary(keys: &Keys<'_>, names: TensorNames) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, arrangement: Arrangement::Parallel, ..layer }))
 }
 
-/// `gpt_neo`: `attention_types` says which layers see `window_size` tokens only; no biases on Q, K and V.
+/// `gpt_neo`: `attention_types` lists the layers with a window of `window_size`; no biases on Q, K and V.
 pub fn build_neo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     summary(keys);
     let norm = Affine::ScaleAndShift;
@@ -111,13 +111,13 @@ pub fn build_neo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers.collect(), vec![]))
 }
 
-/// Which layers are local by `attention_types`: kinds in turn and how often, e.g. `[[["global", "local"], 12]]`.
+/// The local layers by `attention_types`: alternating kinds and their repeats, e.g. `[[["global", "local"], 12]]`.
 fn local_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     let refuse = |found: String| {
         let expected = format!("kinds and repeats that make {} layers", layers.value);
         Error::new("attention_types", found, expected, "copy it from the model's config.json")
     };
-    // What is repeated, e.g. `[["global", "local"], 12]`.
+    // The repeated kinds, e.g. `[["global", "local"], 12]`.
     let turn = |turn: &Value| -> Option<Vec<bool>> {
         let repeats = turn.get(1)?.as_u64().filter(|repeats| *repeats <= layers.value)?;
         let kinds = turn.get(0)?.as_array()?.iter().map(|kind| match kind.as_str() {
@@ -138,7 +138,7 @@ fn local_layers(keys: &Keys<'_>, layers: Count) -> Result<Vec<bool>, Error> {
     }
 }
 
-/// `gpt_neox`: attention and network side by side, each behind its own norm, unless switched off.
+/// `gpt_neox`: attention and network in parallel, each behind its own norm, unless switched off.
 pub fn build_neox(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
     let whole = DecoderSpec { norm, names: NEOX_NAMES, ..DecoderSpec::read(keys, false)? };
@@ -151,7 +151,7 @@ pub fn build_neox(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, arrangement, ..Layer::new(attention, Network::Dense(network)) }))
 }
 
-/// Hidden size, layers and heads in GPT-2's words.
+/// Hidden size, layers and heads under GPT-2's key names.
 fn widths(keys: &Keys<'_>) -> Result<(Count, Count, Count), Error> {
     Ok((
         keys.count(keys.spelling(&["n_embd", "hidden_size"])?)?,
@@ -160,7 +160,7 @@ fn widths(keys: &Keys<'_>) -> Result<(Count, Count, Count), Error> {
     ))
 }
 
-/// The network's width; left out or `null`, four times the stream's.
+/// The network's width; if missing or `null`, four times the stream's.
 fn inner(keys: &Keys<'_>, hidden: Count, key: &'static str) -> Result<Count, Error> {
     Ok(match keys.count_or_none(key)? {
         Some(stated) => stated,
@@ -168,7 +168,7 @@ fn inner(keys: &Keys<'_>, hidden: Count, key: &'static str) -> Result<Count, Err
     })
 }
 
-/// Heads for classification that no language model has, and switches of numerics.
+/// Classification heads, which language models do not have, and keys for numerics.
 fn summary(keys: &Keys<'_>) {
     keys.set_aside(&[
         "gradient_checkpointing",

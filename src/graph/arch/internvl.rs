@@ -1,6 +1,6 @@
-//! InternVL: InternViT before a language model that is a family of its own.
+//! InternVL: InternViT with a language model of another family.
 //!
-//! Knows nothing of how an image is cut into tiles.
+//! Independent of how an image is divided into tiles.
 
 use serde_json::json;
 
@@ -12,14 +12,14 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Language models before which InternViT stands.
+/// Language models that InternViT feeds.
 const LANGUAGES: &[&str] = &["gpt_oss", "internlm2", "llama", "phi3", "qwen2", "qwen3", "qwen3_moe"];
 
-/// Where the checkpoints' own code keeps the language model.
+/// Location of the language model in the checkpoints' own code.
 const PLACE: WrapperPaths =
     WrapperPaths { model: "language_model.model", head: "language_model.lm_head", others: "language_model." };
 
-/// `internvl`, as transformers has it.
+/// `internvl`, in the format of transformers.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     half(keys)?;
@@ -29,10 +29,10 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
-/// `internvl_chat`: the keys and names of the checkpoints' own code (InternVL 1.5 to 3.5).
+/// `internvl_chat`: the keys and tensor names of the checkpoints' own code (InternVL 1.5 to 3.5).
 pub fn build_chat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    // How images are cut, how prompts begin, and copies of the language model's.
+    // Image tiling, prompt templates, and copies of language-model keys.
     keys.set_aside(&[
         "force_image_size",
         "hidden_size",
@@ -54,13 +54,13 @@ pub fn build_chat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, PLACE, vec![tower]))
 }
 
-/// Tiles of an image at most where the processor says so (`max_patches` of `InternVLProcessor`'s image processor).
+/// Maximum number of tiles in the processor's defaults (`max_patches` of `InternVLProcessor`'s image processor).
 const PROCESSOR_TILES: Count = Count::class_default("max_patches", 12);
 
-/// Tiles beyond which no file cuts.
+/// Upper bound on the number of tiles.
 const MOST_TILES: u64 = 1_000;
 
-/// Tiles of an image at most; none where it is always one.
+/// Maximum number of tiles; `None` if an image is always one tile.
 fn tiles(keys: &Keys<'_>) -> Result<Option<Count>, Error> {
     let most = keys.count_or("max_dynamic_patch", 6)?;
     if most.value > MOST_TILES {
@@ -75,7 +75,7 @@ fn tiles(keys: &Keys<'_>) -> Result<Option<Count>, Error> {
     Ok(keys.flag("dynamic_image_size", false)?.then_some(most))
 }
 
-/// Two by two neighbours become one.
+/// Merges 2 × 2 neighbours.
 fn half(keys: &Keys<'_>) -> Result<(), Error> {
     keys.only("downsample_ratio", &serde_json::from_str("0.5").expect("a number"))
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::spec::model::ModelConfig;
 
-    /// InternVL2-8B, <https://huggingface.co/OpenGVLab/InternVL2-8B>: its parts worked out by hand.
+    /// InternVL2-8B, <https://huggingface.co/OpenGVLab/InternVL2-8B>: its parts computed by hand.
     #[test]
     fn internvl2_8b_by_hand() {
         let text = r#"{"model_type": "internvl_chat", "downsample_ratio": 0.5, "force_image_size": 448,

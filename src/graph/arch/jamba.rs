@@ -1,6 +1,6 @@
-//! Jamba: Mamba-1 with attention in between, and experts in every other layer.
+//! Jamba: Mamba-1 interleaved with attention, and experts in every other layer.
 //!
-//! Defaults of missing keys: `JambaConfig` of transformers.
+//! Defaults for missing keys: `JambaConfig` of transformers.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ const NAMES: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// `jamba`: which layers attend and which have experts follows from a period and an offset each.
+/// `jamba`: a period and an offset each determine the attention layers and the expert layers.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "use_associative_scan",
@@ -74,7 +74,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
-/// Every `period`-th layer from `offset` on, by two keys and what the class says without them.
+/// Every `period`-th layer from `offset` on, by two keys and their class defaults.
 fn every(
     keys: &Keys<'_>,
     names: [&'static str; 2],

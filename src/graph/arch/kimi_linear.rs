@@ -1,7 +1,7 @@
-//! Kimi-Linear: Kimi Delta Attention with latent attention in between, experts after the first layers.
+//! Kimi-Linear: Kimi Delta Attention interleaved with latent attention, experts after the first layers.
 //!
-//! Defaults of missing keys: `KimiLinearConfig`, which the checkpoint ships, and that of transformers for the names that
-//! it writes in place of the checkpoint's.
+//! Defaults for missing keys: `KimiLinearConfig` in the checkpoint, and the class of transformers for the keys that it
+//! writes instead.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ const NAMES: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// `kimi_linear`: `linear_attn_config` lists, from 1, which layers have which attention.
+/// `kimi_linear`: `linear_attn_config` lists the layers of each attention kind, counted from 1.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "mla_use_nope",
@@ -42,7 +42,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         "topk_group",
     ]);
     keys.only("moe_layer_freq", &json!(1))?;
-    // The class of transformers ties nothing, whatever the key says; the code that comes with checkpoints does.
+    // The class of transformers ties nothing, whatever the key contains; the checkpoints' own code does.
     keys.only("tie_word_embeddings", &json!(false))?;
     keys.only("num_nextn_predict_layers", &json!(0))?;
     let max_context = keys.count_or_none("model_max_length")?.map(|tokens| tokens.value);
@@ -77,8 +77,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
-/// The linear attention, and which layers have it: by `linear_attn_config`, which lists layers from 1, or by the keys
-/// that transformers writes in its place.
+/// The linear attention and its layers: by `linear_attn_config`, which counts layers from 1, or by the keys that
+/// transformers writes instead.
 fn linear_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(KimiDelta, Vec<bool>), Error> {
     let words = [("linear_attention", true), ("full_attention", false)];
     let Some(linear) = keys.section_or_none("linear_attn_config")? else {
@@ -92,7 +92,7 @@ fn linear_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(Ki
         let usual = || (0..layers.value).map(|layer| layer == 0 || !layer.is_multiple_of(4)).collect();
         return Ok((delta, kinds.unwrap_or_else(usual)));
     };
-    // Copies that transformers writes beside it.
+    // Copies that transformers writes in addition.
     keys.set_aside(&["linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim", "layer_types"]);
     let delta = KimiDelta {
         hidden,

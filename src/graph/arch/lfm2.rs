@@ -1,6 +1,6 @@
-//! LFM2: gated short convolutions with attention in between, dense or with experts.
+//! LFM2: gated short convolutions interleaved with attention, dense or with experts.
 //!
-//! Defaults of missing keys: `Lfm2Config` and `Lfm2MoeConfig` of transformers.
+//! Defaults for missing keys: `Lfm2Config` and `Lfm2MoeConfig` of transformers.
 
 use serde_json::json;
 
@@ -35,7 +35,7 @@ const NAMES: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// Keys of the first checkpoints that repeat others or initialise.
+/// Keys of the first checkpoints that repeat others or concern initialisation.
 const ASIDE: &[&str] = &[
     "block_dim",
     "block_mlp_init_scale",
@@ -53,7 +53,7 @@ const ASIDE: &[&str] = &[
     "use_pos_enc",
 ];
 
-/// `lfm2`: a dense network of two thirds of the stated width, rounded up, unless the file says to take it as it is.
+/// `lfm2`: a dense network of two thirds of the configured width, rounded up, unless the file disables this.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = whole(keys)?;
     let stated = keys.count(if keys.has("block_ff_dim") { "block_ff_dim" } else { "intermediate_size" })?;
@@ -70,7 +70,8 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     layers(keys, whole, networks)
 }
 
-/// Two thirds of the stated width, times a multiplier, up to a multiple; `null` for the multiplier leaves both out.
+/// Two thirds of the configured width, times a multiplier, rounded up to a multiple. `null` for the multiplier skips
+/// both steps.
 fn adjusted(keys: &Keys<'_>, stated: Count, multiple: u64) -> Result<Count, Error> {
     let key = "block_ffn_dim_multiplier";
     let two_thirds = 2 * stated.value / 3;
@@ -91,7 +92,7 @@ fn adjusted(keys: &Keys<'_>, stated: Count, multiple: u64) -> Result<Count, Erro
     Ok(Count::derived("intermediate_size", width as u64, how))
 }
 
-/// `lfm2_moe`: dense layers first, then experts, balanced by a buffer.
+/// `lfm2_moe`: dense layers first, then experts with a balancing buffer.
 pub fn build_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = whole(keys)?;
     let dense = match keys.has("num_dense_layers") {

@@ -1,4 +1,4 @@
-//! Llama, Mistral and the many models that share their layers: GQA and a gated feed-forward network.
+//! Llama, Mistral and related models: GQA and a gated feed-forward network.
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
@@ -23,9 +23,9 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }
 
-/// `mistral`: one window for all layers, which the class sets to 4096 where the key is missing.
+/// `mistral`: one window for all layers; the class default is 4096 if the key is missing.
 pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // `sliding_window_size`, `attention_sink_size` and `prefill_chunk_size` are a serving runtime's notes.
+    // `sliding_window_size`, `attention_sink_size` and `prefill_chunk_size` are keys of a serving runtime.
     keys.set_aside(&["sliding_window_size", "attention_sink_size", "prefill_chunk_size"]);
     let whole = DecoderSpec::read(keys, false)?;
     let window = uniform_window(keys, Some(4096))?;
@@ -34,22 +34,22 @@ pub fn build_mistral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, network)))
 }
 
-/// `ministral3`: as Mistral, windows by `layer_types` where there are any.
+/// `ministral3`: as Mistral, with windows by `layer_types` if present.
 pub fn build_ministral3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     windowed(keys, None, false, |_| true)
 }
 
-/// `ministral`: likewise, with the window of Mistral's class.
+/// `ministral`: the same, with the window of Mistral's class.
 pub fn build_ministral(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     windowed(keys, Some(4096), false, |_| true)
 }
 
-/// `cwm`: every fourth layer full, beginning with the first.
+/// `cwm`: every fourth layer has full attention, starting with the first.
 pub fn build_cwm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     windowed(keys, Some(8192), keys.flag("mlp_bias", false)?, |layer| layer % 4 != 0)
 }
 
-/// Llama's layers, those that are `sliding` with a window of `default` unless stated; `bias`, that of the network.
+/// Llama's layers; those in `sliding` have a window, `default` if the key is missing. `bias` is that of the network.
 fn windowed(
     keys: &Keys<'_>,
     default: Option<u64>,

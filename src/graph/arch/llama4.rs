@@ -1,6 +1,7 @@
-//! Llama-4: three of four layers attend inside chunks, experts in every or every other layer, a shared expert always.
+//! Llama-4: three of four layers have chunked attention, experts in every or every other layer, always with a shared
+//! expert.
 //!
-//! Defaults of missing keys: `Llama4TextConfig` of transformers.
+//! Defaults for missing keys: `Llama4TextConfig` of transformers.
 
 use serde_json::json;
 
@@ -22,11 +23,11 @@ const NAMES: TensorNames = TensorNames { table: &[("mlp", "feed_forward")], tran
 const PLACE: wrapper::WrapperPaths =
     wrapper::WrapperPaths { model: "language_model.model", head: "language_model.lm_head", others: "" };
 
-/// `llama4`: the language model and its tower.
+/// `llama4`: the language model and its vision encoder.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let text = wrapper::text(keys, "llama4_text")?;
-    // The wrapper's class ties nothing, whatever its own key says; versions before 5 do.
+    // The wrapper's class ties nothing, whatever its own key contains; versions before 5 do.
     if !wrapper::written_by_5(keys)? {
         keys.only("tie_word_embeddings", &json!(false))?;
     }
@@ -74,7 +75,7 @@ pub fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
-/// How far each layer reaches: all that came before in layers without rotary positions, the chunk in the others.
+/// The mask of each layer: causal in layers without rotary positions, chunked in the others.
 fn reaches(keys: &Keys<'_>, layers: Count) -> Result<Vec<AttentionMask>, Error> {
     // An old name that the class does not read.
     keys.only("nope_layer_interval", &json!(4))?;

@@ -1,4 +1,4 @@
-//! Families with Llama's layers whose classes differ in defaults, biases and names only.
+//! Families with Llama's layers whose classes differ only in defaults, biases and names.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     with_biases(keys, DecoderSpec::read(keys, false)?, None)
 }
 
-/// `smollm3`: some layers without position encoding; windows, if switched on, in those.
+/// `smollm3`: some layers without position encoding; optional windows in those.
 pub fn build_smollm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["no_rope_layers", "no_rope_layer_interval", "max_window_layers", "sliding_window"]);
     let whole = DecoderSpec::read(keys, true)?;
@@ -26,7 +26,7 @@ pub fn build_smollm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         true => keys.count_or_none("sliding_window")?,
         false => None,
     };
-    // Without `layer_types` the layers without position encoding slide: every fourth one, unless stated.
+    // Without `layer_types`, the layers without position encoding slide: every fourth one by default.
     let every = keys.count_or("no_rope_layer_interval", 4)?.value;
     let ropes = keys.numbers("no_rope_layers")?.filter(|ropes| !ropes.is_empty());
     let plain = |layer: u64| match &ropes {
@@ -41,7 +41,8 @@ pub fn build_smollm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
 }
 
-/// `helium`: biases on Q, K and V only; the output is square, so heads share the stream between them.
+/// `helium`: biases on Q, K and V only; the output is square, so the head dimension is the stream's width over the
+/// number of heads.
 pub fn build_helium(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let head_dim = keys.count("head_dim")?.value;
@@ -61,7 +62,7 @@ pub fn build_helium(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }
 
-/// `seed_oss`: biases on Q, K and V, and on the output by a key of its own; heads of 128.
+/// `seed_oss`: biases on Q, K and V, and on the output by a separate key; heads of 128.
 pub fn build_seed_oss(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     keys.count("head_dim")?;
@@ -77,7 +78,7 @@ pub fn build_seed_oss(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }
 
-/// `ernie4_5`: one switch, `use_bias`, for all matrices; heads of 128.
+/// `ernie4_5`: one key, `use_bias`, for all matrices; heads of 128.
 pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, true)?;
     keys.count("head_dim")?;
@@ -89,7 +90,7 @@ pub fn build_ernie(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `hunyuan_v1_dense`: a norm on each head of Q and K.
 pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // The class norms Q and K whatever `use_qk_norm` says.
+    // The class normalises Q and K whatever `use_qk_norm` contains.
     keys.only("use_qk_norm", &json!(true))?;
     keys.set_aside(&[
         "attention_head_dim",
@@ -117,7 +118,7 @@ pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }
 
-/// `internlm2`: Q, K and V stored as one; `bias` on attention.
+/// `internlm2`: Q, K and V stored joined; `bias` on attention.
 pub fn build_internlm2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["attn_implementation"]);
     let whole = DecoderSpec { names: INTERNLM2_NAMES, ..DecoderSpec::read(keys, false)? };
@@ -127,7 +128,7 @@ pub fn build_internlm2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Dense(network))))
 }
 
-/// `internlm`, the first: `bias` on attention.
+/// `internlm`, first generation: `bias` on attention.
 pub fn build_internlm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let bias = keys.stated("bias")?.flag("bias", true)?;
@@ -155,7 +156,7 @@ pub fn build_orion(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, ..layer }))
 }
 
-/// `baichuan`: MHA with Q, K and V stored as one.
+/// `baichuan`: MHA with Q, K and V stored joined.
 pub fn build_baichuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["gradient_checkpointing"]);
     keys.only("num_key_value_heads", &json!(null))?;
@@ -174,7 +175,7 @@ pub fn build_xverse(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(Attention::read_grouped(keys, whole.hidden)?, network)))
 }
 
-/// Llama's layers with `attention_bias` and `mlp_bias`, or one switch for all.
+/// Llama's layers with `attention_bias` and `mlp_bias`, or one key for all.
 fn with_biases(keys: &Keys<'_>, whole: DecoderSpec, all: Option<bool>) -> Result<ModelGraph, Error> {
     let layer = biased_layer(keys, &whole, all)?;
     Ok(whole.uniform(layer))

@@ -1,7 +1,7 @@
-//! LLaVA and those who lead from CLIP, SigLIP or Pixtral into a language model as it does: LLaVA-NeXT,
+//! LLaVA and models of the same structure, with CLIP, SigLIP or Pixtral before a language model: LLaVA-NeXT,
 //! LLaVA-OneVision, PaliGemma.
 //!
-//! Knows nothing of how an image is cut into tiles; where that is left open, so is the number of its tokens.
+//! Independent of how an image is divided into tiles. If that is unknown, so is the number of image tokens.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Language models before which an encoder stands.
+/// Language models that the encoder feeds.
 const LANGUAGES: &[&str] = &["llama", "mistral", "qwen2", "gemma", "gemma2"];
 
 /// `llava`: CLIP or Pixtral, and two matrices.
@@ -21,12 +21,12 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     with_two_matrices(keys, "llama", "clip_vision_model", false)
 }
 
-/// `llava_next`: an image in several tiles, rows of which end in a learned token.
+/// `llava_next`: an image in several tiles, with a learned token at the end of each row.
 pub fn build_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     with_two_matrices(keys, "llama", "clip_vision_model", true)
 }
 
-/// `llava_onevision`: likewise behind SigLIP.
+/// `llava_onevision`: the same with SigLIP.
 pub fn build_onevision(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     with_two_matrices(keys, "qwen2", "siglip_vision_model", true)
 }
@@ -38,7 +38,7 @@ fn with_two_matrices(
     newline: bool,
 ) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    // A copy of the language model's, which the class does not read.
+    // A copy of a language-model key, which the class does not read.
     keys.set_aside(&["vocab_size"]);
     if keys.value("vision_feature_layer").is_some_and(|layer| !layer.is_number()) {
         let fix = "report the model: states of several layers need a projector of their own";
@@ -55,13 +55,13 @@ fn with_two_matrices(
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
-/// `idefics3` and `smolvlm`: SigLIP with neighbours side by side before Llama.
+/// `idefics3` and `smolvlm`: SigLIP with pixel shuffle before Llama.
 pub fn build_idefics3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    // Copies of the language model's, and how images are cut.
+    // Copies of language-model keys, and image tiling.
     keys.set_aside(&["vocab_size", "pad_token_id", "image_size"]);
     let inside = text(keys, "llama")?;
-    // Of the family's first generation, whose resampler and norms these models do without.
+    // Keys of the family's first generation, whose resampler and norms these models do not have.
     inside.set_aside(&[
         "_flash_attn_2_enabled",
         "is_llama_config",
@@ -80,7 +80,7 @@ pub fn build_idefics3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_TEXT_MODEL, vec![tower]))
 }
 
-/// Where Idefics3 keeps its language model.
+/// Location of the language model in Idefics3.
 const INSIDE_TEXT_MODEL: wrapper::WrapperPaths =
     wrapper::WrapperPaths { model: "model.text_model", head: "lm_head", others: "" };
 
@@ -89,7 +89,7 @@ pub fn build_cohere2_vision(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     cohere(keys, false)
 }
 
-/// `aya_vision`: the same behind a norm, before Cohere's models of either generation.
+/// `aya_vision`: the same with a norm first, before Cohere's models of either generation.
 pub fn build_aya_vision(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["adapter_layer_norm_eps"]);
     cohere(keys, true)
@@ -97,7 +97,7 @@ pub fn build_aya_vision(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 fn cohere(keys: &Keys<'_>, aya: bool) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    // A copy of the language model's, and how images are cut.
+    // A copy of a language-model key, and image tiling.
     keys.set_aside(&["vocab_size", "max_splits_per_img"]);
     let inside = text(keys, "cohere2")?;
     let graph = tied(language(&inside, &["cohere", "cohere2"])?, keys, &inside)?;
@@ -116,14 +116,14 @@ fn cohere(keys: &Keys<'_>, aya: bool) -> Result<ModelGraph, Error> {
 /// `paligemma`: SigLIP and one matrix before Gemma or Gemma-2.
 pub fn build_paligemma(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    // Copies of the language model's widths; the projector's follows from them.
+    // Copies of the language model's widths; the projector's width follows from them.
     keys.set_aside(&["hidden_size", "vocab_size", "num_image_tokens"]);
     let inside = text(keys, "gemma")?;
-    // The class attends both ways inside the prompt's image, whatever the key says.
+    // The class has bidirectional attention inside the prompt's image, whatever the key contains.
     inside.set_aside(&["num_image_tokens", "use_bidirectional_attention"]);
     let graph = tied(language(&inside, &["gemma", "gemma2"])?, keys, &inside)?;
     let seen = vision(keys, "siglip_vision_model")?;
-    // The class gives the projector this width; one unlike the stream's would not fit it.
+    // The class gives the projector this width. A width different from the stream's would not fit.
     let width =
         keys.value("projection_dim").or(seen.value("projection_dim")).and_then(|width| width.as_u64());
     if let Some(width) = width.filter(|width| *width != graph.hidden.value) {

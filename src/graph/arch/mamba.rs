@@ -1,6 +1,6 @@
-//! Models of Mamba layers alone: Mamba, Falcon-Mamba and Mamba-2, one mixer and one norm a layer.
+//! Pure Mamba models: Mamba, Falcon-Mamba and Mamba-2, with one mixer and one norm per layer.
 //!
-//! Defaults of missing keys: the configuration classes of transformers.
+//! Defaults for missing keys: the configuration classes of transformers.
 
 use crate::graph::assembly::Affine;
 use crate::graph::cache::StateWidth;
@@ -15,7 +15,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Keys of the first checkpoints and of initialisation; the classes take no shape from them.
+/// Keys of the first checkpoints and of initialisation. The classes derive no shape from them.
 const ASIDE: &[&str] = &[
     "d_model",
     "d_inner",
@@ -54,7 +54,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     build_first(keys, None)
 }
 
-/// `falcon_mamba`: step, B and C are normed without weights.
+/// `falcon_mamba`: step, B and C are normalised without weights.
 pub fn build_falcon(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     build_first(keys, Some(Affine::Absent))
 }
@@ -79,7 +79,7 @@ fn build_first(keys: &Keys<'_>, norms: Option<Affine>) -> Result<ModelGraph, Err
 /// `mamba2`.
 pub fn build_second(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
-    // Left of the first Mamba: no matrix has this width here.
+    // A remnant of the first Mamba: no matrix has this width here.
     keys.set_aside(&["time_step_rank"]);
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let bias = keys.flag("use_bias", false)?;
@@ -106,7 +106,7 @@ fn alone(whole: DecoderSpec, mixer: Recurrent) -> ModelGraph {
     whole.uniform(layer)
 }
 
-/// Channels inside: `expand × hidden_size`, which a file that repeats them must agree with.
+/// Inner channels: `expand × hidden_size`. A file that repeats them must agree.
 pub(super) fn inner(
     keys: &Keys<'_>,
     hidden: Count,
@@ -122,7 +122,7 @@ pub(super) fn inner(
     Ok(Count::derived("d_inner", inner, "expand × hidden_size"))
 }
 
-/// Refuses heads that do not make up the channels inside.
+/// Returns an error if the heads do not add up to the inner channels.
 pub(super) fn fills(ssd: &Ssd, inner: Count) -> Result<(), Error> {
     let width = ssd.heads.value * ssd.head_dim.value;
     if width == inner.value { Ok(()) } else { Err(disagree(ssd.heads.symbol, width, inner.value)) }
@@ -133,7 +133,7 @@ fn disagree(key: &str, found: u64, inner: u64) -> Error {
     Error::new(key, found.to_string(), format!("expand × hidden_size {inner}"), fix)
 }
 
-/// Rank of the step's projection: `"auto"` is a sixteenth of the stream.
+/// Rank of the step projection: `"auto"` is a sixteenth of the stream.
 pub(super) fn dt_rank(keys: &Keys<'_>, hidden: Count, key: &'static str) -> Result<Count, Error> {
     if keys.says(key, "auto") {
         return Ok(Count::derived("dt_rank", hidden.value.div_ceil(16), "hidden_size / 16, rounded up"));

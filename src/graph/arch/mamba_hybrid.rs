@@ -1,6 +1,6 @@
-//! Mamba-2 with attention: Bamba and Granite-4 layer by layer, Falcon-H1 side by side in every layer.
+//! Mamba-2 with attention: interleaved in Bamba and Granite-4, in parallel in every layer of Falcon-H1.
 //!
-//! Defaults of missing keys: the configuration classes of transformers.
+//! Defaults for missing keys: the configuration classes of transformers.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Keys of the Mamba side that shape nothing.
+/// Mamba keys without effect on shapes.
 const ASIDE: &[&str] = &[
     "mamba_norm_before_gate",
     "attn_rotary_emb",
@@ -54,7 +54,7 @@ const GRANITE: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// `bamba`: attention where `attn_layer_indices` says.
+/// `bamba`: attention in the layers of `attn_layer_indices`.
 pub fn build_bamba(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
     let whole = DecoderSpec { names: BAMBA, ..DecoderSpec::read(keys, false)? };
@@ -72,7 +72,7 @@ pub fn build_bamba(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
-/// `granitemoehybrid`: a shared network in every layer, and experts beside it where there are any.
+/// `granitemoehybrid`: a shared network in every layer, in parallel with experts if there are any.
 pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
     keys.set_aside(&[
@@ -113,7 +113,7 @@ pub fn build_granite(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
-/// `falcon_h1`: attention and Mamba-2 read the same norm, and their sum joins the stream.
+/// `falcon_h1`: attention and Mamba-2 read the same norm, and their sum is added to the stream.
 pub fn build_falcon_h1(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(ASIDE);
     keys.set_aside(&[
@@ -165,7 +165,7 @@ fn mixer(attends: bool, attention: &Attention, ssd: &Ssd) -> Mixer {
     }
 }
 
-/// The keys `mamba_…` of the three, whose classes agree on defaults.
+/// The `mamba_…` keys of all three, whose classes have the same defaults.
 fn read(keys: &Keys<'_>, hidden: Count, inner: Count) -> Result<Ssd, Error> {
     let heads = keys.count_or("mamba_n_heads", 128)?;
     let head_dim = if keys.says("mamba_d_head", "auto") {

@@ -1,7 +1,7 @@
-//! MiMo-V2-Flash: full and sliding layers with heads of their own, values narrower than keys, experts.
+//! MiMo-V2-Flash: full and sliding layers with different heads, values narrower than keys, experts.
 //!
-//! Checkpoints' own code and transformers read other keys: those of the checkpoint count where it has them.
-//! Defaults of missing keys: `MiMoV2FlashConfig` of transformers.
+//! The checkpoints' own code and transformers read different keys. Those of the checkpoint take precedence. Defaults
+//! for missing keys: `MiMoV2FlashConfig` of transformers.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `mimo_v2_flash`: `hybrid_layer_pattern` is 1 where a layer slides, `moe_layer_freq` where it has experts.
+/// `mimo_v2_flash`: `hybrid_layer_pattern` is 1 for sliding layers, `moe_layer_freq` is 1 for layers with experts.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "attention_chunk_size",
@@ -34,7 +34,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     }
     let slides = pattern(keys, "hybrid_layer_pattern", whole.layers)?;
     let sparse = pattern(keys, "moe_layer_freq", whole.layers)?;
-    // The checkpoint's own code reads these for sliding layers, transformers those of the full ones.
+    // The checkpoint's own code reads these for sliding layers, transformers the keys of full layers.
     for (sliding, full) in [
         ("swa_num_attention_heads", "num_attention_heads"),
         ("swa_head_dim", "head_dim"),
@@ -42,7 +42,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     ] {
         keys.only(sliding, &json!(keys.count(full)?.value))?;
     }
-    // What transformers works out from the two lists.
+    // Keys that transformers derives from the two lists.
     let named = |list: &[bool], [yes, no]: [&str; 2]| {
         json!(list.iter().map(|on| if *on { yes } else { no }).collect::<Vec<_>>())
     };
@@ -69,7 +69,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     assemble(keys, whole, [full, sliding], slides, sparse)
 }
 
-/// The keys that transformers writes: sliding layers have twice as many heads of keys and values, and sinks.
+/// The keys that transformers writes: sliding layers have twice as many key/value heads, and sinks.
 fn build_by_class(keys: &Keys<'_>, whole: DecoderSpec) -> Result<ModelGraph, Error> {
     let layers = whole.layers;
     let words = [("sliding_attention", true), ("full_attention", false)];
@@ -92,7 +92,7 @@ fn build_by_class(keys: &Keys<'_>, whole: DecoderSpec) -> Result<ModelGraph, Err
     assemble(keys, whole, [full, sliding], slides, sparse)
 }
 
-/// The model of full and sliding layers, those with experts as `sparse` says.
+/// The model with full and sliding layers, with experts in the layers of `sparse`.
 fn assemble(
     keys: &Keys<'_>,
     whole: DecoderSpec,

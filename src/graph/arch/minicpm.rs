@@ -16,7 +16,7 @@ use crate::spec::model::keys::Keys;
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let scaled_as_4 = keys.count_or_none("mup_denominator")?.is_some();
     if !scaled_as_4 {
-        // Files of the first generation say that the head is stored apart; their checkpoints hold none.
+        // Files of the first generation claim a separate head; their checkpoints have none.
         keys.only("tie_word_embeddings", &json!(true))?;
     }
     let whole = DecoderSpec::read(keys, true)?;
@@ -26,7 +26,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(biased, network)))
 }
 
-/// `minicpm3`: the values' heads share the stream between them.
+/// `minicpm3`: the values' head dimension is the stream's width over the number of heads.
 pub fn build_minicpm3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
     let whole = DecoderSpec::read(keys, true)?;

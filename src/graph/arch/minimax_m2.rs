@@ -1,4 +1,4 @@
-//! MiniMax-M2: GQA with norms over the whole projections of Q and K, experts balanced by a buffer.
+//! MiniMax-M2: GQA with norms over the whole Q and K projections, experts with a balancing buffer.
 
 use serde_json::json;
 
@@ -10,10 +10,10 @@ use crate::graph::part::moe::Moe;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `minimax_m2`: full attention in every layer, 256 experts in every layer, none shared.
+/// `minimax_m2`: full attention and 256 experts in every layer, none shared.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
-    // The files announce multi-token prediction, but the checkpoints' totals hold no weights for it.
+    // The files declare multi-token prediction, but the checkpoints' total sizes leave no weights for it.
     keys.set_aside(&["use_mtp", "num_mtp_modules", "mtp_transformer_layers"]);
     keys.only("use_qk_norm", &json!(true))?;
     keys.only("qk_norm_type", &json!("per_layer"))?;

@@ -1,6 +1,6 @@
-//! MiniMax-M3: GQA over blocks of keys that an indexer picked, dense layers first, then routed and shared experts.
+//! MiniMax-M3: GQA over blocks of keys that an indexer selects, dense layers first, then routed and shared experts.
 //!
-//! Defaults of missing keys: `MiniMaxM3VLTextConfig` of transformers.
+//! Defaults for missing keys: `MiniMaxM3VLTextConfig` of transformers.
 
 use serde_json::json;
 
@@ -29,10 +29,10 @@ const NAMES: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// `minimax_m3_vl`: the language model and its tower.
+/// `minimax_m3_vl`: the language model and its vision encoder.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
-    // The tower has its own copy of the compression.
+    // The vision encoder has its own copy of the compression.
     keys.set_aside(&[
         "img_token_compression_config",
         "image_grid_pinpoints",
@@ -50,7 +50,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 }
 
 fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // Numerics; and multi-token prediction that files announce and checkpoints do not hold.
+    // Keys for numerics, and multi-token prediction that files declare and checkpoints do not contain.
     keys.set_aside(&["use_gemma_norm", "swiglu_alpha", "num_mtp_modules"]);
     keys.only("use_qk_norm", &json!(true))?;
     keys.only("qk_norm_type", &json!("per_head"))?;
@@ -90,8 +90,8 @@ fn build_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
-/// The indexer, and which layers read what it picks: from `sparse_attention_config` as the checkpoint has it, or from
-/// the keys that transformers writes in its place.
+/// The indexer and the layers that use it: from `sparse_attention_config` in the checkpoint's format, or from the keys
+/// that transformers writes instead.
 fn sparse_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(Indexer, Vec<bool>), Error> {
     let words = ["minimax_m3_sparse", "full_attention"];
     match keys.section_or_none("sparse_attention_config")? {
@@ -117,7 +117,7 @@ fn sparse_attention(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<(In
     }
 }
 
-/// What each layer is by the words under `key`; where another key has said so too, both must agree.
+/// The kind of each layer by the list under `key`. If another key gives the kinds too, both must agree.
 fn named(
     keys: &Keys<'_>,
     key: &'static str,
@@ -129,7 +129,7 @@ fn named(
     match (found, said) {
         (Some(found), Some(said)) if found != said => Err(Error::new(
             key,
-            "other layers than the list of 0 and 1 beside it",
+            "other layers than the list of 0 and 1 in the same file",
             "the same layers in both",
             "copy both lists from the model's config.json",
         )),
@@ -141,10 +141,10 @@ fn top_k(blocks: Count, size: Count, how: &'static str) -> Count {
     Count::derived("index_topk", blocks.value * size.value, how)
 }
 
-/// The indexer: whole blocks of keys are chosen, those next to the query among them.
+/// The indexer selects whole blocks of keys, including those next to the query.
 fn indexer(config: &Keys<'_>, hidden: Count) -> Result<Indexer, Error> {
     config.only("use_sparse_attention", &json!(true))?;
-    // Which blocks count as first and local, and the switch of a value path that no checkpoint has.
+    // The number of first and local blocks, and the switch of a value path that no checkpoint uses.
     config.set_aside(&[
         "sparse_score_type",
         "sparse_init_block",

@@ -1,6 +1,6 @@
-//! MiniMax-Text-01: lightning attention with softmax attention in between, experts in every layer.
+//! MiniMax-Text-01: lightning attention interleaved with softmax attention, experts in every layer.
 //!
-//! Defaults of missing keys: `MiniMaxConfig` of transformers.
+//! Defaults for missing keys: `MiniMaxConfig` of transformers.
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
@@ -14,7 +14,7 @@ use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `minimax`: without `layer_types` every other layer is linear, the first one not.
+/// `minimax`: without `layer_types` every other layer is linear, starting with the second.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "full_attn_alpha_factor",

@@ -1,6 +1,6 @@
-//! Llama-3.2-Vision: Llama's layers, and between them layers that attend to an image alone.
+//! Llama-3.2-Vision: Llama's layers, interleaved with cross-attention layers to an image.
 //!
-//! Defaults of missing keys: `MllamaTextConfig` of transformers.
+//! Defaults for missing keys: `MllamaTextConfig` of transformers.
 
 use super::{vision, wrapper};
 use crate::graph::model::{Block, ModelGraph};
@@ -13,13 +13,13 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Layers that attend to the image where a file lists none.
+/// Default cross-attention layers.
 const CROSSING: [u64; 8] = [3, 8, 13, 18, 23, 28, 33, 38];
 
-/// Rows of the embedding that the head has none for: the image token and its padding.
+/// Rows of the embedding without a row in the head: the image token and its padding.
 const EXTRA_ROWS: u64 = 8;
 
-/// `mllama`: a sequence attends to one image of all its tiles.
+/// `mllama`: a sequence attends to all tiles of one image.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let text = wrapper::text(keys, "mllama_text_model")?;
@@ -49,7 +49,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrapper::wrap(graph, wrapper::INSIDE_MODEL, vec![tower]))
 }
 
-/// Gives the embedding its own number of rows.
+/// Sets the embedding's own number of rows.
 fn lengthen(embedding: &mut Block, rows: Count) {
     use crate::graph::operator::Operator;
     for node in embedding.graph.node_weights_mut() {

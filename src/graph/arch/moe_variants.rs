@@ -1,4 +1,4 @@
-//! Families with routed experts behind attention over heads, each by keys of its own.
+//! Families with multi-head attention and routed experts, each with its own keys.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub fn build_granitemoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
 }
 
-/// `granitemoeshared`: a shared network beside the experts, where it has a width.
+/// `granitemoeshared`: a shared network in parallel with the experts, if it has a width.
 pub fn build_granitemoe_shared(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: GRANITE_NAMES, ..DecoderSpec::read(keys, false)? };
     let attention = Attention::read_grouped(keys, whole.hidden)?.biased(keys.flag("attention_bias", false)?);
@@ -145,7 +145,7 @@ pub fn build_hunyuan(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer::new(attention, Network::Moe(Box::new(moe)))))
 }
 
-/// Refuses a key, one number or one for each layer, that says anything but `only`.
+/// Returns an error if a key, one number or one per layer, differs from `only`.
 fn every_layer(keys: &Keys<'_>, key: &'static str, only: u64) -> Result<(), Error> {
     match keys.value(key) {
         Some(Value::Array(values)) if values.iter().all(|value| value.as_u64() == Some(only)) => Ok(()),

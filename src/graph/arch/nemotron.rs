@@ -30,7 +30,7 @@ pub fn build_jais2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, ..Layer::new(attention, network) }))
 }
 
-/// `nanochat`: no norm learns anything, one stands after the embedding, and so do those of heads of Q and K.
+/// `nanochat`: norms have no learned parameters, including one after the embedding and those on the heads of Q and K.
 pub fn build_nanochat(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::Absent;
     let names =
@@ -49,7 +49,7 @@ pub fn build_arcee(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(layer))
 }
 
-/// `apertus`: a norm on each head of Q and K, and an activation (xIELU) with two learned numbers a layer.
+/// `apertus`: a norm on each head of Q and K, and an activation (xIELU) with two learned scalars per layer.
 pub fn build_apertus(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("post_norm", &json!(false))?;
     keys.only("qk_norm", &json!(true))?;

@@ -1,6 +1,6 @@
-//! Nemotron-H and Nemotron-3: layers of one mixer each, Mamba-2, attention, a plain network or experts.
+//! Nemotron-H and Nemotron-3: layers with one mixer each: Mamba-2, attention, a plain network or experts.
 //!
-//! Defaults of missing keys: `NemotronHConfig` of transformers.
+//! Defaults for missing keys: `NemotronHConfig` of transformers.
 
 use serde_json::json;
 
@@ -43,7 +43,7 @@ enum NemotronMixer {
     Mlp,
 }
 
-/// How lists and pattern strings name them.
+/// Their names in lists and pattern strings.
 const WORDS: &[(&str, NemotronMixer)] = &[
     ("mamba", NemotronMixer::Mamba),
     ("linear_attention", NemotronMixer::Mamba),
@@ -57,9 +57,9 @@ const WORDS: &[(&str, NemotronMixer)] = &[
     ("-", NemotronMixer::Mlp),
 ];
 
-/// `nemotron_h`: the pattern says what there is; keys of what it does not name are idle.
+/// `nemotron_h`: the pattern defines the layers; keys of kinds outside the pattern are unused.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // The class passes over these, the code that comes with checkpoints does not.
+    // The class ignores these; the checkpoints' own code does not.
     if keys.has("auto_map") {
         keys.only("sliding_window", &serde_json::Value::Null)?;
         keys.only("tie_word_embeddings", &json!(false))?;
@@ -106,7 +106,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, mtp))
 }
 
-/// The kinds of layers by a string of characters or a list of words.
+/// The kinds of layers, from a string of characters or a list of words.
 fn kinds(
     keys: &Keys<'_>,
     pattern: &'static str,
@@ -127,7 +127,7 @@ struct NemotronReader<'k, 'c> {
 }
 
 impl NemotronReader<'_, '_> {
-    /// Keys of layers that a pattern may not have.
+    /// Keys of layer kinds that a pattern may not contain.
     fn set_idle_aside(&self) {
         self.keys.set_aside(&[
             "attention_head_dim",
@@ -206,7 +206,7 @@ impl NemotronReader<'_, '_> {
 
     fn moe(&self) -> Result<Moe, Error> {
         let keys = self.keys;
-        // One network, as wide as `moe_shared_expert_intermediate_size` says, however many experts it stands for.
+        // One network of width `moe_shared_expert_intermediate_size`, whatever number of experts it represents.
         keys.set_aside(&["n_shared_experts"]);
         let bias = keys.flag("mlp_bias", false)?;
         let (experts, top_k) = (keys.count("n_routed_experts")?, keys.count("num_experts_per_tok")?);

@@ -1,6 +1,6 @@
-//! Nemotron-NAS (DeciLM): each block with attention and a network of its own size, or without them.
+//! Nemotron-NAS (DeciLM): each block has attention and a network of its own size, or omits them.
 //!
-//! Widths follow DeciLM's own code, which transformers does not have.
+//! Widths follow DeciLM's own code, which is not part of transformers.
 
 use serde_json::{Value, json};
 
@@ -13,10 +13,10 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// What a network's width is rounded up to.
+/// Rounding multiple of a network's width.
 const MULTIPLE: u64 = 256;
 
-/// `nemotron-nas`: `block_configs` says what each layer has.
+/// `nemotron-nas`: `block_configs` defines each layer.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.only("num_key_value_heads", &Value::Null)?;
     keys.only("intermediate_size", &Value::Null)?;
@@ -56,7 +56,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(layers, vec![]))
 }
 
-/// What stands in place of attention or a network.
+/// The replacement of attention or a network.
 enum Replaced {
     Nothing,
     Linear,

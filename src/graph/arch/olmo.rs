@@ -1,4 +1,4 @@
-//! OLMo: the first without learned norms; OLMo-2 and 3 with norms after attention and network only.
+//! OLMo: the first generation without learned norms; OLMo-2 and 3 with norms after attention and network only.
 
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
@@ -19,7 +19,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(layer))
 }
 
-/// `olmo2`: norms over the whole projections of Q and K.
+/// `olmo2`: norms over the whole Q and K projections.
 pub fn build_olmo2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let layer = layer(keys, &whole, QkNorm::WholeProjection)?;
@@ -35,7 +35,7 @@ pub fn build_olmo3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(windows.into_iter().map(|window| layer.sliding(window)).collect(), vec![]))
 }
 
-/// `olmoe`: norms as OLMo-2 has them on Q and K, pre-norm layers, experts in every one.
+/// `olmoe`: norms on Q and K as in OLMo-2, pre-norm layers, experts in every layer.
 pub fn build_olmoe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     with_experts(keys, [64, 8], Arrangement::PreNorm)
 }
@@ -45,7 +45,7 @@ pub fn build_flex(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     with_experts(keys, [7, 5], Arrangement::PostNorm)
 }
 
-/// `default`: experts and how many of them a token passes, where the file does not say.
+/// `default`: experts and experts per token, if the file omits them.
 fn with_experts(keys: &Keys<'_>, default: [u64; 2], arrangement: Arrangement) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let experts = keys.spelling(&["num_experts", "num_local_experts"])?;

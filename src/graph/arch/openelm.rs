@@ -1,6 +1,6 @@
-//! OpenELM: heads and network widths that grow layer by layer.
+//! OpenELM: numbers of heads and network widths that grow with depth.
 //!
-//! Widths follow Apple's own code, which transformers does not have.
+//! Widths follow Apple's own code, which is not part of transformers.
 
 use serde_json::json;
 
@@ -33,7 +33,7 @@ const NAMES: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// `openelm`: a number of heads and a multiplier of the network's width for each layer, all stated.
+/// `openelm`: a number of heads and a network-width multiplier per layer, all in the file.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "activation_fn_name",
@@ -66,7 +66,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.graph(kinds, vec![]))
 }
 
-/// One number of heads for each layer.
+/// One number of heads per layer.
 fn list(keys: &Keys<'_>, key: &'static str, layers: Count) -> Result<Vec<Count>, Error> {
     let numbers = keys.stated(key)?.numbers(key)?.unwrap_or_default();
     if numbers.len() as u64 != layers.value || numbers.contains(&0) {
@@ -77,7 +77,7 @@ fn list(keys: &Keys<'_>, key: &'static str, layers: Count) -> Result<Vec<Count>,
     Ok(numbers.into_iter().map(|number| Count::config(key, number)).collect())
 }
 
-/// `ffn_multipliers × model_dim`, to the nearest multiple of `ffn_dim_divisor`, but not by a tenth below.
+/// `ffn_multipliers × model_dim`, rounded to the nearest multiple of `ffn_dim_divisor`, but never more than 10 % down.
 fn widths(keys: &Keys<'_>, hidden: Count, layers: Count) -> Result<Vec<Count>, Error> {
     let key = "ffn_multipliers";
     let divisor = u128::from(keys.count_or("ffn_dim_divisor", 256)?.value);

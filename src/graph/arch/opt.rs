@@ -11,7 +11,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `opt`: positions begin two rows in.
+/// `opt`: positions start at row 2.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["learned_embeddings", "output_projection"]);
     let before = keys.flag("do_layer_norm_before", true)?;

@@ -1,4 +1,4 @@
-//! Phi-1 to 2, StableLM: LayerNorm with shift; attention and network side by side behind one norm.
+//! Phi-1 to 2, StableLM: LayerNorm with shift; attention and network in parallel behind one norm.
 
 use crate::graph::assembly::Affine;
 use crate::graph::model::ModelGraph;
@@ -21,7 +21,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(whole.uniform(Layer { norm, arrangement: Arrangement::Parallel, ..layer }))
 }
 
-/// `stablelm`: side by side only if `use_parallel_residual`; no biases but on Q, K and V.
+/// `stablelm`: in parallel only with `use_parallel_residual`; biases on Q, K and V only.
 pub fn build_stablelm(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["rope_pct", "rotary_scaling_factor"]);
     let norm = Affine::ScaleAndShift;

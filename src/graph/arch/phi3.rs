@@ -1,4 +1,4 @@
-//! Phi-3 and Phi-4-mini: Llama's layers with Q, K, V stored as one matrix, and gate and up as another.
+//! Phi-3 and Phi-4-mini: Llama's layers with Q, K and V stored joined, and gate and up stored joined.
 
 use crate::graph::model::ModelGraph;
 use crate::graph::part::attention::Attention;
@@ -10,7 +10,7 @@ use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `phi3`: no biases, whatever the file says of them would be another model.
+/// `phi3`: no biases. A file that sets them would be another model.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: NAMES, ..DecoderSpec::read(keys, false)? };
     let window = uniform_window(keys, None)?;

@@ -1,4 +1,5 @@
-//! Dense Qwen and MiMo-7B: the first Qwen with names of its own; Qwen1.5, 2 and 2.5 with biases on Q, K and V; Qwen3 with a norm on each head of Q and K.
+//! Dense Qwen and MiMo-7B: the first Qwen with its own names; Qwen1.5, 2 and 2.5 with biases on Q, K and V; Qwen3 with
+//! a norm on each head of Q and K.
 
 use serde_json::json;
 
@@ -15,18 +16,19 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `qwen2`: Q, K and V carry biases by class, without a key; the output projection does not.
+/// `qwen2`: Q, K and V always have biases, without a key; the output projection has none.
 pub fn build_qwen2(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // `use_mrope` and `is_causal` choose position encoding and mask; chunks are for contexts beyond the trained one.
+    // `use_mrope` and `is_causal` select position encoding and mask; chunks are for contexts beyond the trained one.
     keys.set_aside(&["use_mrope", "is_causal", "dual_chunk_attention_config"]);
     let whole = DecoderSpec::read(keys, false)?;
     let attention = Attention { qkv_bias: true, ..Attention::read_stated(keys, whole.hidden)? };
     dense(keys, whole, attention)
 }
 
-/// `qwen`, the first: keys and names of the checkpoints' own code; `intermediate_size` counts gate and up together.
+/// `qwen`, first generation: keys and tensor names of the checkpoints' own code; `intermediate_size` is the sum of gate
+/// and up.
 pub fn build_qwen(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // Switches of kernels and of position encoding.
+    // Keys for kernels and position encoding.
     keys.set_aside(&[
         "attn_implementation",
         "bf16",
@@ -78,7 +80,7 @@ const QWEN_NAMES: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// `mimo`: Qwen2's layers, and modules for multi-token prediction with three norms and a two-to-one projection.
+/// `mimo`: Qwen2's layers, and multi-token-prediction modules with three norms and a two-to-one projection.
 pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&["use_mrope"]);
     let whole = DecoderSpec::read(keys, false)?;
@@ -102,7 +104,8 @@ pub fn build_mimo(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(graph)
 }
 
-/// `qwen3`: a norm of `head_dim` on each head of Q and K. The class's `head_dim` is no quotient, so it must be stated.
+/// `qwen3`: a norm of `head_dim` on each head of Q and K. The class's default of `head_dim` is not a quotient, so the
+/// key is required.
 pub fn build_qwen3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec::read(keys, false)?;
     let attention = normed_attention(keys, &whole)?;
@@ -115,7 +118,8 @@ fn normed_attention(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Attention, E
     headed_attention(keys, whole)
 }
 
-/// The same where heads without a `head_dim` share the stream between them: the MoE's class has no number of its own.
+/// The same for a missing `head_dim`, which is the stream's width over the number of heads: the MoE class has no
+/// default.
 pub(super) fn headed_attention(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Attention, Error> {
     let bias = keys.flag("attention_bias", false)?;
     let qk_norm = QkNorm::PerHead;

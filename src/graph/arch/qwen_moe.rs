@@ -44,7 +44,7 @@ fn routed(keys: &Keys<'_>, whole: &DecoderSpec) -> Result<Moe, Error> {
     Moe::routed(whole.hidden, experts, top_k, keys.count("moe_intermediate_size")?)
 }
 
-/// Every `decoder_sparse_step`-th layer has experts, except `mlp_only_layers`; `intermediate_size` is for the rest.
+/// Every `decoder_sparse_step`-th layer has experts, except `mlp_only_layers`; `intermediate_size` is for the others.
 fn layers(keys: &Keys<'_>, whole: DecoderSpec, attention: Attention, moe: Moe) -> Result<ModelGraph, Error> {
     let step = keys.count_or("decoder_sparse_step", 1)?;
     let dense_layers = keys.numbers("mlp_only_layers")?.unwrap_or_default();

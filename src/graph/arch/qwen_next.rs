@@ -1,6 +1,6 @@
 //! Qwen3-Next and Qwen3.5: gated DeltaNet, with gated attention in every fourth layer; dense or with experts.
 //!
-//! Defaults of missing keys: the configuration classes of transformers.
+//! Defaults for missing keys: the configuration classes of transformers.
 
 use super::vision::qwen as tower;
 use super::wrapper::{self, INSIDE_MODEL, text, tied, vision, wrap};
@@ -21,7 +21,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Qwen3-Next joins all of a layer's projections into two.
+/// Qwen3-Next joins all projections of a layer into two matrices.
 const NEXT: TensorNames = TensorNames {
     table: &[
         ("linear_attn.in_proj_qk", "linear_attn.in_proj_qkvz"),
@@ -42,7 +42,7 @@ const FIVE: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// `qwen3_next`: experts in every layer unless the keys of Qwen3-MoE say otherwise.
+/// `qwen3_next`: experts in every layer unless the keys of Qwen3-MoE differ.
 pub fn build_next(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let whole = DecoderSpec { names: NEXT, ..DecoderSpec::read(keys, false)? };
     let moe = moe(keys, whole.hidden, 512, 10)?;
@@ -64,14 +64,14 @@ pub fn build_5(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapped(keys, "qwen3_5_text", build_5_text)
 }
 
-/// `qwen3_5_moe`, likewise.
+/// `qwen3_5_moe`, the language model inside the wrapper.
 pub fn build_5_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapped(keys, "qwen3_5_moe_text", build_5_moe_text)
 }
 
 /// `qwen3_5_text`: a dense network in every layer.
 pub fn build_5_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // Copied from the class with experts; nothing reads it.
+    // Copied from the MoE class; not read.
     keys.set_aside(&["mlp_only_layers"]);
     let whole = DecoderSpec { names: FIVE, ..DecoderSpec::read(keys, false)? };
     let network = Network::Dense(FeedForward::gated(whole.hidden, keys.count("intermediate_size")?));
@@ -81,7 +81,7 @@ pub fn build_5_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
 
 /// `qwen3_5_moe_text`: experts in every layer.
 pub fn build_5_moe_text(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
-    // The class has no dense layers, whatever the keys of older ones say.
+    // The class has no dense layers, whatever the inherited keys contain.
     keys.set_aside(&["decoder_sparse_step", "intermediate_size", "mlp_only_layers"]);
     let whole = DecoderSpec { names: FIVE, ..DecoderSpec::read(keys, false)? };
     let network = Network::Moe(Box::new(moe(keys, whole.hidden, 256, 8)?));
@@ -167,7 +167,7 @@ fn layers(
     Ok(whole.graph(layers.collect(), mtp))
 }
 
-/// The weights of multi-token prediction: layers of full attention, a two-to-one projection and three norms.
+/// The multi-token-prediction weights: layers of full attention, a two-to-one projection and three norms.
 pub(super) fn predicting(hidden: Count, layer: &Layer, modules: u64) -> Vec<Weight> {
     let hidden = hidden.value;
     let norm = |name: &str| weight(format!("mtp.{name}.weight"), vec![hidden], Role::Norm);

@@ -1,6 +1,6 @@
-//! RecurrentGemma (Griffin): RG-LRU with local attention in between.
+//! RecurrentGemma (Griffin): RG-LRU interleaved with local attention.
 //!
-//! Defaults of missing keys: `RecurrentGemmaConfig` of transformers.
+//! Defaults for missing keys: `RecurrentGemmaConfig` of transformers.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ const NAMES: TensorNames = TensorNames {
     transposed: false,
 };
 
-/// `recurrent_gemma`: `block_types` repeat through the depth; `intermediate_size` is twice the network's width.
+/// `recurrent_gemma`: `block_types` repeat over the depth; `intermediate_size` is twice the network's width.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     keys.set_aside(&[
         "embeddings_scale_by_sqrt_dim",
@@ -59,7 +59,7 @@ pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
         return Err(Error::new(
             "lru_width",
             width.value.to_string(),
-            format!("a multiple of num_attention_heads {}, and block_types that are not empty", blocks.value),
+            format!("a multiple of num_attention_heads {}, and non-empty block_types", blocks.value),
             "copy the values from the model's config.json",
         ));
     };

@@ -11,11 +11,11 @@ use crate::graph::part::window::uniform_window;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// `starcoder2`: one switch, `use_bias`, for all matrices; LayerNorm always has its shift.
+/// `starcoder2`: one key, `use_bias`, for all matrices; LayerNorm always has its shift.
 pub fn build(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let norm = Affine::ScaleAndShift;
     let whole = DecoderSpec { norm, names: NAMES, ..DecoderSpec::read(keys, true)? };
-    // Left of the first StarCoder; the class does not read them.
+    // A remnant of the first StarCoder, which the class does not read.
     keys.set_aside(&[
         "attention_softmax_in_fp32",
         "mlp_type",

@@ -1,12 +1,12 @@
-//! Switches of some model classes that the others pass over, whatever a file says of them.
+//! Configuration switches that some model classes read and others ignore.
 //!
-//! Source: which keys the `configuration_*.py` and `modeling_*.py` of each class mention in transformers 5.23,
-//! <https://github.com/huggingface/transformers/tree/v5.23.0/src/transformers/models>. Knows nothing of classes that
-//! come with a checkpoint: a file that names one (`auto_map`) has its switches read, or is refused.
+//! Source: the keys that the `configuration_*.py` and `modeling_*.py` of each class mention in transformers 5.23,
+//! <https://github.com/huggingface/transformers/tree/v5.23.0/src/transformers/models>. Classes in checkpoints are not
+//! covered: for a file with `auto_map`, the switches are read or the file is rejected.
 
 use crate::spec::model::keys::Keys;
 
-/// The switches and the classes that mention them.
+/// The switches, and the classes that read them.
 static SWITCHES: &[(&str, &str)] = &[
     (
         "attention_bias",
@@ -38,7 +38,7 @@ static SWITCHES: &[(&str, &str)] = &[
     ("use_sliding_window", "qwen2 qwen2_moe qwen3 qwen3_moe smollm3"),
 ];
 
-/// The classes that were searched.
+/// The classes covered.
 static SEARCHED: &str = "apertus arcee bamba bloom codegen cohere cohere2 dots1 ernie4_5 ernie4_5_moe exaone4 falcon \
          falcon_h1 falcon_mamba gemma gemma2 gemma3_text gemma3n_text gemma4_text glm glm4 glm4_moe gpt2 \
          gpt_bigcode gpt_neo gpt_neox gpt_oss gptj granite granitemoe granitemoehybrid granitemoeshared \
@@ -47,7 +47,7 @@ static SEARCHED: &str = "apertus arcee bamba bloom codegen cohere cohere2 dots1 
          phimoe qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next recurrent_gemma seed_oss smollm3 stablelm \
          starcoder2";
 
-/// Accounts for the switches that the class of `model_type` passes over.
+/// Marks the switches that the class of `model_type` ignores as read.
 pub fn set_aside(keys: &Keys<'_>, model_type: &str) {
     if !among(SEARCHED, model_type) || keys.has("auto_map") {
         return;

@@ -1,4 +1,4 @@
-//! Vision towers, one file for each kind; wrappers around language models attach them.
+//! Vision encoders, one file per kind. Wrappers attach them to language models.
 
 pub mod clip;
 pub mod conformer;
@@ -46,7 +46,7 @@ fn side(image_size: Count, patch_size: Count) -> Result<u64, Error> {
     Ok(image_size.value / patch_size.value)
 }
 
-/// Images of any size, in cells of `merge` × `merge` patches, stretched to whole ones.
+/// Images of any size, in cells of `merge` × `merge` patches, resized to whole cells.
 fn stretched(patch: u64, merge: u64, usual: Option<ImageSize>) -> ImageProcessor {
     ImageProcessor::Cells(PatchGrid {
         side: patch * merge,
@@ -57,7 +57,7 @@ fn stretched(patch: u64, merge: u64, usual: Option<ImageSize>) -> ImageProcessor
     })
 }
 
-/// The width of `merge` × `merge` neighbours laid side by side.
+/// The width of `merge` × `merge` concatenated neighbours.
 fn merged_width(hidden: Count, merge: Count) -> Count {
     let width = hidden.value * merge.value * merge.value;
     Count::derived("merged_width", width, "hidden_size × spatial_merge_size²")

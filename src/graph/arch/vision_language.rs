@@ -1,4 +1,4 @@
-//! Wrappers around language models that are families of their own: Mistral-3, Gemma-3, Qwen-VL, Kimi-K2.5, GLM-V.
+//! Wrappers around language models of other families: Mistral-3, Gemma-3, Qwen-VL, Kimi-K2.5, GLM-V.
 
 use serde_json::json;
 
@@ -33,13 +33,13 @@ pub fn build_gemma3(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
-/// `qwen2_vl`: the language model's keys lie beside `vision_config`, in newer files in `text_config`.
+/// `qwen2_vl`: the language model's keys are next to `vision_config`, in newer files in `text_config`.
 pub fn build_qwen2_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = qwen2(keys, "qwen2_vl_text")?;
     Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen2(&vision(keys, "qwen2_vl_vision")?)?]))
 }
 
-/// `qwen2_5_vl`: likewise.
+/// `qwen2_5_vl`: the same.
 pub fn build_qwen2_5_vl(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = qwen2(keys, "qwen2_5_vl_text")?;
     Ok(wrap(graph, INSIDE_MODEL, vec![qwen_tower::qwen2_5(&vision(keys, "qwen2_5_vl_vision")?)?]))
@@ -50,7 +50,7 @@ fn qwen2(keys: &Keys<'_>, class: &str) -> Result<ModelGraph, Error> {
     match keys.section_or_none("text_config")? {
         Some(_) => {
             let inside = text(keys, class)?;
-            // Newer versions of transformers leave copies of these beside.
+            // Newer versions of transformers leave copies of these in the outer section.
             keys.set_aside(COPIES);
             tied(qwen::build_qwen2(&inside)?, keys, &inside)
         }
@@ -58,7 +58,7 @@ fn qwen2(keys: &Keys<'_>, class: &str) -> Result<ModelGraph, Error> {
     }
 }
 
-/// Keys of the language model that files repeat outside `text_config`, where nothing reads them.
+/// Language-model keys that files repeat outside `text_config`, where they are not read.
 const COPIES: &[&str] = &[
     "hidden_size",
     "intermediate_size",
@@ -105,13 +105,13 @@ pub fn build_kimi_k25(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     let graph = tied(deepseek::build_v3(&inside)?, keys, &inside)?;
     let seen = vision(keys, "kimi_k25_vision")?;
     let tower = moonvit::tower(&seen, graph.hidden)?;
-    // Widths of the projector's norm, which are the encoder's.
+    // Width of the projector's norm, which equals that of the encoder.
     keys.set_aside(&["projection_layer_norm_eps"]);
     keys.only("projection_hidden_size", &json!(moonvit::width(&seen)?.value))?;
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
-/// `glm4v`: GLM-4-0414's layers; the keys lie beside `vision_config`, in newer files in `text_config`.
+/// `glm4v`: GLM-4-0414's layers; the keys are next to `vision_config`, in newer files in `text_config`.
 pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let graph = match keys.section_or_none("text_config")? {
@@ -125,7 +125,7 @@ pub fn build_glm4v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_vision")?)?]))
 }
 
-/// `glm46v`: GLM-4.6V: GLM-4.5V's parts, or GLM-4.1V's, as the language model's class says.
+/// `glm46v`: GLM-4.6V: the parts of GLM-4.5V or GLM-4.1V, by the language model's class.
 pub fn build_glm46v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let inside = text(keys, "glm4v_text")?;
@@ -135,7 +135,7 @@ pub fn build_glm46v(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, vec![glm_tower::tower(&vision(keys, "glm4v_vision")?)?]))
 }
 
-/// `qwen2_audio`: Whisper's encoder before Qwen2; the language model's copies beside it are not read.
+/// `qwen2_audio`: Whisper's encoder before Qwen2; the outer copies of language-model keys are not read.
 pub fn build_qwen2_audio(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     keys.set_aside(&["audio_token_index", "audio_token_id", "vocab_size"]);
@@ -147,7 +147,7 @@ pub fn build_qwen2_audio(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     Ok(wrap(graph, INSIDE_MODEL, vec![tower]))
 }
 
-/// `glm4v_moe`: GLM-4.5's layers; `text_config` always.
+/// `glm4v_moe`: GLM-4.5's layers; always `text_config`.
 pub fn build_glm4v_moe(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
     let inside = text(keys, "glm4v_moe_text")?;

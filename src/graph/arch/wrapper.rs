@@ -1,6 +1,6 @@
-//! What vision-language models have in common: a language model under another name, and towers beside it.
+//! Common parts of vision-language models: a language model under another name, and its encoders.
 //!
-//! Knows no family: each says where its parts lie.
+//! Independent of families, which define the location of their parts.
 
 use petgraph::graph::NodeIndex;
 
@@ -13,7 +13,7 @@ use crate::graph::tower::Tower;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Keys of wrappers that say how images enter the prompt.
+/// Wrapper keys for the position of images in the prompt.
 const PROMPT: &[&str] = &[
     "image_grid_pinpoints",
     "use_image_newline_parameter",
@@ -40,17 +40,17 @@ const PROMPT: &[&str] = &[
     "vision_feature_select_strategy",
 ];
 
-/// Accounts for keys of the wrapper that only say how images enter the prompt.
+/// Marks wrapper keys for the position of images in the prompt as read.
 pub fn set_prompt_aside(keys: &Keys<'_>) {
     keys.set_aside(PROMPT);
 }
 
-/// The keys of the language model, a `class` unless its `model_type` names another one.
+/// The keys of the language model; its class is `class` unless its `model_type` names another one.
 pub fn text<'c>(keys: &Keys<'c>, class: &str) -> Result<Keys<'c>, Error> {
     part(keys, "text_config", class)
 }
 
-/// The keys of the encoder. Without them the class's defaults would make another model: it is refused.
+/// The keys of the encoder. A file without them is rejected, since the class's defaults would make another model.
 pub fn vision<'c>(keys: &Keys<'c>, class: &str) -> Result<Keys<'c>, Error> {
     encoder(keys, "vision_config", class)
 }
@@ -65,12 +65,12 @@ fn part<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Keys<'c>,
 /// The keys of an encoder under `key`.
 pub fn encoder<'c>(keys: &Keys<'c>, key: &'static str, class: &str) -> Result<Keys<'c>, Error> {
     let vision = part(keys, key, class)?;
-    // An encoder has no vocabulary, nor a head to tie to it.
+    // An encoder has neither a vocabulary nor a head to tie.
     vision.set_aside(&["tie_word_embeddings", "vocab_size"]);
     Ok(vision)
 }
 
-/// The language model that `model_type` of the section names; `defaults` of its class, where they are known.
+/// The language model that `model_type` of the section names, with the `defaults` of its class if known.
 pub fn language(keys: &Keys<'_>, allowed: &[&str]) -> Result<ModelGraph, Error> {
     let stated = keys.text("model_type")?.unwrap_or_default();
     let known = ARCHITECTURES.iter().find(|known| known.model_type == stated);
@@ -88,22 +88,22 @@ pub fn language(keys: &Keys<'_>, allowed: &[&str]) -> Result<ModelGraph, Error> 
     }
 }
 
-/// Where a wrapper keeps its language model.
+/// Location of the language model in a wrapper.
 #[derive(Clone, Copy, Debug)]
 pub struct WrapperPaths {
-    /// What `model` of the language model is called, e.g. `model.language_model`.
+    /// Name of the language model's `model`, e.g. `model.language_model`.
     pub model: &'static str,
-    /// What its `lm_head` is called.
+    /// Name of its `lm_head`.
     pub head: &'static str,
-    /// What stands before names of other forms.
+    /// Prefix of other names.
     pub others: &'static str,
 }
 
-/// As transformers 5 names most wrappers.
+/// The naming of most wrappers in transformers 5.
 pub const INSIDE_MODEL: WrapperPaths =
     WrapperPaths { model: "model.language_model", head: "lm_head", others: "" };
 
-/// The language model under its name inside the wrapper, with its towers.
+/// The language model under its name inside the wrapper, with its encoders.
 pub fn wrap(mut graph: ModelGraph, place: WrapperPaths, towers: Vec<Tower>) -> ModelGraph {
     let renamed = |name: &str| match (name.strip_prefix("model."), name.strip_prefix("lm_head.")) {
         (Some(rest), _) => format!("{}.{rest}", place.model),
@@ -123,11 +123,11 @@ pub fn wrap(mut graph: ModelGraph, place: WrapperPaths, towers: Vec<Tower>) -> M
     graph
 }
 
-/// Wrappers whose head is tied where either they or their language model say so.
+/// Wrappers whose head is tied if either they or their language model set the key.
 const EITHER: &[&str] =
     &["glm4v", "glm4v_moe", "llava", "llava_onevision", "minimax_m3_vl", "mllama", "qwen2_5_vl", "qwen2_vl"];
 
-/// Of the other wrappers, whose own word counts, those that tie the head where the file leaves it to the class.
+/// Of the other wrappers, whose own key decides, those that tie the head by class default.
 const TYING: &[&str] = &[
     "aya_vision",
     "cohere2_vision",
@@ -140,18 +140,19 @@ const TYING: &[&str] = &[
     "paligemma",
 ];
 
-/// Whether transformers 5 or later wrote the file. It ties heads by the wrapper's word alone, and writes the language
-/// model's default beside it, which says nothing.
+/// Whether transformers 5 or later wrote the file. It ties heads by the wrapper's key alone, and writes the language
+/// model's default as well, which is ignored.
 pub fn written_by_5(keys: &Keys<'_>) -> Result<bool, Error> {
     let version = keys.text("transformers_version")?;
     let major = version.as_deref().and_then(|version| version.split('.').next()?.parse::<u64>().ok());
     Ok(major.is_some_and(|major| major >= 5))
 }
 
-/// The language model with its head tied or not as the wrapper's class decides.
+/// The language model with its head tied or not, by the rule of the wrapper's class.
 ///
 /// # Errors
-/// Wrapper and language model contradict each other, stated or by class: versions of transformers then disagree.
+/// Wrapper and language model contradict each other, by key or by class default: versions of transformers then
+/// disagree.
 pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<ModelGraph, Error> {
     let (key, inside) = ("tie_word_embeddings", graph.tied);
     // A file without model_type is loaded by no class that could decide.
@@ -159,7 +160,7 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
     let among = |classes: &[&str]| class.as_deref().is_none_or(|class| classes.contains(&class));
     let either = among(EITHER);
     let wrapper_rules = written_by_5(keys)?;
-    // Mllama's class in transformers 5 does not take over what its language model says.
+    // Mllama's class in transformers 5 does not read the language model's key.
     let alone = wrapper_rules && class.as_deref() == Some("mllama");
     let default = if either { inside && !alone } else { among(TYING) };
     let outside = keys.flag(key, default)?;
@@ -167,9 +168,9 @@ pub fn tied(mut graph: ModelGraph, keys: &Keys<'_>, text: &Keys<'_>) -> Result<M
     if inside != outside && both_say && (outside || !either) {
         return Err(Error::new(
             key,
-            format!("{outside}, and {inside} in text_config, stated or by class"),
+            format!("{outside}, and {inside} in text_config, by key or by class default"),
             "the same in both places",
-            "state in both whether lm_head is the embedding (true) or stored apart (false)",
+            "set both to true (lm_head is tied to the embedding) or both to false (lm_head is stored separately)",
         ));
     }
     let tied = outside || (either && inside && !wrapper_rules);

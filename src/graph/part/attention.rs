@@ -1,6 +1,6 @@
 //! Softmax attention with its projections: MHA, GQA and MQA, biases, QK norms, sinks, windows.
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -14,37 +14,37 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Norms between the projections of queries and keys and their product.
+/// Norms on queries and keys, after their projections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QkNorm {
     /// None.
     Absent,
     /// One scale of `head_dim` for all heads (Qwen3).
     PerHead,
-    /// Norms that learn nothing (nanochat).
+    /// Norms without learned parameters (nanochat).
     Plain,
     /// One scale and shift of `head_dim` for all heads (Phi).
     PerHeadWithShift,
-    /// A scale of `head_dim` for each head, in one tensor (Command R+).
+    /// One scale of `head_dim` per head, in one tensor (Command R+).
     EachHead,
-    /// A scale of `head_dim` for each head, in a tensor for each (StableLM-2-12B).
+    /// One scale of `head_dim` per head, in a separate tensor each (StableLM-2-12B).
     EachHeadApart,
-    /// Over the whole projection, with a scale for each element (MiniMax-M2, OLMo-2).
+    /// Over the whole projection, with one scale per element (MiniMax-M2, OLMo-2).
     WholeProjection,
 }
 
-/// Where a layer's keys and values come from.
+/// Source of a layer's keys and values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KvSource {
-    /// Projections of its own.
+    /// Separate projections.
     Own,
-    /// One projection for both: values are the keys, before their norm (Gemma-4's `attention_k_eq_v`).
+    /// One projection for both: values are the keys before their norm (Gemma-4's `attention_k_eq_v`).
     KeysAlone,
-    /// The cache of an earlier layer (`num_kv_shared_layers`).
+    /// The KV cache of an earlier layer (`num_kv_shared_layers`).
     Shared,
 }
 
-/// Attention over heads, as one layer has it.
+/// Multi-head attention of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention {
     /// Width of the residual stream.
@@ -55,12 +55,12 @@ pub struct Attention {
     pub kv_heads: Count,
     /// Elements of a head.
     pub head_dim: Count,
-    /// Elements of a value head, where it is not as wide as a key (MiMo-V2).
+    /// Elements of a value head, if it differs from a key head (MiMo-V2).
     pub v_head_dim: Option<Count>,
-    /// Where keys and values come from.
+    /// Source of keys and values.
     pub source: KvSource,
-    /// A sigmoid gate on the result, from a matrix of this name: rows of `q_proj` beside the queries' (Qwen3-Next), or
-    /// one of its own (AFMoE).
+    /// A sigmoid gate on the result, from the matrix of this name: extra rows of `q_proj` (Qwen3-Next), or a matrix of
+    /// its own (AFMoE).
     pub output_gate: Option<&'static str>,
     /// A norm without weights on each value head (Gemma-3n, Gemma-4).
     pub v_norm: bool,
@@ -68,18 +68,18 @@ pub struct Attention {
     pub qkv_bias: bool,
     /// Bias on the output projection.
     pub o_bias: bool,
-    /// Norms of queries and keys.
+    /// Q and K norms.
     pub qk_norm: QkNorm,
-    /// Which keys a query sees.
+    /// The mask: which keys a query sees.
     pub reach: AttentionMask,
-    /// What picks the keys that a query sees, where the reach is a selection.
+    /// The indexer, if the mask is a selection.
     pub indexer: Option<Indexer>,
-    /// A learned logit per head in the softmax's denominator (gpt-oss).
+    /// One learned logit per head in the softmax denominator (gpt-oss).
     pub sinks: bool,
 }
 
 impl Attention {
-    /// Plain attention of these dimensions; without `head_dim`, heads share `hidden` between them.
+    /// Plain attention with these dimensions. Without `head_dim`, it is `hidden` over the number of heads.
     pub fn of(
         hidden: Count,
         heads: Count,
@@ -116,12 +116,12 @@ impl Attention {
         })
     }
 
-    /// The same keys where the class has a number of its own for a missing `num_key_value_heads`: it must be stated.
+    /// The same keys for classes with a default other than MHA for `num_key_value_heads`: the key is required.
     pub fn read_stated(keys: &Keys<'_>, hidden: Count) -> Result<Attention, Error> {
         Attention::read_grouped(keys.stated("num_key_value_heads")?, hidden)
     }
 
-    /// The keys of Llama and its kin: `num_attention_heads`, `num_key_value_heads` (left out: MHA), `head_dim`.
+    /// The keys of Llama and related families: `num_attention_heads`, `num_key_value_heads` (missing: MHA), `head_dim`.
     pub fn read_grouped(keys: &Keys<'_>, hidden: Count) -> Result<Attention, Error> {
         let heads = keys.count("num_attention_heads")?;
         let kv_heads = match keys.count_or_none("num_key_value_heads")? {
@@ -131,7 +131,7 @@ impl Attention {
         Attention::of(hidden, heads, kv_heads, keys.count_or_none("head_dim")?)
     }
 
-    /// The same for classes that round `hidden_size / num_attention_heads` down where a file has no `head_dim`.
+    /// The same for classes that round `hidden_size / num_attention_heads` down if `head_dim` is missing.
     pub fn read_rounded(keys: &Keys<'_>, hidden: Count) -> Result<Attention, Error> {
         let heads = keys.count("num_attention_heads")?;
         if keys.count_or_none("head_dim")?.is_some() || heads.value > hidden.value {
@@ -148,7 +148,7 @@ impl Attention {
         Attention { qkv_bias: bias, o_bias: bias, ..self }
     }
 
-    /// What a layer of it caches.
+    /// KV cache of one layer.
     pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, reach, .. } = *self;
         let v_head_dim = self.v_head_dim.unwrap_or(head_dim);
@@ -179,7 +179,7 @@ impl Attention {
         let k = own.then(|| project("k_proj", kv_width, Split::KvHeads));
         let v = both.then(|| project("v_proj", v_width, Split::KvHeads)).or(k);
         let gate = self.output_gate.map(|stored| {
-            // Rows of `q_proj` have its bias; a matrix of its own has none.
+            // Rows of `q_proj` have its bias. A separate matrix has none.
             let bias = self.qkv_bias && stored == "q_proj";
             let (name, tensor) = ("q_gate_proj", format!("self_attn.{stored}"));
             let (split, role) = (Split::Heads, Role::Attention);
@@ -252,17 +252,17 @@ impl Attention {
     }
 }
 
-/// As many key and value heads as query heads.
+/// The number of query heads, used for key and value heads.
 pub fn mha(heads: Count) -> Count {
-    Count::derived("num_key_value_heads", heads.value, "as many as query heads, as in MHA")
+    Count::derived("num_key_value_heads", heads.value, "number of query heads (MHA)")
 }
 
-/// `heads` heads of `head_dim` elements. Both stay within the limits of their keys, so the product fits.
+/// `heads` heads of `head_dim` elements. Both are within the limits of their keys, so the product fits.
 pub(super) fn width(symbol: &'static str, heads: Count, head_dim: Count, how: &'static str) -> Count {
     Count::derived(symbol, heads.value * head_dim.value, how)
 }
 
-/// `head_dim` of a file that leaves it to be worked out.
+/// `head_dim` of a file without the key.
 fn quotient(hidden: Count, heads: Count) -> Result<Count, Error> {
     if !hidden.value.is_multiple_of(heads.value) {
         return Err(Error::new(

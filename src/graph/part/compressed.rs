@@ -1,6 +1,6 @@
 //! Attention with one shared key/value head over a window and over compressed entries (DeepSeek-V4).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -13,30 +13,30 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
-/// What picks the compressed entries that a query sees.
+/// The indexer that selects compressed entries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Picker {
     /// Its heads.
     pub heads: Count,
-    /// Elements of a head, and of the one key that all share.
+    /// Elements of a head, and of the key that all heads share.
     pub head_dim: Count,
-    /// Entries chosen for each query.
+    /// Entries selected per query.
     pub top_k: Count,
 }
 
-/// How tokens before the window are compressed.
+/// Compression of tokens before the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compressor {
-    /// Tokens that an entry stands for.
+    /// Tokens per entry.
     pub every: Count,
-    /// What picks entries; none: a query sees all of them, and windows of compression do not overlap.
+    /// The indexer of entries; `None`: a query sees all entries, and compression windows do not overlap.
     pub picker: Option<Picker>,
 }
 
-/// Compressed attention, as one layer has it.
+/// Compressed attention of one layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compressed {
-    /// Width of what comes in.
+    /// Input width.
     pub hidden: Count,
     /// Query heads.
     pub heads: Count,
@@ -44,18 +44,18 @@ pub struct Compressed {
     pub head_dim: Count,
     /// Rank of the compressed query.
     pub q_lora_rank: Count,
-    /// Groups of heads that the output projection takes one by one.
+    /// Groups of heads, each with its own output projection.
     pub o_groups: Count,
-    /// Width of a group's result.
+    /// Width of the result of a group.
     pub o_lora_rank: Count,
-    /// Tokens with an entry of their own.
+    /// Tokens of the window, with one entry each.
     pub window: Count,
-    /// What lies before the window; nothing: it is not seen.
+    /// Compression before the window; `None`: these tokens are not visible.
     pub compressor: Option<Compressor>,
 }
 
 impl Compressed {
-    /// How far compressed entries reach, in tokens.
+    /// Reach of compressed entries, in tokens.
     fn reach(compressor: Compressor) -> AttentionMask {
         match compressor.picker {
             None => AttentionMask::All,
@@ -67,7 +67,8 @@ impl Compressed {
         }
     }
 
-    /// What a layer of it caches: an entry a token in the window, one for several beyond, and the picker's keys.
+    /// KV cache of one layer: one entry per token in the window, one per several tokens before it, and the indexer's
+    /// keys.
     pub fn caches(&self) -> Vec<Cache> {
         let one = Count::derived("tokens_of_an_entry", 1, "an entry for each token of the window");
         let near =
@@ -87,7 +88,7 @@ impl Compressed {
         let a = block.linear(from, matrix("q_a_proj", "q_a_proj", (hidden, q_lora_rank), whole, role));
         let a = norm(block, a, "q_a_norm", "q_a_norm", q_lora_rank);
         let q = block.linear(a, matrix("q_b_proj", "q_b_proj", (q_lora_rank, q_width), Split::Heads, role));
-        // A norm of each head without a weight.
+        // A norm without weights on each head.
         let q = block.node(
             "q_b_norm",
             Operator::Norm { width: head_dim, rows: heads, split: Split::Heads },
@@ -112,7 +113,7 @@ impl Compressed {
         block.linear(o_a, matrix("o_b_proj", "o_b_proj", (out, hidden), Split::Row, role))
     }
 
-    /// The compressor's entries, and what its picker chose.
+    /// Entries of the compressor, and the indexer's selection.
     fn compress(
         &self,
         block: &mut Assembly,
@@ -121,7 +122,7 @@ impl Compressed {
         compressor: Compressor,
     ) -> Vec<NodeIndex> {
         let Compressor { every, picker } = compressor;
-        // Overlapping windows: a token enters its own entry and the next.
+        // Overlapping windows: a token contributes to its own entry and to the next.
         let series = if picker.is_some() { 2 } else { 1 };
         let names = ["compressor_kv", "compressor_gate", "compressor_norm"];
         let tensors = "compressor";
@@ -143,7 +144,7 @@ impl Compressed {
         results
     }
 
-    /// Values and gates of tokens, pooled into entries: the pooling itself goes with the norm.
+    /// Values and gates of tokens, pooled into entries. The pooling is fused with the norm.
     fn pool(
         &self,
         block: &mut Assembly,

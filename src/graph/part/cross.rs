@@ -1,6 +1,6 @@
-//! Attention to an encoder's states inside a layer of its own (Llama-3.2-Vision), behind learned gates.
+//! Cross-attention to an encoder's states in a separate layer (Llama-3.2-Vision), behind learned gates.
 //!
-//! Knows nothing of the encoder but how many positions it hands over.
+//! Depends on the encoder only through its number of positions.
 
 use petgraph::graph::NodeIndex;
 
@@ -11,19 +11,19 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 
-/// Cross-attention, as one layer has it: its geometry is that of the text layers.
+/// Cross-attention of one layer, with the dimensions of the text layers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cross {
     /// Heads and widths.
     pub attention: Attention,
-    /// Positions of the encoder that a sequence attends to.
+    /// Encoder positions that a sequence attends to.
     pub positions: Count,
-    /// Learned gates of one number on attention and network, by name.
+    /// Learned scalar gates on attention and network, by name.
     pub gates: &'static [&'static str],
 }
 
 impl Cross {
-    /// What a layer of it keeps: keys and values of the encoder's positions, whatever the length of the text.
+    /// State of one layer: keys and values of the encoder's positions, independent of text length.
     pub fn caches(&self) -> Vec<Cache> {
         let Attention { kv_heads, head_dim, .. } = self.attention;
         let elements = self.positions.value * kv_heads.value * 2 * head_dim.value;

@@ -1,6 +1,6 @@
 //! The whole model from its layers: embedding, blocks of equal layers, head.
 //!
-//! Knows no architecture: a family hands over its layers, in order.
+//! Independent of architectures: a family supplies its layers, in order.
 
 use petgraph::graph::NodeIndex;
 
@@ -16,7 +16,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// What a decoder has besides its layers.
+/// The parts of a decoder besides its layers.
 #[derive(Clone, Copy, Debug)]
 pub struct DecoderSpec {
     /// Width of the residual stream.
@@ -25,40 +25,40 @@ pub struct DecoderSpec {
     pub layers: Count,
     /// Rows of the embedding.
     pub vocab: Count,
-    /// The head reuses the embedding.
+    /// The head is tied to the embedding.
     pub tied: bool,
-    /// What the final norm (and the embedding's) learns.
+    /// Learned parameters of the final norm (and of the embedding's).
     pub norm: Affine,
     /// Whether there is a final norm.
     pub final_norm: bool,
-    /// Rows of learned positions (GPT-2, OPT).
+    /// Rows of learned position embeddings (GPT-2, OPT).
     pub positions: Option<Count>,
-    /// A norm right after the embedding (BLOOM).
+    /// A norm after the embedding (BLOOM).
     pub embedding_norm: bool,
-    /// Width of embedding and head, where projections lead to the stream and back (OPT-350m).
+    /// Width of embedding and head, if projections connect them to the stream (OPT-350m).
     pub embedding_width: Option<Count>,
     /// Bias on the head (Phi-2, GPT-J).
     pub head_bias: bool,
-    /// Parallel residual streams (DeepSeek-V4), which the head sums.
+    /// Parallel residual streams (DeepSeek-V4), summed by the head.
     pub streams: Option<Count>,
-    /// A second embedding, with an input for each layer (Gemma-3n, Gemma-4).
+    /// A second embedding, with one input per layer (Gemma-3n, Gemma-4).
     pub per_layer: Option<PerLayer>,
-    /// Streams beside the main one (Gemma-3n).
+    /// Additional streams (Gemma-3n).
     pub altup: Option<Altup>,
-    /// Longest context in tokens, where the family states it by a key of its own.
+    /// Maximum context in tokens, for families with a key of their own.
     pub max_context: Option<u64>,
-    /// How the checkpoint names tensors.
+    /// Tensor names of the checkpoint.
     pub names: TensorNames,
 }
 
 impl DecoderSpec {
-    /// The keys that most decoders share; `tied` is the class's default of `tie_word_embeddings`.
+    /// The keys that most decoders share. `tied` is the class's default of `tie_word_embeddings`.
     pub fn read(keys: &Keys<'_>, tied: bool) -> Result<DecoderSpec, Error> {
         let (hidden, layers) = (keys.count("hidden_size")?, keys.count("num_hidden_layers")?);
         DecoderSpec::of(keys, hidden, layers, keys.count("vocab_size")?, tied)
     }
 
-    /// The same for families with names of their own for the three counts.
+    /// The same for families with other key names for the three counts.
     pub fn of(
         keys: &Keys<'_>,
         hidden: Count,
@@ -85,13 +85,13 @@ impl DecoderSpec {
         })
     }
 
-    /// A graph of the same layer `num_hidden_layers` times.
+    /// A graph of `num_hidden_layers` identical layers.
     pub fn uniform(self, layer: Layer) -> ModelGraph {
         let layers = vec![layer; self.layers.value as usize];
         self.graph(layers, vec![])
     }
 
-    /// A graph of these layers; equal ones share a block.
+    /// A graph of these layers. Equal layers share a block.
     pub fn graph(self, layers: Vec<Layer>, mtp: Vec<Weight>) -> ModelGraph {
         let mixers_differ = layers.iter().any(|layer| layer.mixer_kind() != layers[0].mixer_kind());
         let networks_differ = layers.iter().any(|layer| layer.network_kind() != layers[0].network_kind());
@@ -199,7 +199,7 @@ impl DecoderSpec {
         self.finish(block, "head")
     }
 
-    /// Between the width of the embedding and that of the stream.
+    /// Projections between the width of the embedding and that of the stream.
     fn projection(
         &self,
         block: &mut Assembly,

@@ -1,6 +1,6 @@
 //! Gated DeltaNet: the gated delta rule behind a short convolution, with a gated norm (Qwen3-Next, Qwen3.5).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -13,10 +13,10 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Tokens of a chunk in the kernels of the gated delta rule.
+/// Chunk size of the gated delta rule's kernels, in tokens.
 pub(super) const CHUNK: u64 = 64;
 
-/// Gated DeltaNet, as one layer has it.
+/// Gated DeltaNet of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delta {
     /// Width of the residual stream.
@@ -29,14 +29,14 @@ pub struct Delta {
     pub key_dim: Count,
     /// Elements of a value.
     pub value_dim: Count,
-    /// Tokens that the convolution reaches over.
+    /// Kernel width of the convolution, in tokens.
     pub kernel: Count,
-    /// How wide an element of the state is.
+    /// Number format of a state element.
     pub width: StateWidth,
 }
 
 impl Delta {
-    /// The keys of Qwen3-Next and Qwen3.5, whose classes agree on what a missing one means.
+    /// The keys of Qwen3-Next and Qwen3.5, whose classes have the same defaults.
     pub fn read(keys: &Keys<'_>, hidden: Count, width: StateWidth) -> Result<Delta, Error> {
         let delta = Delta {
             hidden,
@@ -66,7 +66,7 @@ impl Delta {
         (queries_and_keys, values, channels)
     }
 
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         let Delta { key_heads, value_heads, key_dim, value_dim, kernel, width, .. } = *self;
         vec![
@@ -96,7 +96,7 @@ impl Delta {
             key_dim,
             value_dim,
             gates: fixed("gates", 2, "a decay and a step per head"),
-            chunk: Some(fixed("chunk", CHUNK, "64 tokens a chunk, as the class computes it")),
+            chunk: Some(fixed("chunk", CHUNK, "64 tokens per chunk, as in the class")),
             state: self.width,
         };
         let vector = |name: &str| small(format!("linear_attn.{name}"), vec![value_heads.value]);

@@ -1,6 +1,6 @@
-//! Layers of vision and audio encoders: attention both ways, then a feed-forward network.
+//! Layers of vision and audio encoders: bidirectional attention, then a feed-forward network.
 //!
-//! Knows nothing of which tower has which names, nor of images.
+//! Independent of tensor names and images.
 
 use petgraph::graph::NodeIndex;
 
@@ -12,12 +12,12 @@ use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
-/// The checkpoint's names inside a layer of an encoder.
+/// Tensor names inside an encoder layer.
 #[derive(Clone, Copy, Debug)]
 pub struct EncoderNames {
-    /// Before attention, and before the feed-forward network.
+    /// Norms before attention and before the feed-forward network.
     pub norms: [&'static str; 2],
-    /// Projections of queries, keys and values; one name for all: their rows are joined.
+    /// Projections of queries, keys and values. A single name for all means joined rows.
     pub qkv: [&'static str; 3],
     /// The output projection.
     pub out: &'static str,
@@ -34,7 +34,7 @@ pub struct Encoder {
     pub heads: Count,
     /// Width of its feed-forward network.
     pub intermediate: Count,
-    /// LayerNorm's shifts beside the scales.
+    /// LayerNorm with shifts as well as scales.
     pub shift: bool,
     /// Biases on queries, keys and values.
     pub qkv_bias: [bool; 3],
@@ -42,11 +42,11 @@ pub struct Encoder {
     pub out_bias: bool,
     /// Biases of the feed-forward network.
     pub network_bias: bool,
-    /// The checkpoint's names.
+    /// Tensor names of the checkpoint.
     pub names: &'static EncoderNames,
 }
 
-/// A matrix of a tower.
+/// A matrix of an encoder.
 pub struct Projection {
     /// The operator's name.
     pub name: &'static str,
@@ -61,7 +61,7 @@ pub struct Projection {
 }
 
 impl Encoder {
-    /// `layers` of it under `prefix`, computing `positions` of each image.
+    /// `layers` such layers under `prefix`, with `positions` positions per image.
     pub fn layers(
         &self,
         prefix: &str,
@@ -73,7 +73,7 @@ impl Encoder {
         self.some_layers(prefix, ("encoder_layer", all), AttentionMask::Both, positions, extra)
     }
 
-    /// The layers of these numbers, called by one name, which reach as far.
+    /// The layers with these indices, under one name and with the same mask.
     pub fn some_layers(
         &self,
         prefix: &str,
@@ -145,14 +145,14 @@ impl Encoder {
     }
 }
 
-/// Adds a matrix of a tower.
+/// Adds a matrix of an encoder.
 pub fn linear(block: &mut Assembly, from: NodeIndex, projection: Projection, split: Split) -> NodeIndex {
     let Projection { name, tensor, input, output, bias } = projection;
     let tensor = tensor.to_owned();
     block.linear(from, Matrix { name, tensor, input, output, split, role: Role::Tower, bias })
 }
 
-/// Adds a norm of a tower.
+/// Adds a norm of an encoder.
 pub fn norm(
     block: &mut Assembly,
     from: NodeIndex,
@@ -169,20 +169,20 @@ pub fn norm(
     block.node(name, Operator::Norm { width, rows, split: Split::Replicate }, weights, &[from])
 }
 
-/// Where pixels come in: patches times a matrix (a convolution without overlap), and embeddings of positions.
+/// Pixel input: patches times a matrix (a convolution without overlap), and position embeddings.
 pub struct Patches {
-    /// The checkpoint's name of the matrix, without `.weight`.
+    /// Name of the matrix in the checkpoint, without `.weight`.
     pub tensor: &'static str,
     /// Its shape: `[hidden, channels, …, patch, patch]`, or flat.
     pub shape: Vec<u64>,
     /// Whether it adds a bias.
     pub bias: bool,
-    /// Embeddings of positions and classes, by name and shape.
+    /// Position and class embeddings, by name and shape.
     pub embeddings: Vec<(&'static str, Vec<u64>)>,
 }
 
 impl Patches {
-    /// Adds the operator; `hidden` is the width of the stream that comes out.
+    /// Adds the operator; `hidden` is the output width.
     pub fn assemble(self, block: &mut Assembly, hidden: Count) -> NodeIndex {
         let pixels = self.shape[1..].iter().product();
         let pixels = Count::derived("pixels", pixels, "channels × frames × patch_size²");
@@ -197,7 +197,7 @@ impl Patches {
     }
 }
 
-/// Closes a block that comes once.
+/// Completes a block that occurs once.
 pub fn once(block: Assembly, name: &'static str, prefix: &str, positions: impl Into<Positions>) -> TowerPart {
     let block = block.finish(name, vec![], vec![]);
     TowerPart { prefix: prefix.to_owned(), block, positions: positions.into() }

@@ -1,6 +1,6 @@
 //! Dense feed-forward networks: gated (three matrices) and plain (two).
 //!
-//! Knows nothing of experts or of the layer around it.
+//! Independent of experts and of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -18,24 +18,24 @@ pub enum Form {
     Plain,
 }
 
-/// A dense feed-forward network, as one layer has it.
+/// Dense feed-forward network of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedForward {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Width inside.
+    /// Intermediate width.
     pub intermediate: Count,
     /// Its matrices.
     pub form: Form,
     /// Biases on all of them.
     pub bias: bool,
-    /// Numbers that the activation learns, one of each (xIELU's two).
+    /// Learned scalars of the activation (two in xIELU).
     pub learned: &'static [&'static str],
-    /// Numbers of the activation that checkpoints store as buffers.
+    /// Scalars of the activation that checkpoints store as buffers.
     pub constants: &'static [&'static str],
 }
 
-/// Names of the operators, which tell shared experts from a dense network.
+/// Operator names, which distinguish shared experts from a dense network.
 struct FeedForwardNames {
     gate: &'static str,
     up: &'static str,
@@ -53,7 +53,7 @@ const SHARED: FeedForwardNames = FeedForwardNames {
 };
 
 impl FeedForward {
-    /// Gate, up and down projections without biases, stored apart: what most models have.
+    /// Gate, up and down projections without biases, stored separately: the form of most models.
     pub fn gated(hidden: Count, intermediate: Count) -> FeedForward {
         FeedForward { hidden, intermediate, form: Form::Gated, bias: false, learned: &[], constants: &[] }
     }
@@ -63,12 +63,12 @@ impl FeedForward {
         FeedForward { hidden, intermediate, form: Form::Plain, bias, learned: &[], constants: &[] }
     }
 
-    /// Adds the operators of a layer's `mlp`, from the normed stream on.
+    /// Adds the operators of a layer's `mlp`, starting from the normed stream.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
         self.assemble_as(block, from, "mlp", &DENSE, Role::Mlp)
     }
 
-    /// Adds the operators of shared experts that the checkpoint keeps under `tensor`.
+    /// Adds the operators of shared experts stored under `tensor`.
     pub fn assemble_shared(&self, block: &mut Assembly, from: NodeIndex, tensor: &str) -> NodeIndex {
         self.assemble_as(block, from, tensor, &SHARED, Role::SharedExpert)
     }

@@ -1,6 +1,6 @@
-//! Parallel residual streams (hyper-connections): what sums them before a network.
+//! Parallel residual streams (hyper-connections): their weighted sum before a network.
 //!
-//! Knows nothing of the network, nor of what mixes its result back.
+//! Independent of the network, and of the mixing with its result.
 
 use petgraph::graph::NodeIndex;
 
@@ -9,12 +9,12 @@ use crate::graph::operator::Operator;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 
-/// The width of all streams together.
+/// Total width of all streams.
 pub fn stream_width(hidden: Count, streams: Count) -> Count {
     Count::derived("streams_width", hidden.value * streams.value, "hc_mult × hidden_size")
 }
 
-/// Sums the streams by a mapping of `(2 + n) n` rows, which also says how they are mixed afterwards.
+/// Sums the streams by a mapping of `(2 + n) n` rows, which also defines the mixing after the network.
 pub fn hyper_connection(
     block: &mut Assembly,
     from: NodeIndex,

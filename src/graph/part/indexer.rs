@@ -1,6 +1,6 @@
-//! Indexers of sparse attention: light heads over a key of their own pick what attention reads.
+//! Indexers of sparse attention: light heads over a shared key select the keys that attention reads.
 //!
-//! Knows nothing of the attention that reads it.
+//! Independent of the attention operator.
 
 use petgraph::graph::NodeIndex;
 
@@ -13,19 +13,19 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// An indexer, as one layer has it.
+/// The indexer of one layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Indexer {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Rank of the compressed query that it reads (DeepSeek's DSA); none: it reads the stream, norms its queries
-    /// and has no weights of its own for its heads (MiniMax-M3).
+    /// Rank of the compressed query that it reads (DeepSeek's DSA). `None`: it reads the stream, normalises its queries
+    /// and has no head weights (MiniMax-M3).
     pub q_lora_rank: Option<Count>,
     /// Its heads.
     pub heads: Count,
-    /// Elements of a head, and of the one key that all share.
+    /// Elements of a head, and of the key that all heads share.
     pub head_dim: Count,
-    /// Keys chosen for each query.
+    /// Keys selected per query.
     pub top_k: Count,
 }
 
@@ -41,9 +41,9 @@ impl Indexer {
         })
     }
 
-    /// Adds the operators: from the compressed query and the normed stream to the chosen keys.
+    /// Adds the operators, from the compressed query and the normed stream to the selected keys.
     ///
-    /// Engines run it whole on every tensor-parallel rank: its key is one for all heads.
+    /// Engines run it whole on every tensor-parallel rank, since its key is shared by all heads.
     pub fn assemble(&self, block: &mut Assembly, compressed: NodeIndex, from: NodeIndex) -> NodeIndex {
         let Indexer { hidden, q_lora_rank, heads, head_dim, top_k } = *self;
         let matrix = |name, tensor: &str, input, output| Matrix {
@@ -78,7 +78,7 @@ impl Indexer {
     }
 }
 
-/// Each token has a key of its own.
+/// One key per token.
 pub fn own_key() -> Count {
-    Count::derived("tokens_of_a_key", 1, "a key for each token")
+    Count::derived("tokens_of_a_key", 1, "one key per token")
 }

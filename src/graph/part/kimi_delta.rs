@@ -1,6 +1,6 @@
-//! Kimi Delta Attention: the delta rule with a decay for each key channel, gates of low rank (Kimi-Linear).
+//! Kimi Delta Attention: the delta rule with one decay per key channel and low-rank gates (Kimi-Linear).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -12,16 +12,16 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
 
-/// Kimi Delta Attention, as one layer has it: as many keys as values, of the same width.
+/// Kimi Delta Attention of one layer: keys and values have the same number and width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KimiDelta {
     /// Width of the residual stream.
     pub hidden: Count,
     /// Heads.
     pub heads: Count,
-    /// Elements of a head's query, key and value; the rank of the gates too.
+    /// Elements of a head's query, key and value; also the rank of the gates.
     pub head_dim: Count,
-    /// Tokens that the convolutions reach over.
+    /// Kernel width of the convolutions, in tokens.
     pub kernel: Count,
 }
 
@@ -30,7 +30,7 @@ impl KimiDelta {
         product("kda_width", self.heads, self.head_dim, "heads × head_dim")
     }
 
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         let KimiDelta { heads, head_dim, kernel, .. } = *self;
         let channels = Count::derived("conv_width", 3 * self.inner().value, "queries, keys and values");
@@ -75,7 +75,7 @@ impl KimiDelta {
             key_dim: head_dim,
             value_dim: head_dim,
             gates: Count::derived("gates", head_dim.value + 1, "a decay per key channel and a step"),
-            chunk: Some(fixed("chunk", CHUNK, "64 tokens a chunk, as the kernels compute it")),
+            chunk: Some(fixed("chunk", CHUNK, "64 tokens per chunk, as in the kernels")),
             state: StateWidth::Single,
         };
         let weights = vec![

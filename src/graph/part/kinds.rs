@@ -1,12 +1,12 @@
-//! Which kind each layer is, from a list of names such as `layer_types`.
+//! The kind of each layer, from a list of names such as `layer_types`.
 //!
-//! Knows the shape of such lists, not what the kinds are.
+//! Handles the shape of such lists, not the meaning of the kinds.
 
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// What each of `layers` is by the list under `key`, whose words `names` explains; `None` where there is no list.
+/// The kind of each of `layers` layers by the list under `key`; `names` maps its words to kinds. `None` without a list.
 pub fn layer_kinds<T: Copy>(
     keys: &Keys<'_>,
     key: &'static str,
@@ -21,7 +21,7 @@ pub fn layer_kinds<T: Copy>(
     kinds_of(key, &kinds, names).map(Some)
 }
 
-/// What each word of `kinds` means.
+/// Looks a word up in `kinds`.
 pub fn kinds_of<T: Copy>(key: &str, kinds: &[String], names: &[(&str, T)]) -> Result<Vec<T>, Error> {
     let one = |(at, word): (usize, &String)| match names.iter().find(|(name, _)| name == word) {
         Some((_, kind)) => Ok(*kind),

@@ -1,6 +1,6 @@
-//! Multi-head latent attention (MLA) with its low-rank projections: DeepSeek-V2, V3 and kin.
+//! Multi-head latent attention (MLA) with its low-rank projections: DeepSeek-V2, V3 and related families.
 //!
-//! Knows nothing of the layer around it, nor of absorbed decode: that is a matter of cost.
+//! Independent of the surrounding layer. Absorbed decode is part of the cost model.
 
 use petgraph::graph::NodeIndex;
 
@@ -15,33 +15,33 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Latent attention, as one layer has it.
+/// Latent attention of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latent {
     /// Width of the residual stream.
     pub hidden: Count,
     /// Query heads.
     pub heads: Count,
-    /// Rank of the compressed query; none: queries are projected directly.
+    /// Rank of the compressed query; `None`: queries are projected directly.
     pub q_lora_rank: Option<Count>,
-    /// Rank of the compressed key/value, which is what is cached.
+    /// Rank of the compressed key/value latent, which is cached.
     pub kv_lora_rank: Count,
     /// Elements of the rotary key that all heads share.
     pub qk_rope_head_dim: Count,
-    /// Elements of a head's key without position.
+    /// Elements of a key head without the rotary part.
     pub qk_nope_head_dim: Count,
     /// Elements of a head's value.
     pub v_head_dim: Count,
     /// Biases on the down-projections and the output.
     pub bias: bool,
-    /// Which keys a query sees.
+    /// The mask: which keys a query sees.
     pub reach: AttentionMask,
-    /// What picks them; where the reach is a selection without it, an earlier layer's picks are used.
+    /// The indexer that selects keys. `None` with a selection mask: reuses the selection of an earlier layer.
     pub indexer: Option<Indexer>,
 }
 
 impl Latent {
-    /// The keys of DeepSeek-V2 and V3. `num_key_value_heads` and `head_dim` say nothing about MLA.
+    /// The keys of DeepSeek-V2 and V3. `num_key_value_heads` and `head_dim` do not apply to MLA.
     pub fn read(keys: &Keys<'_>, hidden: Count) -> Result<Latent, Error> {
         keys.set_aside(&["num_key_value_heads", "head_dim", "qk_head_dim"]);
         Ok(Latent {
@@ -58,7 +58,7 @@ impl Latent {
         })
     }
 
-    /// What a layer of it caches.
+    /// KV cache of one layer.
     pub fn caches(&self) -> Vec<Cache> {
         let Latent { kv_lora_rank, qk_rope_head_dim, .. } = *self;
         let mut caches = vec![Cache::Latent { kv_lora_rank, qk_rope_head_dim }];

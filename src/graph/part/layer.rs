@@ -1,6 +1,6 @@
-//! One transformer layer: attention and a feed-forward network, their norms, and their sums with the stream.
+//! One transformer layer: attention, feed-forward network, norms and residual sums.
 //!
-//! Equal layers compare equal, which is how they become one block.
+//! Equal layers compare equal and become one block.
 
 use petgraph::graph::NodeIndex;
 
@@ -20,56 +20,56 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
-/// What mixes tokens.
+/// The token mixer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mixer {
-    /// Attention over heads.
+    /// Multi-head attention.
     Attention(Attention),
     /// Multi-head latent attention.
     Latent(Latent),
-    /// A mixer with a state in place of a cache.
+    /// A recurrent mixer with a state instead of a KV cache.
     Recurrent(Box<Recurrent>),
-    /// Attention and a recurrent mixer side by side, which read the same norm (Falcon-H1).
+    /// Attention and a recurrent mixer in parallel after the same norm (Falcon-H1).
     Beside(Attention, Box<Recurrent>),
-    /// A matrix in place of attention (Nemotron-NAS).
+    /// A matrix instead of attention (Nemotron-NAS).
     Linear,
-    /// Nothing, nor a norm for it: the layer is its network alone.
+    /// None, without a norm: the layer consists of its network.
     Absent,
-    /// Attention to an encoder's states.
+    /// Cross-attention to an encoder's states.
     Cross(Cross),
     /// Attention over a window and compressed entries.
     Compressed(Compressed),
 }
 
-/// What works on each token alone.
+/// The per-token network.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Network {
     /// A dense feed-forward network.
     Dense(FeedForward),
     /// A mixture of experts.
     Moe(Box<Moe>),
-    /// A dense network and experts side by side, each between norms of its own (Gemma-4).
+    /// A dense network and experts in parallel, each with its own norms (Gemma-4).
     Beside(FeedForward, Box<Moe>),
-    /// A matrix in place of a network (Nemotron-NAS).
+    /// A matrix instead of a network (Nemotron-NAS).
     Linear,
-    /// Nothing, nor a norm for it: the layer is its mixer alone.
+    /// None, without a norm: the layer consists of its mixer.
     Absent,
 }
 
-/// What mixes tokens, as block names tell it.
+/// Kind of token mixer in block names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MixerKind {
-    /// Attention to all tokens.
+    /// Full attention.
     Full,
-    /// Attention to the last or the chunk's tokens.
+    /// Attention to a window or a chunk.
     Sliding,
     /// A recurrent mixer.
     Recurrent,
-    /// None that looks at other tokens.
+    /// No token mixer.
     Absent,
 }
 
-/// What works on each token alone, as block names tell it.
+/// Kind of per-token network in block names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkKind {
     /// A dense network.
@@ -80,9 +80,9 @@ pub enum NetworkKind {
     Absent,
 }
 
-/// Where a layer has norms, and where what it works out joins the residual stream.
+/// Placement of a layer's norms and residual sums.
 ///
-/// `norm` is a norm with a weight of its own, `mix` attention or its like, `net` the feed-forward network.
+/// `norm` is a norm with its own weight, `mix` attention or another mixer, `net` the feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrangement {
     /// `x += mix(norm(x)); x += net(norm(x))`: Llama and most others.
@@ -97,7 +97,7 @@ pub enum Arrangement {
     Parallel,
     /// `x += mix(norm(x)) + net(norm(x))`, each with its own norm: GPT-NeoX, Falcon-40B.
     ParallelTwoNorms,
-    /// `x, y = collapse(X); X = mix(X) + mix(norm(x))` and the same for `net`, over so many streams `X`: DeepSeek-V4.
+    /// `x, y = collapse(X); X = mix(X) + mix(norm(x))` and the same for `net`, over several streams `X`: DeepSeek-V4.
     HyperConnected(Count),
 }
 
@@ -106,20 +106,20 @@ pub enum Arrangement {
 pub struct Layer {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// What its norms learn.
+    /// Learned parameters of its norms.
     pub norm: Affine,
-    /// Where its norms and sums are.
+    /// Placement of its norms and residual sums.
     pub arrangement: Arrangement,
-    /// What mixes tokens.
+    /// The token mixer.
     pub mixer: Mixer,
-    /// What works on each token alone.
+    /// The per-token network.
     pub network: Network,
-    /// What it has besides.
+    /// Its additional parts.
     pub extras: Extras,
 }
 
 impl Layer {
-    /// A pre-norm layer of attention over heads with RMSNorm.
+    /// A pre-norm layer with multi-head attention and RMSNorm.
     pub fn new(attention: Attention, network: Network) -> Layer {
         Layer::of(attention.hidden, Mixer::Attention(attention), network)
     }
@@ -130,7 +130,7 @@ impl Layer {
         Layer { hidden, norm, arrangement, mixer, network, extras: Extras::default() }
     }
 
-    /// The same layer with a window, where it attends over heads.
+    /// The same layer with a window, if it has multi-head attention.
     pub fn sliding(&self, window: Option<Count>) -> Layer {
         let mut layer = self.clone();
         if let Mixer::Attention(attention) = &mut layer.mixer {
@@ -139,7 +139,7 @@ impl Layer {
         layer
     }
 
-    /// What mixes tokens, as block names tell it.
+    /// Kind of token mixer in block names.
     pub fn mixer_kind(&self) -> MixerKind {
         match &self.mixer {
             Mixer::Attention(attention) | Mixer::Beside(attention, _)
@@ -153,7 +153,7 @@ impl Layer {
         }
     }
 
-    /// What works on each token alone, as block names tell it.
+    /// Kind of per-token network in block names.
     pub fn network_kind(&self) -> NetworkKind {
         match &self.network {
             Network::Dense(_) | Network::Linear => NetworkKind::Dense,
@@ -162,7 +162,7 @@ impl Layer {
         }
     }
 
-    /// The layer as a block of the graph, standing for `layers`.
+    /// The layer as a block of the graph, for the layers `layers`.
     pub fn block(&self, name: &'static str, layers: Vec<u32>) -> Block {
         let mut block = Assembly::default();
         if let Arrangement::HyperConnected(streams) = self.arrangement {
@@ -233,7 +233,7 @@ impl Layer {
             Arrangement::Parallel => normed,
             _ => self.normed(block, input, "post_attention_norm", "post_attention_layernorm"),
         };
-        // One sum, and so one exchange, for both.
+        // One sum for both, and therefore one collective.
         sums.extend(self.networked(block, normed, input));
         sums.push(input);
         (self.add(block, "layer_add", &sums), caches)
@@ -278,7 +278,7 @@ impl Layer {
         block.linear(from, Matrix { name, tensor, input, output, split, role, bias: false })
     }
 
-    /// The sum of several, or the one that there is.
+    /// The sum of several results, or the only one.
     fn one(&self, block: &mut Assembly, name: &'static str, sums: Vec<NodeIndex>) -> NodeIndex {
         if let [one] = sums[..] { one } else { self.add(block, name, &sums) }
     }
@@ -315,7 +315,7 @@ impl Layer {
     }
 }
 
-/// Names blocks by what sets the layers of a model apart: what mixes tokens, what works on each alone, or both.
+/// Names blocks by the differences between the layers of a model: the token mixer, the per-token network, or both.
 pub fn name(layer: &Layer, mixers_differ: bool, networks_differ: bool) -> &'static str {
     use MixerKind::{Absent, Full, Recurrent, Sliding};
     let (mixer, network) = (layer.mixer_kind(), layer.network_kind());

@@ -1,6 +1,6 @@
 //! Lightning attention: linear attention with a fixed decay per head and a gated norm (MiniMax-Text-01).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -12,21 +12,21 @@ use crate::graph::rule::RecurrenceRule;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 
-/// Lightning attention, as one layer has it.
+/// Lightning attention of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lightning {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Heads of queries, keys and values alike.
+    /// Heads of queries, keys and values.
     pub heads: Count,
     /// Elements of a head.
     pub head_dim: Count,
-    /// Tokens of a chunk in prefill.
+    /// Tokens of a prefill chunk.
     pub chunk: Count,
 }
 
 impl Lightning {
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         vec![head_state("linear", self.heads, self.head_dim, self.head_dim, StateWidth::Native)]
     }
@@ -45,7 +45,7 @@ impl Lightning {
             key_heads: heads,
             key_dim: head_dim,
             value_dim: head_dim,
-            gates: fixed("gates", 0, "the decay is a head's own"),
+            gates: fixed("gates", 0, "the decay is fixed per head"),
             chunk: Some(chunk),
             state: StateWidth::Native,
         };
@@ -57,7 +57,7 @@ impl Lightning {
         project(block, y, ("out_proj", "self_attn.out_proj"), (inner, hidden), Split::Row, false)
     }
 
-    /// The decays that the class keeps as buffers: of heads, of queries and keys by place in a chunk, and between places.
+    /// Decay buffers of the class: per head, per query and key position in a chunk, and between positions.
     fn decays(&self) -> Vec<Weight> {
         let (heads, chunk) = (self.heads.value, self.chunk.value);
         let buffer = |name: &str, shape| Weight {

@@ -1,6 +1,6 @@
-//! RG-LRU: a gated linear recurrence behind a short convolution, beside a gate (RecurrentGemma).
+//! RG-LRU: a gated linear recurrence after a short convolution, in parallel with a gate (RecurrentGemma).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -12,26 +12,26 @@ use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
-/// A recurrent block of RecurrentGemma, as one layer has it.
+/// A recurrent block of RecurrentGemma in one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lru {
     /// Width of the residual stream.
     pub hidden: Count,
     /// Channels of the recurrence.
     pub width: Count,
-    /// Blocks of the gates' block-diagonal matrices.
+    /// Blocks of the block-diagonal gate matrices.
     pub blocks: Count,
     /// Channels of a block.
     pub block_width: Count,
-    /// Tokens that the convolution reaches over.
+    /// Kernel width of the convolution, in tokens.
     pub kernel: Count,
 }
 
 impl Lru {
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         let one = fixed("one", 1, "one number per channel");
-        // This class keeps the tokens before the newest, others the newest too.
+        // This class caches the tokens before the newest one; others cache the newest one as well.
         let kept = Count::derived("kept", self.kernel.value.saturating_sub(1), "conv1d_width - 1");
         vec![
             conv_state(self.width, kept, self.blocks),

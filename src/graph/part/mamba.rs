@@ -1,6 +1,6 @@
 //! Mamba-1: a convolution and a selective scan between two projections (Mamba, Falcon-Mamba, Jamba).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -12,31 +12,31 @@ use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
-/// A Mamba-1 mixer, as one layer has it.
+/// The Mamba-1 mixer of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mamba {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Channels inside.
+    /// Inner channels.
     pub inner: Count,
     /// Elements of a channel's state.
     pub state: Count,
-    /// Rank of the step's projection.
+    /// Rank of the step projection.
     pub dt_rank: Count,
-    /// Tokens that the convolution reaches over.
+    /// Kernel width of the convolution, in tokens.
     pub kernel: Count,
-    /// Biases on the projections in and out.
+    /// Biases on the input and output projections.
     pub bias: bool,
     /// Bias of the convolution.
     pub conv_bias: bool,
-    /// Norms of step, B and C: none, without weights (Falcon-Mamba), or with (Jamba).
+    /// Norms of step, B and C: none, without weights (Falcon-Mamba), or with weights (Jamba).
     pub norms: Option<Affine>,
 }
 
 impl Mamba {
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
-        let one = fixed("value_dim", 1, "a channel is a head of one element");
+        let one = fixed("value_dim", 1, "one head per channel, with one element each");
         vec![
             conv_state(self.inner, self.kernel, self.inner),
             head_state("ssm", self.inner, self.state, one, StateWidth::Native),
@@ -68,10 +68,10 @@ impl Mamba {
         let scan = Operator::Recurrence {
             rule: RecurrenceRule::Selective,
             heads: inner,
-            key_heads: fixed("key_heads", 1, "B and C serve all channels"),
+            key_heads: fixed("key_heads", 1, "all channels share B and C"),
             key_dim: state,
-            value_dim: fixed("value_dim", 1, "a channel is a head of one element"),
-            gates: fixed("gates", 1, "a step per channel"),
+            value_dim: fixed("value_dim", 1, "one head per channel, with one element each"),
+            gates: fixed("gates", 1, "one step per channel"),
             chunk: None,
             state: StateWidth::Native,
         };

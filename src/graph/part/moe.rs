@@ -1,6 +1,6 @@
 //! Mixtures of experts: router, stacked routed experts, shared experts.
 //!
-//! Knows nothing of which layers have one.
+//! Independent of which layers have experts.
 
 use petgraph::graph::NodeIndex;
 
@@ -11,10 +11,10 @@ use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
-/// How the checkpoint stacks the experts' matrices.
+/// Storage layout of the experts' matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stacking {
-    /// `[experts, out, in]`, without biases: what most models have.
+    /// `[experts, out, in]`, without biases: the form of most models.
     OutIn,
     /// The same without gates: `up_proj` and `down_proj` (Nemotron-H).
     PlainOutIn,
@@ -26,14 +26,14 @@ pub enum Stacking {
     Rows,
 }
 
-/// Experts that every token passes.
+/// Shared experts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedExperts {
     /// The checkpoint's name, e.g. `mlp.shared_experts`.
     pub tensor: &'static str,
-    /// All of them, fused into one network.
+    /// All shared experts, fused into one network.
     pub network: FeedForward,
-    /// A sigmoid gate of one output on their sum (Qwen2-MoE).
+    /// A sigmoid gate with one output on their sum (Qwen2-MoE).
     pub gate: Option<&'static str>,
 }
 
@@ -44,43 +44,43 @@ impl SharedExperts {
     }
 }
 
-/// A mixture of experts, as one layer has it.
+/// The mixture of experts of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moe {
     /// Width of the residual stream.
     pub hidden: Count,
     /// Routed experts.
     pub experts: Count,
-    /// Experts chosen per token, shared ones apart.
+    /// Experts selected per token, without shared ones.
     pub top_k: Count,
     /// Width of one expert.
     pub intermediate: Count,
     /// The checkpoint's name of the router, e.g. `mlp.gate`.
     pub router: &'static str,
-    /// Scales of the router's input and of each expert's score (Gemma-4), under this name.
+    /// Name of the scales of the router's input and of each expert's score (Gemma-4).
     pub router_scales: Option<&'static str>,
     /// A bias on the router's scores.
     pub router_bias: bool,
-    /// The buffer that balances the experts, e.g. `mlp.gate.e_score_correction_bias`.
+    /// The expert-balancing buffer, e.g. `mlp.gate.e_score_correction_bias`.
     pub correction_bias: Option<&'static str>,
-    /// The same where it is learned, and stored as one row (ERNIE-4.5).
+    /// The same as a learned parameter, stored as one row (ERNIE-4.5).
     pub learned_correction: Option<&'static str>,
-    /// The same, learned and stored as it is used (AFMoE).
+    /// The same as a learned parameter, stored in the shape of its use (AFMoE).
     pub learned_bias: Option<&'static str>,
-    /// Rows of a table that gives each token its experts in place of scores (DeepSeek-V4's first layers).
+    /// Rows of a table that assigns experts to each token id instead of scores (DeepSeek-V4's first layers).
     pub table: Option<Count>,
-    /// How the experts are stacked.
+    /// Storage layout of the experts.
     pub stacking: Stacking,
-    /// Width that the stream is projected to before the routed experts, and back from (Nemotron-3 Super).
+    /// Latent width of the routed experts, with projections from and to the stream (Nemotron-3 Super).
     pub latent: Option<Count>,
-    /// Biases on those two projections.
+    /// Biases on these two projections.
     pub latent_bias: bool,
-    /// Experts that every token passes.
+    /// Shared experts.
     pub shared: Option<SharedExperts>,
 }
 
 impl Moe {
-    /// Routed experts alone, behind `mlp.gate`, stacked as most models have them.
+    /// Routed experts only, behind `mlp.gate`, in the most common layout.
     pub fn routed(hidden: Count, experts: Count, top_k: Count, intermediate: Count) -> Result<Moe, Error> {
         if top_k.value > experts.value {
             return Err(Error::new(
@@ -109,12 +109,12 @@ impl Moe {
         })
     }
 
-    /// Adds the operators, from the normed stream on; what comes back is to be summed.
+    /// Adds the operators, starting from the normed stream. The caller sums the returned results.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> Vec<NodeIndex> {
         self.assemble_from(block, from, from)
     }
 
-    /// The same where the router sees another stream than the experts.
+    /// The same with different inputs for router and experts.
     pub fn assemble_from(&self, block: &mut Assembly, from: NodeIndex, scored: NodeIndex) -> Vec<NodeIndex> {
         let Moe { hidden, experts, top_k, intermediate, .. } = *self;
         let router = block.node(
@@ -141,7 +141,7 @@ impl Moe {
         sums
     }
 
-    /// Width that the routed experts work on.
+    /// Input width of the routed experts.
     fn width(&self) -> Count {
         self.latent.unwrap_or(self.hidden)
     }
@@ -205,7 +205,7 @@ impl Moe {
     }
 }
 
-/// A projection to or from the width of the routed experts.
+/// A projection to or from the latent width of the routed experts.
 fn project(
     block: &mut Assembly,
     from: NodeIndex,

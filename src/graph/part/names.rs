@@ -1,20 +1,21 @@
-//! What checkpoints call the tensors that parts name as Llama does.
+//! Checkpoint names of tensors; the default names are Llama's.
 //!
-//! Knows no family: each states its own table.
+//! Independent of families, which each supply a table.
 
 use petgraph::graph::NodeIndex;
 
 use crate::graph::model::Block;
 use crate::graph::operator::Operator;
 
-/// How a family's checkpoints name and lay out tensors.
+/// Names and layouts of the tensors in a family's checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TensorNames {
-    /// Llama's name of a tensor or module and the family's own; the first that fits a name replaces its front.
+    /// Pairs of Llama's name of a tensor or module and the family's name. The first matching entry replaces the prefix.
     ///
-    /// Several names given the same one are stored joined. Names are relative to the layer, or whole outside layers.
+    /// Several names mapped to the same one are stored joined. Names are relative to the layer, or full names outside
+    /// layers.
     pub table: &'static [(&'static str, &'static str)],
-    /// Matrices of the layers are stored `[in, out]` (GPT-2's `Conv1D`).
+    /// Layer matrices are stored as `[in, out]` (GPT-2's `Conv1D`).
     pub transposed: bool,
 }
 
@@ -31,7 +32,7 @@ impl TensorNames {
         }
     }
 
-    /// Names the weights of `block` as the family does.
+    /// Renames the weights of `block` to the family's names.
     pub fn apply(&self, block: &mut Block) {
         let layer = !block.layers.is_empty();
         let nodes: Vec<NodeIndex> = block.graph.node_indices().collect();

@@ -1,6 +1,6 @@
-//! Mixers that keep a state instead of a cache, and what they share: projections, convolutions, gates.
+//! Mixers with a state instead of a KV cache, and their shared parts: projections, convolutions, gates.
 //!
-//! Knows nothing of the layer around them, nor of what their state costs.
+//! Independent of the surrounding layer and of the cost of a state.
 
 use petgraph::graph::NodeIndex;
 
@@ -18,7 +18,7 @@ use crate::graph::rule::ConvForm;
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 
-/// A mixer whose memory of a sequence has a fixed size.
+/// A mixer with a state of fixed size per sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recurrent {
     /// Mamba-1.
@@ -51,7 +51,7 @@ impl Recurrent {
         }
     }
 
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         match self {
             Recurrent::Mamba(mixer) => mixer.caches(),
@@ -94,12 +94,12 @@ pub(super) fn convolve(
     block.node(name, Operator::ShortConv { channels, kernel, form, split }, weights, from)
 }
 
-/// `act(gate) × x`, element by element.
+/// `act(gate) × x`, element-wise.
 pub(super) fn gate(block: &mut Assembly, x: NodeIndex, gate: NodeIndex, width: Count) -> NodeIndex {
     block.node("gate", Operator::Activation { width, gated: true }, vec![], &[x, gate])
 }
 
-/// A norm of each head, with one scale for all of them.
+/// A norm of each head, with one scale shared by all heads.
 pub(super) fn head_norm(
     block: &mut Assembly,
     from: NodeIndex,
@@ -115,13 +115,13 @@ pub(super) fn small(name: impl Into<String>, shape: Vec<u64>) -> Weight {
     weight(name, shape, Role::Recurrence)
 }
 
-/// The last tokens that a convolution keeps, divided by `parts` at most: as many as its kernel reaches over.
+/// The last tokens cached by a convolution, as many as its kernel width. Sharded into at most `parts` parts.
 pub(super) fn conv_state(channels: Count, kernel: Count, parts: Count) -> Cache {
     let elements = product("conv_state", channels, kernel, "channels × kernel");
     Cache::State { name: "conv", elements, parts, width: StateWidth::Native }
 }
 
-/// The state of so many heads.
+/// The state of these heads.
 pub(super) fn head_state(
     name: &'static str,
     heads: Count,
@@ -134,12 +134,12 @@ pub(super) fn head_state(
     Cache::State { name, elements, parts: heads, width }
 }
 
-/// A product of two dimensions. Both stay within the limits of their keys, so it fits.
+/// A product of two dimensions. Both are within the limits of their keys, so it fits.
 pub(super) fn product(symbol: &'static str, one: Count, other: Count, how: &'static str) -> Count {
     Count::derived(symbol, one.value * other.value, how)
 }
 
-/// A number that the kind of mixer fixes.
+/// A number fixed by the kind of mixer.
 pub(super) fn fixed(symbol: &'static str, value: u64, how: &'static str) -> Count {
     Count::derived(symbol, value, how)
 }

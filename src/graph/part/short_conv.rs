@@ -1,6 +1,6 @@
-//! A short convolution between two gates: what most layers of LFM2 have in place of attention.
+//! A short convolution between two gates, which replaces attention in most layers of LFM2.
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -11,19 +11,19 @@ use crate::graph::operator::Split;
 use crate::graph::rule::ConvForm;
 use crate::quantity::count::Count;
 
-/// A gated short convolution, as one layer has it: of the width of the stream.
+/// The gated short convolution of one layer, as wide as the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatedConv {
     /// Width of the residual stream.
     pub hidden: Count,
-    /// Tokens that it reaches over.
+    /// Kernel width in tokens.
     pub kernel: Count,
     /// Biases on convolution and projections.
     pub bias: bool,
 }
 
 impl GatedConv {
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         vec![conv_state(self.hidden, self.kernel, self.hidden)]
     }

@@ -1,6 +1,6 @@
-//! Mamba-2 (state space duality): heads with one decay each, B and C by groups (Nemotron-H, Granite-4, Falcon-H1, Bamba).
+//! Mamba-2 (SSD): heads with one decay each, B and C by groups (Nemotron-H, Granite-4, Falcon-H1, Bamba).
 //!
-//! Knows nothing of the layer around it.
+//! Independent of the surrounding layer.
 
 use petgraph::graph::NodeIndex;
 
@@ -13,7 +13,7 @@ use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
-/// A Mamba-2 mixer, as one layer has it.
+/// The Mamba-2 mixer of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ssd {
     /// Width of the residual stream.
@@ -26,22 +26,22 @@ pub struct Ssd {
     pub groups: Count,
     /// Rows of a head's state.
     pub state: Count,
-    /// Tokens that the convolution reaches over.
+    /// Kernel width of the convolution, in tokens.
     pub kernel: Count,
-    /// Tokens of a chunk in prefill.
+    /// Tokens of a prefill chunk.
     pub chunk: Count,
-    /// Biases on the projections in and out.
+    /// Biases on the input and output projections.
     pub bias: [bool; 2],
     /// Bias of the convolution.
     pub conv_bias: bool,
     /// A norm before the output projection.
     pub norm: bool,
-    /// How wide an element of the state is.
+    /// Number format of a state element.
     pub width: StateWidth,
 }
 
 impl Ssd {
-    /// Refuses heads that do not fall into the groups.
+    /// Returns an error if the heads do not divide into the groups.
     pub fn checked(self) -> Result<Ssd, Error> {
         if self.heads.value.is_multiple_of(self.groups.value) {
             return Ok(self);
@@ -62,7 +62,7 @@ impl Ssd {
         Count::derived("b_and_c", 2 * self.groups.value * self.state.value, "2 × groups × state_size")
     }
 
-    /// What a layer of it keeps.
+    /// State of one layer per sequence.
     pub fn caches(&self) -> Vec<Cache> {
         vec![
             conv_state(self.inner(), self.kernel, self.heads),
@@ -75,7 +75,7 @@ impl Ssd {
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
         let Ssd { hidden, heads, head_dim, groups, state, kernel, chunk, conv_bias, .. } = *self;
         let (inner, b_and_c, bias) = (self.inner(), self.b_and_c(), self.bias[0]);
-        // One group serves every device; several go with their heads.
+        // A single group is replicated on every device; several groups are sharded with their heads.
         let shared = if groups.value == 1 { Split::Replicate } else { Split::Heads };
         let mut enter = |name: &'static str, width, split| {
             project(block, from, (name, "mamba.in_proj"), (hidden, width), split, bias)
@@ -96,7 +96,7 @@ impl Ssd {
             key_heads: groups,
             key_dim: state,
             value_dim: head_dim,
-            gates: fixed("gates", 1, "a step per head"),
+            gates: fixed("gates", 1, "one step per head"),
             chunk: Some(chunk),
             state: self.width,
         };

@@ -1,6 +1,6 @@
-//! What Gemma-3n and Gemma-4 add to a layer: inputs of its own from a second embedding, and streams beside the main one.
+//! Layer additions of Gemma-3n and Gemma-4: per-layer inputs from a second embedding, and additional streams.
 //!
-//! Knows nothing of attention or networks.
+//! Independent of attention and networks.
 
 use petgraph::graph::NodeIndex;
 
@@ -10,32 +10,33 @@ use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
 
-/// Embeddings of each token for each layer, which the layers mix in one by one.
+/// Embeddings of each token per layer, added one layer at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerLayer {
     /// Rows of the second embedding.
     pub vocab: Count,
-    /// Elements for each layer.
+    /// Elements per layer.
     pub width: Count,
 }
 
-/// AltUp: several streams, of which layers compute one and predict and correct the others; LAuReL beside attention.
+/// AltUp: several streams, of which layers compute one and predict and correct the others; LAuReL in parallel with
+/// attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Altup {
     /// Streams.
     pub inputs: Count,
-    /// Rank of the learned residual beside attention.
+    /// Rank of the learned residual in parallel with attention.
     pub laurel_rank: Count,
 }
 
-/// What a layer has besides mixer, network and their norms.
+/// Additional parts of a layer besides mixer, network and their norms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Extras {
-    /// An input of its own.
+    /// A per-layer input.
     pub per_layer: Option<PerLayer>,
-    /// Streams beside the main one.
+    /// Additional streams.
     pub altup: Option<Altup>,
-    /// A number that scales its result, kept as a buffer.
+    /// A scalar that scales its result, stored as a buffer.
     pub scalar: bool,
 }
 
@@ -45,7 +46,8 @@ fn matrix(name: &'static str, tensor: &str, input: Count, output: Count) -> Matr
 }
 
 impl PerLayer {
-    /// Adds, to the embedding's block, the second look-up and what the main one says to each layer.
+    /// Adds the second look-up to the embedding's block, and the projection of the main embedding to each layer's
+    /// input.
     pub fn embed(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count, layers: Count) {
         let all = product("per_layer_width", layers, self.width, "layers × hidden_size_per_layer_input");
         let name = "model.embed_tokens_per_layer.weight";
@@ -60,7 +62,7 @@ impl PerLayer {
         block.node("per_layer_add", Operator::Add { width: all }, vec![], &[own, normed]);
     }
 
-    /// Adds, at the end of a layer, its own input to the stream.
+    /// Adds the per-layer input to the stream at the end of a layer.
     fn mix(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count) -> NodeIndex {
         let name = "per_layer_input_gate";
         let gate = block.linear(stream, matrix(name, name, hidden, self.width));
@@ -73,12 +75,12 @@ impl PerLayer {
 }
 
 impl Altup {
-    /// All streams, element by element.
+    /// Total elements of all streams.
     fn width(&self, hidden: Count) -> Count {
         product("streams_width", self.inputs, hidden, "altup_num_inputs × hidden_size")
     }
 
-    /// Adds the prediction of all streams before the layer computes; what comes back is the main one.
+    /// Adds the prediction of all streams before the layer computes; returns the main one.
     pub fn predict(&self, block: &mut Assembly, input: NodeIndex, hidden: Count) -> NodeIndex {
         let inputs = self.inputs;
         let squared = product("altup_coefficients", inputs, inputs, "altup_num_inputs²");
@@ -87,13 +89,13 @@ impl Altup {
         let modality = block.linear(normed, router);
         let coefficients = matrix("altup_prediction", "altup.prediction_coefs", inputs, squared);
         let coefficients = block.linear(modality, coefficients);
-        // Every stream becomes a mixture of all: a product without weights.
+        // Every stream becomes a mixture of all streams: a product without weights.
         let mixture = Operator::Linear { input: inputs, output: self.width(hidden), split: Split::Replicate };
         let mixed = block.node("altup_predict", mixture, vec![], &[coefficients]);
         block.node("altup_stream", Operator::Add { width: hidden }, vec![], &[mixed, input])
     }
 
-    /// Adds the learned residual beside attention.
+    /// Adds the learned residual in parallel with attention.
     pub fn laurel(&self, block: &mut Assembly, normed: NodeIndex, hidden: Count) -> NodeIndex {
         let rank = self.laurel_rank;
         let left = block.linear(normed, matrix("laurel_left", "laurel.linear_left", hidden, rank));
@@ -101,7 +103,7 @@ impl Altup {
         block.stream_norm(right, "laurel_norm", "laurel.post_laurel_norm", Affine::Scale)
     }
 
-    /// Adds the correction of all streams by what the layer computed.
+    /// Adds the correction of all streams by the layer's result.
     fn correct(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count) -> NodeIndex {
         let name = "altup_correction";
         let coefficients = matrix(name, "altup.correction_coefs", self.inputs, self.inputs);
@@ -114,7 +116,7 @@ impl Altup {
         block.node("altup_correct", sum, vec![scale], &[coefficients, stream])
     }
 
-    /// The streams' own projections before the first layer and after the last: `side` names them.
+    /// Projections of the additional streams before the first layer and after the last; `side` selects the names.
     pub fn project(&self, block: &mut Assembly, stream: NodeIndex, side: &str, hidden: Count) -> NodeIndex {
         let projection = |index: u64| {
             let tensor = format!("model.{side}.{index}.weight");
@@ -129,7 +131,7 @@ impl Altup {
 }
 
 impl Extras {
-    /// Adds what follows the layer's last sum.
+    /// Adds the operators after the layer's last sum.
     pub fn finish(&self, block: &mut Assembly, stream: NodeIndex, hidden: Count) {
         let mut stream = stream;
         if let Some(altup) = &self.altup {

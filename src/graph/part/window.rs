@@ -1,14 +1,14 @@
-//! Sliding windows: which layers of a model attend to the last tokens only.
+//! Sliding windows: the layers of a model with sliding-window attention.
 //!
-//! Knows the ways in which configurations say so, not what a window costs.
+//! Parses the configuration keys. The cost of a window is computed elsewhere.
 
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// The window of each layer, where all layers have the same or none: Mistral, Mixtral, Phi-3.
+/// The window of each layer for models with one window in all layers or none: Mistral, Mixtral, Phi-3.
 ///
-/// `default` is the class's, for a file without the key; `null` means no window.
+/// `default` is the class's default for a missing key; `null` means no window.
 pub fn uniform_window(keys: &Keys<'_>, default: Option<u64>) -> Result<Option<Count>, Error> {
     match default {
         Some(default) if !keys.has("sliding_window") => {
@@ -18,7 +18,7 @@ pub fn uniform_window(keys: &Keys<'_>, default: Option<u64>) -> Result<Option<Co
     }
 }
 
-/// The window of each of `layers` by `layer_types`; left out, `sliding` says which layers have it.
+/// The window of each of `layers` by `layer_types`. Without the key, `sliding` selects the layers.
 pub fn interleaved_windows(
     keys: &Keys<'_>,
     layers: Count,
@@ -48,7 +48,7 @@ pub fn interleaved_windows(
     types.iter().enumerate().map(one).collect()
 }
 
-/// The windows of models with a full layer after every `pattern - 1` sliding ones, unless `layer_types` says else.
+/// The windows of models with one full layer after every `pattern - 1` sliding ones, unless `layer_types` is given.
 ///
 /// `window` and `pattern` are the class's defaults of `sliding_window` and `sliding_window_pattern`.
 pub fn patterned_windows(
@@ -65,7 +65,7 @@ pub fn patterned_windows(
     interleaved_windows(keys, layers, window, |layer| !(layer + 1).is_multiple_of(pattern))
 }
 
-/// The windows of Qwen models: off unless `use_sliding_window`, then from layer `max_window_layers` on.
+/// The windows of Qwen models: off unless `use_sliding_window` is set, then from layer `max_window_layers` on.
 pub fn qwen_windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> {
     keys.set_aside(&["sliding_window", "max_window_layers", "layer_types"]);
     let on = keys.flag("use_sliding_window", false)?;
@@ -77,7 +77,7 @@ pub fn qwen_windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>
     interleaved_windows(keys, layers, window, |layer| layer >= first.value)
 }
 
-/// No windows, which `layer_types` may not contradict.
+/// No windows. `layer_types` must not contradict this.
 pub fn without_windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Count>>, Error> {
     let slides = keys.texts("layer_types")?.into_iter().flatten().any(|kind| kind == "sliding_attention");
     if slides {
@@ -85,7 +85,7 @@ pub fn without_windows(keys: &Keys<'_>, layers: Count) -> Result<Vec<Option<Coun
             "layer_types",
             "sliding_attention, without a window: use_sliding_window is false, or sliding_window null",
             "full_attention in every layer",
-            "switch use_sliding_window on and state sliding_window, or name every layer full_attention",
+            "switch use_sliding_window on and set sliding_window, or list every layer as full_attention",
         ));
     }
     interleaved_windows(keys, layers, None, |_| false)

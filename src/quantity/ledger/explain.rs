@@ -1,4 +1,4 @@
-//! The drill-down: a number as a calculation by hand, down to its sources. Data, not text.
+//! The drill-down: a number as a calculation, down to its inputs. Data, not text.
 
 use serde::Serialize;
 
@@ -8,14 +8,14 @@ use crate::quantity::datum::Grade;
 use crate::quantity::num::Qty;
 use crate::quantity::unit::{COUNT, Unit, humanize};
 
-/// A number with the formula behind it and the numbers that the formula is made of.
+/// A number with its formula and its operands.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// Its name.
     pub symbol: String,
-    /// Where in the computation it stands, e.g. `decode/dense_layer/attention`.
+    /// Its path in the computation, e.g. `decode/dense_layer/attention`.
     pub path: String,
-    /// The formula in symbols; absent for a datum.
+    /// The formula in symbols; absent for an input.
     pub formula: Option<String>,
     /// The formula with numbers in place of symbols.
     pub substituted: Option<String>,
@@ -23,35 +23,35 @@ pub struct Explanation {
     pub value: f64,
     /// Its base unit.
     pub unit: String,
-    /// The number for people.
+    /// The number, formatted.
     pub text: String,
-    /// Which side decides each `max` or `min` in the formula.
+    /// The side that decides each `max` or `min` in the formula.
     pub bound: Vec<String>,
-    /// Why the formula holds, or empty.
+    /// The reason for the formula, or empty.
     pub why: String,
-    /// Where formula or datum comes from.
+    /// The citation of the formula, or the source of the input.
     pub source: String,
-    /// The weakest grade among everything it rests on.
+    /// The weakest grade of all its inputs.
     pub grade: Grade,
-    /// What it is made of; empty where told before or deeper than was asked.
+    /// Its operands; empty where shown earlier or below the requested depth.
     pub parts: Vec<Explanation>,
 }
 
-/// A datum that a number rests on.
+/// An input of a number.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Leaf {
     /// Its name.
     pub symbol: String,
-    /// Its value, for people.
+    /// Its value, formatted.
     pub text: String,
-    /// Where it came from.
+    /// Its source.
     pub source: String,
-    /// How far to trust it.
+    /// Its grade.
     pub grade: Grade,
 }
 
 impl Ledger {
-    /// The number as a tree: each part told once, at most `depth` levels down.
+    /// The number as a tree, at most `depth` levels deep. Each part is shown once.
     pub fn explain(&self, number: Qty<Traced>, depth: usize) -> Explanation {
         match number.0.id() {
             Some(id) => self.tell(id, depth, &mut vec![]),
@@ -59,7 +59,7 @@ impl Ledger {
         }
     }
 
-    /// Every datum that the number rests on, in the order they are met.
+    /// All inputs of the number, in order of first use.
     pub fn leaves(&self, number: Qty<Traced>) -> Vec<Leaf> {
         let Some(root) = number.0.id() else { return vec![] };
         let entries = self.entries.borrow();
@@ -83,7 +83,7 @@ impl Ledger {
         leaves
     }
 
-    /// The latest entry whose formula is called `symbol` and whose path is `path`, or ends in it.
+    /// The latest entry with formula `symbol` and a path that equals `path` or ends in it.
     pub fn find(&self, path: &str, symbol: Option<&str>) -> Option<Qty<Traced<'_>>> {
         let entries = self.entries.borrow();
         let filed =
@@ -94,7 +94,7 @@ impl Ledger {
         Some(Qty(Traced::Entry(self, found as Id)))
     }
 
-    /// Every path that something was filed under, in order.
+    /// All paths with entries, in order.
     pub fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
         for entry in self.entries.borrow().iter().filter(|e| !e.path.is_empty()) {
@@ -157,7 +157,7 @@ impl Ledger {
         self.leaves(Qty(Traced::Entry(self, id))).iter().map(|leaf| leaf.grade).max().unwrap_or(Grade::Stated)
     }
 
-    /// Walks the formula of `id` down to the named numbers in it.
+    /// Walks the formula of `id` down to its named operands.
     fn inside(&self, id: Id, mut visit: impl FnMut(Id, &super::LedgerEntry)) {
         let mut pending = self.entry(id).op.operands();
         visit(id, &self.entry(id));
@@ -171,7 +171,7 @@ impl Ledger {
         }
     }
 
-    /// The named numbers that appear in the formula of `id`.
+    /// The named operands in the formula of `id`.
     fn parts(&self, root: Id) -> Vec<Id> {
         let mut parts = Vec::new();
         self.inside(root, |id, entry| {
@@ -182,7 +182,7 @@ impl Ledger {
         parts
     }
 
-    /// Which side won each `max` and `min` in the formula of `root`.
+    /// The deciding side of each `max` and `min` in the formula of `root`.
     fn bounds(&self, root: Id) -> Vec<String> {
         let mut bounds = Vec::new();
         let path = self.entry(root).path;

@@ -1,15 +1,15 @@
-//! How the expression behind an entry is spelled for people.
+//! Formats the expression of an entry as text.
 
 use super::{Id, Ledger, LedgerEntry, Op};
 
-/// How an expression is spelled.
+/// How an expression is formatted.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Style {
-    /// For people: `a × b × c`, whichever product came first.
+    /// Readable form: `a × b × c`, in any order of products.
     Text,
 }
 
-/// Names an entry where it appears inside another's formula; `None` spells it out.
+/// Name of an entry inside another entry's formula; `None` writes its expression out.
 pub(super) type Spell<'a> = &'a dyn Fn(Id, &LedgerEntry) -> Option<String>;
 
 pub(super) fn name(entry: &LedgerEntry) -> Option<&str> {
@@ -20,7 +20,7 @@ pub(super) fn name(entry: &LedgerEntry) -> Option<&str> {
     }
 }
 
-/// The name as seen from `path`: `time` at home, `q_proj.time` from outside.
+/// The name as seen from `path`: `time` on the same path, `q_proj.time` from another.
 pub(super) fn name_from(path: &str, entry: &LedgerEntry) -> Option<String> {
     let name = name(entry)?;
     Some(match entry.path.rsplit('/').next() {
@@ -30,12 +30,12 @@ pub(super) fn name_from(path: &str, entry: &LedgerEntry) -> Option<String> {
 }
 
 impl Ledger {
-    /// The expression of `id`. `inside` lets `id` itself be called by its name.
+    /// The expression of `id`. `inside` allows `id` itself to be written as its name.
     pub(super) fn render(&self, id: Id, spell: Spell, style: Style, inside: bool) -> String {
         self.render_at(id, spell, style, inside, 0)
     }
 
-    /// `floor` is the precedence the surroundings require: 1 inside a sum, 2 inside a product.
+    /// `floor` is the required precedence: 1 inside a sum, 2 inside a product.
     fn render_at(&self, id: Id, spell: Spell, style: Style, inside: bool, floor: u8) -> String {
         let entry = self.entry(id);
         if inside && let Some(name) = spell(id, &entry) {

@@ -1,6 +1,6 @@
-//! CLIP and SigLIP encoders, and the projectors that lead from them into LLaVA and Gemma-3.
+//! CLIP and SigLIP encoders, and their projectors to LLaVA and Gemma-3.
 //!
-//! Defaults of missing keys: `CLIPVisionConfig`, `SiglipVisionConfig` of transformers.
+//! Defaults for missing keys: `CLIPVisionConfig`, `SiglipVisionConfig` of transformers.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// The names inside a layer, which many encoders took over.
+/// The tensor names inside a layer, which many encoders share.
 pub const NAMES: EncoderNames = EncoderNames {
     norms: ["layer_norm1", "layer_norm2"],
     qkv: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
@@ -23,18 +23,18 @@ pub const NAMES: EncoderNames = EncoderNames {
     network: &["mlp.fc1", "mlp.fc2"],
 };
 
-/// What CLIP and SigLIP have in common, and where they differ.
+/// Common parts of CLIP and SigLIP, and their differences.
 pub struct Vit {
     /// Width of its stream.
     pub hidden: Count,
-    /// Positions of an image or tile.
+    /// Positions per image or tile.
     pub positions: Count,
     /// Its parts.
     pub parts: Vec<TowerPart>,
 }
 
-/// `clip` has a class token and a norm before its layers; SigLIP has neither but a bias on its patches, and a head that
-/// pools its states unless `vision_use_head` says no: stored, but nothing that a language model reads.
+/// `clip` has a class token and a norm before its layers. SigLIP has neither, but a bias on its patches, and a pooling
+/// head unless `vision_use_head` is false. The head is stored but not used by a language model.
 fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
     let prefix = "model.vision_tower";
     let mut vit = encoder(keys, clip, prefix)?;
@@ -44,7 +44,8 @@ fn vit(keys: &Keys<'_>, clip: bool) -> Result<Vit, Error> {
     Ok(vit)
 }
 
-/// SigLIP's pooling head: attention of one learned query, a norm and a network. Weights alone, for nobody computes it.
+/// SigLIP's pooling head: attention of one learned query, a norm and a network. Only its weights are modelled, as it is
+/// not computed.
 fn idle_head(keys: &Keys<'_>, hidden: Count, prefix: &str) -> Result<TowerPart, Error> {
     let (width, inner) = (hidden.value, keys.count("intermediate_size")?.value);
     let stored = |name: &str, shape| weight(format!("head.{name}"), shape, Role::Tower);
@@ -117,13 +118,13 @@ pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> 
     Ok(Vit { hidden, positions, parts: vec![stem, layers, last] })
 }
 
-/// What leads from the encoder into a language model of width `text`.
+/// The projector from the encoder to a language model of width `text`.
 pub enum ClipProjector {
-    /// Two matrices; `newline`: a learned token at the end of each row, of images in as many tiles as they fill.
+    /// Two matrices; `newline`: a learned token at the end of each row, for images with a variable number of tiles.
     Two {
         /// The language model's width.
         text: Count,
-        /// Biases of both.
+        /// Whether both have biases.
         bias: bool,
         /// Whether there is such a token.
         newline: bool,
@@ -135,7 +136,7 @@ pub enum ClipProjector {
     },
 }
 
-/// CLIP or SigLIP, `class` unless the keys say which, and a projector.
+/// CLIP or SigLIP, by `model_type` or else `class`, and a projector.
 pub fn tower(keys: &Keys<'_>, class: &str, projector: &ClipProjector) -> Result<Tower, Error> {
     let stated = keys.text("model_type")?;
     let clip = match stated.as_deref().unwrap_or(class) {

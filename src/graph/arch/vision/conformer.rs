@@ -1,6 +1,6 @@
 //! Conformers: the audio encoders of Gemma-3n and Gemma-4.
 //!
-//! Knows shapes and names; how long a clip is, no file says.
+//! Defines shapes and names. No file gives the length of a clip.
 
 use petgraph::graph::NodeIndex;
 
@@ -16,7 +16,7 @@ use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 
-/// Mel bands of a frame, which two convolutions of stride 2 reduce to a quarter.
+/// Mel bands per frame; two convolutions of stride 2 reduce them to a quarter.
 const BANDS: u64 = 128;
 
 /// An audio encoder.
@@ -25,13 +25,13 @@ pub struct Conformer {
     pub hidden: Count,
     /// Heads.
     pub heads: Count,
-    /// Frames that its convolution reaches over.
+    /// Kernel width of its convolution, in frames.
     pub kernel: Count,
     /// Channels of the two convolutions before it.
     pub channels: [u64; 2],
-    /// Each matrix has bounds for what enters and leaves it, kept as buffers.
+    /// Whether each matrix has bounds for its input and output, stored as buffers.
     pub clipped: bool,
-    /// The checkpoint's names of a layer's modules.
+    /// Names of a layer's modules in the checkpoint.
     pub names: TensorNames,
 }
 
@@ -59,7 +59,7 @@ impl Conformer {
         once(block, "subsampling", prefix, Positions::Open)
     }
 
-    /// `layers` of it under `prefix`.
+    /// `layers` such layers under `prefix`.
     pub fn layers(&self, prefix: &str, layers: Count) -> Result<TowerPart, Error> {
         let Conformer { hidden, heads, .. } = *self;
         if !hidden.value.is_multiple_of(heads.value) {
@@ -163,7 +163,7 @@ const SECOND: [&str; 4] = [
     "feed_forward2.post_layer_norm",
 ];
 
-/// Adds bounds to every matrix but that of relative positions.
+/// Adds bounds to every matrix except that of relative positions.
 pub fn bound(block: &mut Block) {
     for node in block.graph.node_weights_mut() {
         if !matches!(node.operator, Operator::Linear { .. }) || node.name == RELATIVE {

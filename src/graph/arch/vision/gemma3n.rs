@@ -1,6 +1,6 @@
-//! The encoders of Gemma-3n: MobileNet-V5 for images, a conformer for audio, each with tokens of its own.
+//! The encoders of Gemma-3n: MobileNet-V5 for images, a conformer for audio, each with its own token embeddings.
 //!
-//! Defaults of missing keys: `Gemma3nVisionConfig` and `Gemma3nAudioConfig` of transformers.
+//! Defaults for missing keys: `Gemma3nVisionConfig` and `Gemma3nAudioConfig` of transformers.
 
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ pub fn audio(keys: Option<&Keys<'_>>, text: Count) -> Result<Tower, Error> {
     Ok(Tower { name: "audio", parts: vec![stem, layers, end], sight: ImageProcessor::Untold })
 }
 
-/// Tokens of its own and their norm, a norm of what the encoder yields, and the projection of both.
+/// The encoder's own token embeddings and their norm, a norm of the encoder's output, and the projection of both.
 fn embedder(prefix: &str, vocab: Count, hidden: Count, text: Count) -> TowerPart {
     let mut block = Assembly::default();
     let table = weight("embedding.weight", vec![vocab.value, hidden.value], Role::Tower);

@@ -1,6 +1,6 @@
-//! The encoders of Gemma-4: layers like the language model's for images, a conformer for audio.
+//! The encoders of Gemma-4: layers as in the language model for images, a conformer for audio.
 //!
-//! Defaults of missing keys: `Gemma4VisionConfig` and `Gemma4AudioConfig` of transformers.
+//! Defaults for missing keys: `Gemma4VisionConfig` and `Gemma4AudioConfig` of transformers.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Matrices lie inside modules that may clip what enters and leaves them.
+/// Matrices are inside modules that may clip their input and output.
 const CLIPPED: TensorNames = TensorNames {
     table: &[
         ("self_attn.q_proj", "self_attn.q_proj.linear"),
@@ -61,7 +61,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let stem = once(block, "patches", "model.vision_tower.patch_embedder", Positions::Open);
     let heads = keys.count_or("num_attention_heads", 12)?;
     let kv_heads = keys.count_or("num_key_value_heads", 12)?;
-    // The class has none, whatever the key says.
+    // The class has none, whatever the key contains.
     keys.set_aside(&["attention_bias"]);
     let attention = Attention::of(hidden, heads, kv_heads, Some(keys.count_or("head_dim", 64)?))?;
     let attention =
@@ -70,7 +70,7 @@ pub fn vision(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     let layer = Layer { arrangement: Arrangement::Sandwich, ..Layer::new(attention, network) };
     let count = keys.count_or("num_hidden_layers", 16)?.value as u32;
     let mut block = layer.block("encoder_layer", (0..count).collect());
-    // An encoder keeps nothing of a sequence.
+    // An encoder has no KV cache.
     block.caches = vec![];
     for node in block.graph.node_weights_mut() {
         let matrices = node.weights.iter_mut().filter(|weight| weight.shape.len() > 1);

@@ -1,6 +1,6 @@
 //! GLM-4.1V's encoder: RMSNorm, gated networks, a convolution that merges neighbours, a gated merger.
 //!
-//! Defaults of missing keys: `Glm4vVisionConfig` of transformers.
+//! Defaults for missing keys: `Glm4vVisionConfig` of transformers.
 
 use super::{side, stretched};
 use crate::graph::assembly::{Assembly, weight};
@@ -19,7 +19,7 @@ const NAMES: EncoderNames = EncoderNames {
     network: &["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
 };
 
-/// The tower. Layers are as wide inside as the language model; the merger is `intermediate_size` wide.
+/// The encoder. The inner width of its layers is the language model's width; the merger is `intermediate_size` wide.
 pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
     keys.set_aside(&["model_type", "hidden_dropout_prob"]);
     let channels = keys.count_or("in_channels", 3)?.value;

@@ -1,6 +1,6 @@
 //! InternViT: a class token, learned positions, sums scaled by learned factors, neighbours merged before the projector.
 //!
-//! Defaults of missing keys: `InternVLVisionConfig` of transformers; the checkpoints' own code must state all.
+//! Defaults for missing keys: `InternVLVisionConfig` of transformers. The checkpoints' own code requires all keys.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// The tensors' names, and the keys that say alike things in transformers and in the checkpoints' own code.
+/// The tensor names, and the configuration keys, which differ between transformers and the checkpoints' own code.
 pub struct Dialect {
     encoder: EncoderNames,
     prefix: &'static str,
@@ -23,13 +23,13 @@ pub struct Dialect {
     embeddings: [&'static str; 3],
     /// Factors of the sums, norms of queries and keys.
     extra: [&'static str; 4],
-    /// The projector's place, norm and matrices.
+    /// The projector's module, norm and matrices.
     projector: [&'static str; 4],
     qkv_bias: (&'static str, bool),
     qk_norm: &'static str,
 }
 
-/// Of transformers.
+/// Names of transformers.
 pub static HUGGING_FACE: Dialect = Dialect {
     encoder: EncoderNames {
         norms: ["layernorm_before", "layernorm_after"],
@@ -50,7 +50,7 @@ pub static HUGGING_FACE: Dialect = Dialect {
     qk_norm: "use_qk_norm",
 };
 
-/// Of the checkpoints' own code.
+/// Names of the checkpoints' own code.
 pub static CHAT: Dialect = Dialect {
     encoder: EncoderNames {
         norms: ["norm1", "norm2"],
@@ -67,14 +67,14 @@ pub static CHAT: Dialect = Dialect {
     qk_norm: "qk_normalization",
 };
 
-/// The tower; an image fills as many tiles as it needs, up to so many.
+/// The encoder; an image has a variable number of tiles, up to a maximum.
 pub fn tower(
     keys: &Keys<'_>,
     text: Count,
     dialect: &'static Dialect,
     tiles: Option<Count>,
 ) -> Result<Tower, Error> {
-    // Training's, and how much the factors of sums begin with.
+    // Keys for training, and the initial value of the sums' factors.
     keys.set_aside(&["model_type", "drop_path_rate", "initializer_factor", "layer_scale_init_value"]);
     keys.set_aside(&["projection_dropout"]);
     let channels = keys.count_or("num_channels", 3)?.value;
@@ -133,7 +133,7 @@ pub fn tower(
     Ok(Tower { name: "vision", parts: vec![stem, layers, projector], sight })
 }
 
-/// A length, which files may state for both sides.
+/// A length, which files may give per side.
 fn square(keys: &Keys<'_>, key: &'static str) -> Result<Count, Error> {
     let Some(Value::Array(_)) = keys.value(key) else { return keys.count(key) };
     match keys.numbers(key)?.unwrap_or_default().as_slice() {

@@ -1,6 +1,6 @@
-//! Llama-4's encoder: a class token last, pixel shuffle, an adapter and a projector.
+//! Llama-4's encoder: a class token in the last position, pixel shuffle, an adapter and a projector.
 //!
-//! Defaults of missing keys: `Llama4VisionConfig` of transformers.
+//! Defaults for missing keys: `Llama4VisionConfig` of transformers.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ const NAMES: EncoderNames = EncoderNames {
     network: &["mlp.fc1", "mlp.fc2"],
 };
 
-/// The tower; `text` is the language model's width. Positions are those of one tile.
+/// The encoder; `text` is the language model's width. Positions are those of one tile.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     keys.set_aside(&["model_type", "vision_feature_layer", "projector_dropout", "norm_eps"]);
     let channels = keys.count_or("num_channels", 3)?.value;
@@ -82,7 +82,7 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     };
     two_layers(&mut block, stream, up, down);
     let adapter = once(block, "adapter", prefix, tokens);
-    // The class's second matrix leads from the output's width, not from the first one's.
+    // The class's second matrix has the output's width as its input, not the first matrix's output.
     keys.only("projector_input_dim", &json!(out.value))?;
     let width = keys.count("vision_output_dim")?;
     let mut block = Assembly::default();

@@ -1,6 +1,6 @@
-//! MiniMax-M3's encoder: CLIP's layers with rotary positions, frames in pairs, two projectors.
+//! MiniMax-M3's encoder: CLIP's layers with rotary positions, pairs of frames, two projectors.
 //!
-//! Defaults of missing keys: `MiniMaxM3VLVisionConfig` of transformers.
+//! Defaults for missing keys: `MiniMaxM3VLVisionConfig` of transformers.
 
 use serde_json::json;
 
@@ -14,8 +14,8 @@ use crate::spec::error::Error;
 use crate::spec::image::ImageSize;
 use crate::spec::model::keys::Keys;
 
-/// Patches that are merged along a side, and frames of a patch: in an object of their own, where transformers puts them
-/// too, or beside the other keys alone.
+/// Merged patches per side, and frames per patch: in a nested object, which transformers writes too, or next to the
+/// other keys.
 fn merged(keys: &Keys<'_>) -> Result<(Count, u64), Error> {
     let Some(compression) = keys.section_or_none("img_token_compression_config")? else {
         let frames = keys.count_or("temporal_patch_size", 2)?.value;
@@ -29,7 +29,7 @@ fn merged(keys: &Keys<'_>) -> Result<(Count, u64), Error> {
     Ok((merge, frames))
 }
 
-/// The tower; `text` is the language model's width, `projector` that between the first two matrices.
+/// The encoder; `text` is the language model's width, `projector` the width between the first two matrices.
 pub fn tower(keys: &Keys<'_>, text: Count, projector: Count) -> Result<Tower, Error> {
     keys.set_aside(&[
         "model_type",

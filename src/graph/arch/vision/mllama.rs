@@ -1,6 +1,6 @@
-//! Llama-3.2-Vision's encoder: tiles, local and global layers, gates, intermediate results side by side.
+//! Llama-3.2-Vision's encoder: tiles, local and global layers, gates, concatenated intermediate results.
 //!
-//! Defaults of missing keys: `MllamaVisionConfig` of transformers.
+//! Defaults for missing keys: `MllamaVisionConfig` of transformers.
 
 use super::side;
 use crate::graph::assembly::{Assembly, weight};
@@ -20,10 +20,10 @@ const NAMES: EncoderNames = EncoderNames {
     network: &["mlp.fc1", "mlp.fc2"],
 };
 
-/// Aspect ratios of the class where a file lists none.
+/// Default number of aspect ratios.
 const ASPECT_RATIOS: u64 = 8;
 
-/// The tower, and the positions of an image of all its tiles, which cross-attention sees.
+/// The encoder, and the positions of all tiles of an image, which cross-attention reads.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
     keys.set_aside(&["model_type", "intermediate_layers_indices", "norm_eps", "supported_aspect_ratios"]);
     let channels = keys.count_or("num_channels", 3)?.value;

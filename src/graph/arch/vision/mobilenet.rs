@@ -1,6 +1,6 @@
-//! MobileNet-V5 300M: the convolutional image encoder of Gemma-3n, whose shape no file states.
+//! MobileNet-V5 300M: the convolutional image encoder of Gemma-3n, whose shape is not part of any configuration.
 //!
-//! Figures: `mobilenetv5_300m_enc` of timm. Knows nothing of the resolution of its stages.
+//! Source: `mobilenetv5_300m_enc` of timm. The resolution of its stages is not modelled.
 
 use petgraph::graph::NodeIndex;
 
@@ -13,26 +13,26 @@ use crate::graph::tensor::{Role, Weight};
 use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 
-/// The checkpoint's name of it.
+/// Its name in the checkpoint.
 const PREFIX: &str = "model.vision_tower.timm_model";
 
-/// Width of what comes out.
+/// Output width.
 pub const WIDTH: u64 = 2048;
 
-/// A block of a stage. Widths are channels, taps the side of a square kernel; 0 taps: no such convolution.
+/// A block of a stage. Widths are channels; taps are the side of a square kernel, 0 for no convolution.
 #[derive(Clone, Copy)]
 enum MobileNetBlock {
-    /// A full convolution out to `inside`, and a matrix back: fused inverted bottleneck.
+    /// A full convolution to `inside` channels, and a matrix back: fused inverted bottleneck.
     Edge { input: u64, inside: u64, output: u64 },
     /// Depthwise convolutions around two matrices: universal inverted bottleneck.
     Bottleneck { taps: [u64; 2], input: u64, inside: u64, output: u64 },
-    /// Attention of many query heads over one key and value, shrunk by a depthwise convolution where there are taps.
+    /// Attention with many query heads and one key/value head, downsampled by a depthwise convolution if taps > 0.
     Attention { taps: u64, width: u64, key: u64, queries: u64 },
 }
 
 use MobileNetBlock::{Attention, Bottleneck, Edge};
 
-/// Stage, first block, distance to the next of its kind, how many, and what they are.
+/// Stage, first block, distance to the next block of this kind, number of blocks, and the block.
 const BLOCKS: &[(u32, [u32; 3], MobileNetBlock)] = &[
     (0, [0, 1, 1], Edge { input: 64, inside: 256, output: 128 }),
     (0, [1, 1, 2], Edge { input: 128, inside: 512, output: 128 }),
@@ -49,7 +49,7 @@ const BLOCKS: &[(u32, [u32; 3], MobileNetBlock)] = &[
     (3, [2, 2, 19], Bottleneck { taps: [0, 0], input: 1280, inside: 2560, output: 1280 }),
 ];
 
-/// Its parts in the order of execution.
+/// Its parts in execution order.
 pub fn parts() -> Vec<TowerPart> {
     let mut block = Assembly::default();
     let pixels = block.input(width(3));
@@ -68,7 +68,7 @@ pub fn parts() -> Vec<TowerPart> {
         });
     }
     let mut block = Assembly::default();
-    // The last two stages side by side.
+    // The concatenation of the last two stages.
     let fused = block.input(width(640 + 1280));
     let out = bottleneck(&mut block, fused, "ffn.", [640 + 1280, 2 * (640 + 1280), WIDTH]);
     norm(&mut block, out, "norm.weight", WIDTH);
@@ -139,7 +139,7 @@ fn width(channels: u64) -> Count {
     Count::derived("channels", channels, "mobilenetv5_300m_enc")
 }
 
-/// A full convolution: for each pixel a matrix over the taps' channels.
+/// A full convolution: a matrix over the channels of all taps, per pixel.
 fn convolve(
     block: &mut Assembly,
     from: NodeIndex,
@@ -164,7 +164,7 @@ fn depthwise(block: &mut Assembly, from: NodeIndex, tensor: &str, channels: u64,
     block.node("depthwise_conv", conv, vec![kernel], &[from])
 }
 
-/// A norm or scale of so many channels.
+/// A norm or scale with this number of channels.
 fn norm(block: &mut Assembly, from: NodeIndex, tensor: &str, channels: u64) -> NodeIndex {
     let scale: Weight = weight(tensor, vec![channels], Role::Norm);
     let rows = Count::derived("rows", 1, "one norm per position");

@@ -1,6 +1,6 @@
 //! Kimi-K2.5's encoder (MoonViT): a grid of learned positions, images of any size, neighbours merged.
 //!
-//! Checkpoints' own code and transformers name the same numbers differently; both are read.
+//! The checkpoints' own code and transformers use different keys for the same numbers; both are read.
 
 use serde_json::json;
 
@@ -20,9 +20,9 @@ const NAMES: EncoderNames = EncoderNames {
     network: &["mlp.fc1", "mlp.fc2"],
 };
 
-/// The tower; `text` is the language model's width.
+/// The encoder; `text` is the language model's width.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
-    // The time grid and the rest say how positions are mixed, not what is learned.
+    // The time grid and similar keys define how positions are combined, not learned weights.
     keys.set_aside(&[
         "model_type",
         "init_pos_emb_time",

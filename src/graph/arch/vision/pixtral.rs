@@ -1,7 +1,7 @@
-//! Pixtral's encoder with Mistral-3's patch merger and projector. Images may have any size up to `image_size`;
-//! each row of their tokens ends in one of its own (`[IMG_BREAK]`, `[IMG_END]`).
+//! Pixtral's encoder with Mistral-3's patch merger and projector. Images may have any size up to `image_size`; each row
+//! of their tokens ends in a separate token (`[IMG_BREAK]`, `[IMG_END]`).
 //!
-//! Defaults of missing keys: `PixtralVisionConfig`, `Mistral3Config` of transformers.
+//! Defaults for missing keys: `PixtralVisionConfig`, `Mistral3Config` of transformers.
 
 use serde_json::json;
 
@@ -23,17 +23,17 @@ const NAMES: EncoderNames = EncoderNames {
     network: &["feed_forward.gate_proj", "feed_forward.up_proj", "feed_forward.down_proj"],
 };
 
-/// What the wrapper says of the projector.
+/// Wrapper keys of the projector.
 pub struct PixtralProjector {
     /// Width of the language model.
     pub text: Count,
-    /// Neighbours per side that become one token, behind a norm; `None`: each stays one (LLaVA).
+    /// Neighbours per side that are merged into one token, after a norm; `None`: no merging (LLaVA).
     pub merge: Option<Count>,
     /// Biases of its two matrices.
     pub bias: bool,
 }
 
-/// The tower; a largest image is what it computes.
+/// The encoder, sized for the largest image.
 pub fn tower(keys: &Keys<'_>, projector: &PixtralProjector) -> Result<Tower, Error> {
     let PixtralProjector { text, merge, bias } = *projector;
     keys.only("model_type", &json!("pixtral"))?;

@@ -1,6 +1,6 @@
 //! The encoders of Qwen2-VL, 2.5-VL and 3-VL: images of any size, patches merged by `spatial_merge_size`.
 //!
-//! Defaults of missing keys: the vision configurations of these classes in transformers.
+//! Defaults for missing keys: the vision configurations of these classes in transformers.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// The checkpoint's name of the tower.
+/// Name of the encoder in the checkpoint.
 const PREFIX: &str = "model.visual";
 
 const fn names(network: &'static [&'static str]) -> EncoderNames {
@@ -25,7 +25,7 @@ const QWEN2: EncoderNames = names(&["mlp.fc1", "mlp.fc2"]);
 const QWEN2_5: EncoderNames = names(&["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]);
 const QWEN3: EncoderNames = names(&["mlp.linear_fc1", "mlp.linear_fc2"]);
 
-/// Patches as all of them cut them, `[hidden, channels, frames, patch, patch]`.
+/// Patch embedding of all these models, `[hidden, channels, frames, patch, patch]`.
 fn patches(
     keys: &Keys<'_>,
     hidden: Count,
@@ -46,7 +46,7 @@ fn patches(
     Ok((once(block, "patches", PREFIX, positions), stretched(patch, merge, None), positions))
 }
 
-/// A merger: neighbours side by side through two matrices. `narrow`: the norm comes before they are laid together.
+/// A merger: concatenated neighbours through two matrices. `narrow`: the norm comes before the concatenation.
 struct Merger {
     prefix: String,
     norm: &'static str,
@@ -115,7 +115,7 @@ pub fn qwen2_5(keys: &Keys<'_>) -> Result<Tower, Error> {
     Ok(Tower { name: "vision", parts, sight })
 }
 
-/// Positions of a window that most of its layers attend inside.
+/// Positions of a window, used by most of its layers.
 fn window(keys: &Keys<'_>, merge: Count) -> Result<Count, Error> {
     let (window, patch) = (keys.count_or("window_size", 112)?, keys.count_or("patch_size", 14)?);
     let side = window.value / patch.value / merge.value * merge.value;
@@ -127,12 +127,12 @@ fn window(keys: &Keys<'_>, merge: Count) -> Result<Count, Error> {
     Ok(Count::derived("window_positions", side * side, "(window_size / patch_size)²"))
 }
 
-/// Qwen3-VL: learned positions, and further mergers that feed early layers of the language model.
+/// Qwen3-VL: learned positions, and additional mergers that feed early layers of the language model.
 pub fn qwen3(keys: &Keys<'_>) -> Result<Tower, Error> {
     qwen3_5(keys.stated("deepstack_visual_indexes")?)
 }
 
-/// Qwen3.5: the same, without further mergers unless the file states them.
+/// Qwen3.5: the same, without additional mergers unless the file has them.
 pub fn qwen3_5(keys: &Keys<'_>) -> Result<Tower, Error> {
     let hidden = keys.count_or("hidden_size", 1152)?;
     let positions = keys.count_or("num_position_embeddings", 2304)?;

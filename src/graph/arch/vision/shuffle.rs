@@ -1,7 +1,7 @@
-//! SigLIP with neighbours laid side by side before the projector: Idefics3, SmolVLM, Command A Vision, Aya Vision.
+//! SigLIP with pixel shuffle before the projector: Idefics3, SmolVLM, Command A Vision, Aya Vision.
 //!
-//! Defaults of missing keys: `Idefics3VisionConfig` and its likes of transformers. An image is cut into tiles in ways
-//! that processors keep to themselves.
+//! Defaults for missing keys: `Idefics3VisionConfig` and the corresponding classes of transformers. Image tiling is
+//! defined by processors only.
 
 use super::clip::{Vit, encoder, siglip};
 use super::merged_width;
@@ -14,9 +14,9 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// Idefics3's: one matrix without a bias behind the shuffle of `scale`.
+/// Idefics3's projector: one matrix without a bias after a pixel shuffle of `scale`.
 pub fn idefics(keys: &Keys<'_>, text: Count, scale: Count) -> Result<Tower, Error> {
-    // Sizes of images before they are cut.
+    // Image sizes before tiling.
     keys.set_aside(&["max_image_size", "size", "use_base_siglip", "model_type"]);
     let Vit { hidden, mut parts, .. } = encoder(keys, false, "model.vision_model")?;
     let wide = merged_width(hidden, scale);
@@ -29,8 +29,8 @@ pub fn idefics(keys: &Keys<'_>, text: Count, scale: Count) -> Result<Tower, Erro
     Ok(Tower { name: "vision", parts, sight: ImageProcessor::Untold })
 }
 
-/// Cohere's: two matrices with a gate between them, so that the second is half as wide as the first; `normed`: behind
-/// a norm (Aya).
+/// Cohere's projector: two matrices with a gate between them, so that the second is half as wide as the first;
+/// `normed`: after a norm (Aya).
 pub fn cohere(
     keys: &Keys<'_>,
     text: Count,

@@ -1,6 +1,6 @@
-//! Whisper's encoder as Qwen2-Audio has it: two convolutions over mel bands, learned positions, a projection.
+//! Whisper's encoder as used in Qwen2-Audio: two convolutions over mel bands, learned positions, a projection.
 //!
-//! Defaults of missing keys: `Qwen2AudioEncoderConfig` of transformers.
+//! Defaults for missing keys: `Qwen2AudioEncoderConfig` of transformers.
 
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
@@ -19,10 +19,10 @@ const NAMES: EncoderNames = EncoderNames {
     network: &["fc1", "fc2"],
 };
 
-/// Frames that a convolution sees at once.
+/// Kernel width of a convolution, in frames.
 const TAPS: u64 = 3;
 
-/// The tower; `text` is the language model's width.
+/// The encoder; `text` is the language model's width.
 pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     keys.set_aside(&["model_type", "encoder_layerdrop", "scale_embedding", "num_hidden_layers", "init_std"]);
     let bands = keys.count_or("num_mel_bins", 128)?;
