@@ -86,7 +86,7 @@ fn of_steps(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn no_operator_or_step_is_faster_than_light() {
-    each_case(300, of_steps);
+    each_case(100, of_steps);
 }
 
 /// Bytes of every weight that each step must read, whatever is routed where, and operations per token,
@@ -143,5 +143,5 @@ fn of_metrics(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn no_metric_is_faster_than_light() {
-    each_case(300, of_metrics);
+    each_case(100, of_metrics);
 }

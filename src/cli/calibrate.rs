@@ -81,6 +81,10 @@ impl Calibrate {
     /// # Errors
     /// The tables do not determine the constants, or a file cannot be read or written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
+        // A fit takes minutes: a folder that cannot be written is reported before it.
+        if let Some(folder) = self.out.as_deref().filter(|_| self.whole) {
+            file::make_folder(folder)?;
+        }
         let measured = self.measured()?;
         let timed = |row: &MeasuredRow| row.outcome.ttft_ms.is_some() || row.outcome.tpot_ms.is_some();
         if !measured.iter().any(timed) && measured.iter().any(|row| row.outcome.memory_bytes.is_some()) {

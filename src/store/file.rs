@@ -115,6 +115,17 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     })
 }
 
+/// Makes a folder, and those it lies in, where they do not exist.
+///
+/// # Errors
+/// The path is a file, or not writable.
+pub fn make_folder(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|error| {
+        let fix = "choose a folder that exists, or a path where one can be made";
+        Error::new("", spell(&error), "a writable folder", fix).in_file(shown(path))
+    })
+}
+
 fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if path.as_os_str() == "-" {
         let mut out = io::stdout().lock();

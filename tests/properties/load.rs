@@ -56,7 +56,7 @@ fn of_an_instance(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn latencies_never_fall_as_load_grows() {
-    each_case(150, of_an_instance);
+    each_case(75, of_an_instance);
 }
 
 fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
@@ -88,7 +88,7 @@ fn of_a_decode_pool(case: &Case) -> Result<(), TestCaseError> {
 #[test]
 fn a_decode_pool_is_never_quicker_under_more_load() {
     let several = |case: &Case| case.question.stated.lengths.osl > 1;
-    each_case(150, |case| if several(case) { of_a_decode_pool(case) } else { Ok(()) });
+    each_case(75, |case| if several(case) { of_a_decode_pool(case) } else { Ok(()) });
 }
 
 fn held(question: &Problem, case: &Case, instance: &Instance, phase: Phase, load: u64) -> [f64; 5] {
@@ -150,5 +150,5 @@ fn of_a_pair(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn the_time_to_the_first_token_of_a_pair_is_its_prompt_pools() {
-    each_case(150, of_a_pair);
+    each_case(75, of_a_pair);
 }

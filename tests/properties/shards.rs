@@ -92,7 +92,7 @@ fn add_up(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn what_devices_hold_adds_up_to_the_whole() {
-    each_case(300, add_up);
+    each_case(100, add_up);
 }
 
 fn stages(case: &Case) -> Result<(), TestCaseError> {
@@ -111,7 +111,7 @@ fn stages(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn pipeline_stages_hold_every_layer_once() {
-    each_case(300, stages);
+    each_case(100, stages);
 }
 
 /// All devices together hold all weights at their size, one device alone exactly those, and the fullest
@@ -154,7 +154,7 @@ fn weighty(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn memory_is_never_below_the_weights() {
-    each_case(300, weighty);
+    each_case(100, weighty);
 }
 
 fn exchanges(model: &ShardedModel) -> usize {
@@ -194,5 +194,5 @@ fn divided(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn what_is_divided_is_exchanged() {
-    each_case(300, divided);
+    each_case(100, divided);
 }
