@@ -2,7 +2,7 @@
 //!
 //! Aggregated deployments of identical replicas are searched first, exhaustively. Where they take several copies or
 //! miss an SLO, the full search checks whether another deployment takes fewer copies. Covers one system;
-//! [`super::offers`] chooses among systems.
+//! [`super::ranking`] chooses among systems.
 
 pub mod candidates;
 

@@ -251,7 +251,7 @@ impl PoolPair<'_, '_> {
         let sampling = &self.question.front_sampling;
         let (front, back) = self.sizes();
         let (devices, domain) = (self.question.cluster.devices(), self.question.cluster.domain());
-        let even = |size: u64| domain % size == 0 || size % domain == 0;
+        let even = |size: u64| domain.is_multiple_of(size) || size.is_multiple_of(domain);
         matches!(region.loads, Loads::Listed(..))
             && region.backs.0 <= sampling.decode_workers
             && (devices <= sampling.across_domains_up_to || front.max(back) <= domain)

@@ -266,5 +266,5 @@ fn a_rate_beyond_what_is_carried_has_no_metrics() {
     let swamped = estimate(&asked(1000.0));
     let text = plain(&text::estimate(&swamped));
     assert!(swamped.candidate.metrics.is_none() && text.starts_with("CANNOT RUN"), "{text}");
-    assert!(text.contains("1000.00 asked") && !text.contains("tok/s"), "{text}");
+    assert!(text.contains("1000.00 required") && !text.contains("tok/s"), "{text}");
 }

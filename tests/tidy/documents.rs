@@ -114,3 +114,17 @@ fn paths_in_documents_exist() {
     }
     none(&faults);
 }
+
+/// The picture of the terminal shows a console block that the tests run.
+#[test]
+fn the_terminal_picture_shows_a_tested_answer() {
+    let picture = std::fs::read_to_string(root().join("docs/terminal.svg")).unwrap();
+    let usage = std::fs::read_to_string(root().join("docs/usage.md")).unwrap();
+    let known: Vec<&str> = usage.lines().map(str::trim).collect();
+    let shown = picture.lines().filter(|line| line.starts_with("<text"));
+    let shown = shown.map(|line| line.split_once('>').unwrap().1.trim_end_matches("</text>"));
+    let shown: Vec<String> = shown.map(|text| text.replace("&lt;", "<").replace("&gt;", ">")).collect();
+    assert!(shown.len() > 15);
+    let absent = shown.into_iter().filter(|text| !known.contains(&text.replace("&amp;", "&").as_str()));
+    none(&absent.collect::<Vec<_>>());
+}
