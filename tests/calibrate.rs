@@ -1,7 +1,5 @@
 //! `validate` and `calibrate` as their users meet them, on tables made from our own predictions.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,7 +1,5 @@
 //! The command as its users meet it: console sessions, and what no session can show.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Output, Stdio};

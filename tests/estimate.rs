@@ -1,11 +1,7 @@
 //! A plan in one line says everything: every answer of the search, typed again, comes to the same metrics.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/cases.rs"]
-mod cases;
+use crate::ask;
+use crate::cases;
 #[path = "estimate/outside.rs"]
 mod outside;
 #[path = "estimate/truth.rs"]

@@ -1,7 +1,5 @@
 //! Files as they come and go: what is read is bounded, what is written is whole, and no name does anything.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,8 +1,6 @@
 //! No number that is not finite leaves: questions at the edges of every limit, told as text, CSV and JSON, where a
 //! number that is none would be `null` and break the schema.
 
-#![allow(clippy::unwrap_used)]
-
 use mantile::cli::{ask, build_candidate};
 use mantile::report::answer::{answer, estimated};
 use mantile::report::schema::schema;
@@ -18,8 +16,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use serde_json::Value;
 
 #[allow(dead_code)]
-#[path = "support/hostile.rs"]
-mod hostile;
+use crate::doors as hostile;
 
 use hostile::{MODEL, finite};
 

@@ -1,7 +1,5 @@
 //! Mixes of systems against brute force, and what must hold of every mix.
 
-#![allow(clippy::unwrap_used)]
-
 #[path = "fleet/certificate.rs"]
 mod certificate;
 

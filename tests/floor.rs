@@ -1,8 +1,6 @@
 //! Nothing is faster than light: operations at the dense peak, bytes at full bandwidth, an exchange's own
 //! bytes at link rate.
 
-#![allow(clippy::unwrap_used)]
-
 use mantile::cost::roofline::Cost;
 use mantile::graph::tensor::Role;
 use mantile::plan::parallel::Phase;
@@ -15,10 +13,8 @@ use mantile::serving::step::{CostObserver, batch, step};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/cases.rs"]
-mod cases;
+use crate::ask;
+use crate::cases;
 #[path = "floor/exchange.rs"]
 mod exchange;
 

@@ -1,8 +1,6 @@
 //! The figures of `hardware/` against each other and against what was published elsewhere: whatever is odd
 //! is listed here with its reason, and nothing else is.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

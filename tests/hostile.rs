@@ -4,20 +4,14 @@
 //! `MANTILE_FUZZ=100000 cargo test hostile:: -- --nocapture --test-threads 1` tries that many, fewer where one
 //! takes long, and holds each to a second of the processor and 500 MB besides. `MANTILE_SEED` draws others.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use fastrand::Rng;
 
-#[path = "support/hostile.rs"]
-mod hostile;
-#[allow(dead_code)]
-#[path = "support/source.rs"]
-mod source;
-#[path = "support/spoil.rs"]
-mod spoil;
+use crate::doors as hostile;
+use crate::source;
+use crate::spoil;
 
 use source::files;
 

@@ -1,7 +1,5 @@
 //! Images in prompts: what the encoder computes, the tokens that come of it, and who is refused.
 
-#![allow(clippy::unwrap_used)]
-
 use mantile::cost::roofline::Cost;
 use mantile::graph::operator::Operator;
 use mantile::plan::parallel::{ParallelPlan, Phase};
@@ -17,8 +15,7 @@ use mantile::serving::step::CostObserver;
 use mantile::spec::image::ImageSize;
 use mantile::spec::scenario::Scenario;
 
-#[path = "support/ask.rs"]
-mod ask;
+use crate::ask;
 
 /// Operations of matrices and attention, and bytes, in and outside the encoder.
 #[derive(Default)]

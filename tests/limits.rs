@@ -1,14 +1,10 @@
 //! What every number from outside may be: the flags keep to the one list of limits, the help tells them, the document
 //! is that list, and what is outside is refused wherever it is stated.
 
-#![allow(clippy::unwrap_used)]
-
 use clap::{Arg, Command};
 use mantile::spec::limits::{LIMITS, markdown, of_flag};
 
-#[allow(dead_code)]
-#[path = "support/source.rs"]
-mod source;
+use crate::source;
 
 /// Names that stand for a number in the help: `--isl <N>`.
 const NUMBERS: [&str; 9] = ["N", "R", "P", "USD", "X", "S", "T", "TOKENS", "WxH"];

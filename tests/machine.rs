@@ -1,7 +1,5 @@
 //! A machine that gives less than asked: no more threads, little memory. The answer stays the same.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};

@@ -1,7 +1,5 @@
 //! Shipped models and published configurations: exact counts, shapes and caches, or a typed refusal.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,9 @@
 //! Numbers that others worked out, in the convention that they state.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout)]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
-#[path = "support/ask.rs"]
-mod ask;
+use crate::ask;
 #[path = "oracle/layer.rs"]
 mod layer;
 #[path = "oracle/memory.rs"]

@@ -1,7 +1,5 @@
 //! Small programmes against brute force, solvers that lie, and reasons that cannot be shortened.
 
-#![allow(clippy::unwrap_used)]
-
 use mantile::search::mip::backend::{SolverClaim, claim};
 use mantile::search::mip::reasons::reasons;
 use mantile::search::mip::solve::{Prover, SolveBudget, Solver, solve, solve_with};

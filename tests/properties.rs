@@ -1,13 +1,9 @@
 //! What must hold of every deployment, whatever the figures: tried on random ones.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/ask.rs"]
-mod ask;
+use crate::ask;
 #[path = "properties/brute.rs"]
 mod brute;
-#[path = "support/cases.rs"]
-mod cases;
+use crate::cases;
 #[path = "properties/laws.rs"]
 mod laws;
 #[path = "properties/load.rs"]

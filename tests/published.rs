@@ -1,8 +1,6 @@
 //! Predictions held against published serving measurements. A part of these lies in `tests/published`; all of them lie
 //! beside the project: where they are absent this says so and passes, except in CI.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! Mixes of unlike workers: what the dynamic programme finds is what trying every mix and the integer programme find.
 
-#![allow(clippy::unwrap_used)]
-
 use mantile::report::answer::answer;
 use mantile::report::ratio::SplitAdvice;
 use mantile::report::text::table;

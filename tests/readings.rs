@@ -1,8 +1,6 @@
 //! One formula, many readings: the plain and the traced one agree bit for bit, and the traced one
 //! knows where everything comes from.
 
-#![allow(clippy::unwrap_used)]
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -26,10 +24,8 @@ use mantile::spec::objective::METRICS;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-#[path = "support/ask.rs"]
-mod ask;
-#[path = "support/cases.rs"]
-mod cases;
+use crate::ask;
+use crate::cases;
 
 use cases::{Case, each_case};
 

@@ -1,8 +1,6 @@
 //! What is proposed where nothing serves: typed on the command line just as it is printed, it gives an answer, and one
 //! printed unit tighter it does not, on random questions.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 
 use clap::Parser;

@@ -1,7 +1,5 @@
 //! What leaves the house: text that says what the JSON says, JSON that its schema describes.
 
-#![allow(clippy::unwrap_used)]
-
 use anstream::adapter::strip_str;
 use mantile::cli::ask;
 use mantile::report::answer::{answer, estimated};

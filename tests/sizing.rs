@@ -1,7 +1,5 @@
 //! How many copies of a system it takes: against the search, which looks at every load.
 
-#![allow(clippy::unwrap_used)]
-
 use mantile::search::point::place;
 use mantile::search::question::{Problem, Traffic};
 use mantile::search::run::{UNWATCHED, run};

@@ -1,7 +1,5 @@
 //! The shipped catalogues: every file loads, fits its schema and refers to what exists; the user's come first.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,18 @@
 //! Every integration test, in one binary: the library is linked once.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout)]
+
+#[path = "support/ask.rs"]
+mod ask;
+#[path = "support/cases.rs"]
+mod cases;
+#[path = "support/hostile.rs"]
+mod doors;
+#[path = "support/source.rs"]
+mod source;
+#[path = "support/spoil.rs"]
+mod spoil;
+
 mod calibrate;
 mod cli;
 mod estimate;

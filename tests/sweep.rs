@@ -1,8 +1,6 @@
 //! Every model on every system: one deployment of each pair that fits, and whole searches of some. A sample by
 //! default; every pair, and within its time, where `MANTILE_SWEEP=all` says so.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
 use std::time::{Duration, Instant};
 
 use mantile::cli::build_candidate::candidate;

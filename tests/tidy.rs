@@ -1,7 +1,5 @@
 //! The house rules that a compiler does not know: floors, sizes, sources, and what stands nowhere.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use mantile::quantity::formula::Formula;
@@ -11,8 +9,7 @@ use serde_json::Value;
 mod documents;
 #[path = "tidy/floors.rs"]
 mod floors;
-#[path = "support/source.rs"]
-mod source;
+use crate::source;
 
 use source::{Source, files};
 

@@ -1,7 +1,5 @@
 //! Saved answers of every command that finds something: what is saved holds, and whatever is spoilt is told.
 
-#![allow(clippy::unwrap_used)]
-
 #[path = "verify/fleet.rs"]
 mod fleet;
 #[path = "verify/optimize.rs"]

@@ -1,7 +1,5 @@
 //! Reasons for an answer, reasons against one, and saved answers checked again: each against searches of its own.
 
-#![allow(clippy::unwrap_used)]
-
 use mantile::cli::ask;
 use mantile::report::answer::answer;
 use mantile::report::result::OptimizeResult;

@@ -240,7 +240,7 @@ mod tests {
         };
         assert_eq!(works(of(&both, &p, &d)), [NotationRole::Both]);
         assert_eq!(works(of(&b, &prefill, &decode)), [NotationRole::Prefill, NotationRole::Decode]);
-        assert!(of(&both, &prefill, &decode).unwrap_err().found.contains("both"));
+        assert!(of(&both, &prefill, &decode).unwrap_err().found.contains("aggregated replicas"));
         assert!(of(&b, &prefill, &d).unwrap_err().fix.contains("--decode-tp"));
         assert!(of(&b, &p, &decode).unwrap_err().fix.contains("--prefill-tp"));
     }
