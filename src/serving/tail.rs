@@ -38,9 +38,11 @@ impl Percentile {
     /// mean concurrency `mean`.
     ///
     /// The concurrency is Poisson, and its covariance decreases to zero over the life of a request (M/D/∞: Eick,
-    /// Massey, Whitt 1993). The variance of the average over a life is two thirds of the variance at one moment.
+    /// Massey, Whitt 1993). The variance of the average over a life is two thirds of the variance at one moment. The
+    /// request itself is always there: only the others vary.
     pub fn in_flight(self, mean: u64) -> u64 {
-        mean + (self.deviations() * (mean as f64 * 2.0 / 3.0).sqrt()).ceil() as u64
+        let others = mean.saturating_sub(1) as f64;
+        mean + (self.deviations() * (others * 2.0 / 3.0).sqrt()).ceil() as u64
     }
 }
 
@@ -106,5 +108,6 @@ mod tests {
         assert!(of(0.999, 0.5).is_finite() && of(1.5, 0.5).is_finite());
         let [half, most] = [Percentile::P50, Percentile::P99].map(|percentile| percentile.in_flight(600));
         assert_eq!((half, most), (600, 600 + 47));
+        assert_eq!(Percentile::P99.in_flight(1), 1);
     }
 }
