@@ -205,8 +205,10 @@ impl Cluster {
             })?;
             tiers.push(Tier { devices: whole, ..network.clone() });
         }
-        // Part of a node may end in a partial unit: the tiers keep their sizes.
-        let uneven = tiers.windows(2).find(|pair| !partial && pair[1].devices % pair[0].devices != 0);
+        // Part of a node may end in a partial unit: the tiers inside it keep their sizes. Beyond it units are whole.
+        let inside = |tier: &Tier| partial && tier.devices <= per_node;
+        let uneven =
+            tiers.windows(2).find(|pair| !inside(&pair[1]) && pair[1].devices % pair[0].devices != 0);
         if let Some([inner, outer]) = uneven {
             let found = format!(
                 "`{}` joins {}, `{}` inside it {}",
