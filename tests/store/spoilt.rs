@@ -67,7 +67,7 @@ proptest! {
             prop_assert_eq!(last, cluster.devices(), "{}", text);
             // Part of a node may end in a partial unit.
             let node = cluster.devices() / cluster.nodes;
-            let whole = |inner: u64, outer: u64| outer <= node || outer % inner == 0;
+            let whole = |inner: u64, outer: u64| outer <= node || outer.is_multiple_of(inner);
             let tiers = cluster.tiers.windows(2);
             prop_assert!(tiers.into_iter().all(|pair| whole(pair[0].devices, pair[1].devices)), "{}", text);
         }
