@@ -36,7 +36,7 @@ fn optimize(scenario: &Scenario) -> OptimizeResult {
     let (problem, question) = pose(scenario);
     let outcome = run(&question, &UNWATCHED);
     let lower = ask::lower_format(&problem, &outcome).unwrap();
-    answer(&question, ask::asked(&problem, &question), &outcome, lower, usize::MAX)
+    answer(&question, ask::report_inputs(&problem, &question), &outcome, lower, usize::MAX)
 }
 
 /// A stated deployment, as `estimate` gives it.
@@ -44,7 +44,7 @@ fn estimate(scenario: &Scenario) -> EstimateResult {
     let (problem, question) = pose(scenario);
     let stated = problem.deployment.clone().unwrap_or_default().text().unwrap();
     let candidate = mantile::cli::build_candidate::candidate(&question, &stated).unwrap();
-    estimated(&question, ask::asked(&problem, &question), &candidate)
+    estimated(&question, ask::report_inputs(&problem, &question), &candidate)
 }
 
 /// Text without colours.

@@ -132,7 +132,7 @@ fn saved(scenario: &Scenario) -> (Problem, OptimizeResult, Value) {
     let (problem, question) = posed(scenario);
     let outcome = run(&question, &UNWATCHED);
     let lower = ask::lower_format(&problem, &outcome).unwrap();
-    let told = answer(&question, ask::asked(&problem, &question), &outcome, lower, usize::MAX);
+    let told = answer(&question, ask::report_inputs(&problem, &question), &outcome, lower, usize::MAX);
     let value = serde_json::to_value(&told).unwrap();
     (question, told, value)
 }

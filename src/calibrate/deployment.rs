@@ -24,7 +24,7 @@ pub struct MeasuredDeployment {
     /// Concurrency of the whole deployment.
     pub concurrency: u64,
     /// Prefill and decode were timed separately: all prefill first, then all decode.
-    pub apart: bool,
+    pub timed_separately: bool,
 }
 
 /// Predicted latencies, in seconds.
@@ -61,7 +61,7 @@ impl MeasuredDeployment {
 
     /// Latencies as seen by users, or as reported by a run with separate timing of prefill and decode.
     pub fn times(&self, machine: &Machine<Qty<f64>>) -> PredictedTimes {
-        if !self.apart {
+        if !self.timed_separately {
             let metrics = self.evaluate(machine, &mut ()).metrics;
             return PredictedTimes { ttft: metrics.ttft.value(), tpot: metrics.tpot.value() };
         }

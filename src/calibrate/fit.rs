@@ -106,7 +106,7 @@ impl FitSolution {
 }
 
 /// The constants that `samples` identify.
-pub fn told(samples: &[&CalibrationSample]) -> [bool; ORDER.len()] {
+pub fn determined(samples: &[&CalibrationSample]) -> [bool; ORDER.len()] {
     let nothing = [0.0; ORDER.len()];
     let of = |sample: &&CalibrationSample| {
         let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; ORDER.len()]);
@@ -180,9 +180,9 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for FitProblem<'_> {
                 let (sample, holds) = (self.samples[row], &self.holds[row]);
                 let changes = changes(holds, x);
                 let here = sample.times(&changes);
-                let mut asked = [false; ORDER.len()];
-                holds.iter().for_each(|(_, place)| asked[*place] = true);
-                (errors(sample, here), sample.slopes(&changes, here, &asked))
+                let mut selected = [false; ORDER.len()];
+                holds.iter().for_each(|(_, place)| selected[*place] = true);
+                (errors(sample, here), sample.slopes(&changes, here, &selected))
             })
             .collect();
         let size = x.len();

@@ -243,8 +243,8 @@ impl CalibrationUnknown {
 /// Every unknown that affects some sample, for all constants in `order`.
 pub fn unknowns(samples: &[&CalibrationSample], order: &[CalibratedConstant]) -> Vec<CalibrationUnknown> {
     let mut found: Vec<CalibrationUnknown> = Vec::new();
-    let apart = samples.iter().all(|sample| sample.posed.apart);
-    let levels = if apart { stream_levels } else { levels };
+    let single_streams = samples.iter().all(|sample| sample.posed.timed_separately);
+    let levels = if single_streams { stream_levels } else { levels };
     for of in order {
         for spread in levels(*of) {
             let start = found.len();

@@ -87,7 +87,7 @@ pub struct JointFit<'a> {
     /// The fit.
     pub found: &'a FitSolution,
     /// The constants that the rows identify; others are left unchanged.
-    pub told: Vec<CalibratedConstant>,
+    pub determined: Vec<CalibratedConstant>,
     /// Devices of all rows.
     pub measured_anywhere: Vec<String>,
     /// Models of all rows.
@@ -108,7 +108,7 @@ impl JointFit<'_> {
             let alone = |factor: &CalibrationFactor| *factor == CalibrationFactor::of(known.of);
             let all = changes(self.found, &runtime, known.of);
             let change: f64 = all.iter().filter(|(factor, _)| alone(factor)).map(|(_, x)| x).sum();
-            let value = match self.told.contains(&known.of) {
+            let value = match self.determined.contains(&known.of) {
                 true => figure(known.value * change.exp(), known.unit, source),
                 false => {
                     json!({"value": format!("0 {}", known.unit.0).trim_end(), "source": UNTOLD, "grade": "assumed"})
@@ -116,7 +116,7 @@ impl JointFit<'_> {
             };
             match known.inside {
                 "serving_fit" => drop(fit.insert(known.key.into(), value)),
-                inside if self.told.contains(&known.of) => profile[inside][known.key] = value,
+                inside if self.determined.contains(&known.of) => profile[inside][known.key] = value,
                 _ => {}
             }
         }

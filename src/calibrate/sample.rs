@@ -113,15 +113,15 @@ impl CalibrationSample {
         self.posed.times(&changed(&self.machine, changes))
     }
 
-    /// Derivatives of log TTFT and log TPOT by each change in `asked`.
+    /// Derivatives of log TTFT and log TPOT by each selected change.
     pub fn slopes(
         &self,
         changes: &LogMultipliers,
         here: PredictedTimes,
-        asked: &[bool; ORDER.len()],
+        selected: &[bool; ORDER.len()],
     ) -> [(f64, f64); ORDER.len()] {
         std::array::from_fn(|place| {
-            if !asked[place] {
+            if !selected[place] {
                 return (0.0, 0.0);
             }
             let mut changes = *changes;

@@ -14,7 +14,7 @@ use crate::spec::precision::FormatOption;
 use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The problem as understood, every default filled in.
-pub fn asked(problem: &ResolvedScenario, question: &Problem) -> ReportInputs {
+pub fn report_inputs(problem: &ResolvedScenario, question: &Problem) -> ReportInputs {
     let formats = |choices: &[FormatOption]| {
         choices.iter().map(|choice| format!("{} ({})", choice.format.id, choice.why)).collect()
     };

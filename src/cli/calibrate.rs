@@ -15,7 +15,7 @@ use super::validate::table;
 use super::{CliError, ExitStatus};
 use crate::calibrate::cross::{HoldoutGroup, left_out};
 use crate::calibrate::deployment::PredictedTimes;
-use crate::calibrate::fit::{FitSolution, told};
+use crate::calibrate::fit::{FitSolution, determined};
 use crate::calibrate::levels::unknowns;
 use crate::calibrate::profile::{BEGINNINGS, JointFit, adjust, written};
 use crate::calibrate::sample::{CalibrationSample, ORDER, set};
@@ -116,8 +116,8 @@ impl Calibrate {
             )
             .into());
         }
-        let told = told(&samples);
-        let constants = told.iter().filter(|told| **told).count();
+        let determined = determined(&samples);
+        let constants = determined.iter().filter(|is_determined| **is_determined).count();
         if constants == 0 || samples.len() < ROWS_PER_CONSTANT * constants {
             return Err(Error::new(
                 "calibrate",
@@ -127,8 +127,12 @@ impl Calibrate {
             )
             .into());
         }
-        let order: Vec<CalibratedConstant> =
-            ORDER.into_iter().zip(told).filter(|(_, told)| *told).map(|(of, _)| of).collect();
+        let order: Vec<CalibratedConstant> = ORDER
+            .into_iter()
+            .zip(determined)
+            .filter(|(_, is_determined)| *is_determined)
+            .map(|(of, _)| of)
+            .collect();
         let nothing = FitSolution::nothing(unknowns(&samples, &order));
         let before = errors("before", &samples, &nothing.predict(&samples));
         let fit = nothing.solve(&samples, GAIN);
@@ -152,21 +156,21 @@ impl Calibrate {
         };
         // If all rows are of one kind, no rows remain to predict it from.
         let several = |one: &HoldoutGroup| one.keys(&samples).windows(2).any(|pair| pair[0] != pair[1]);
-        let apart: Vec<HoldoutPredictions> = outs.iter().filter(|one| several(one)).map(without).collect();
-        let strata: Vec<LeftOut> = apart.iter().map(|one| one.told(&samples)).collect();
+        let held_out: Vec<HoldoutPredictions> = outs.iter().filter(|one| several(one)).map(without).collect();
+        let strata: Vec<LeftOut> = held_out.iter().map(|one| one.errors(&samples)).collect();
         let fitted = tell(&after);
         let mut all = vec![tell(&before), fitted.clone()];
-        for (one, told) in apart.iter().zip(&strata) {
-            all.push(told.clone());
+        for (one, errors) in held_out.iter().zip(&strata) {
+            all.push(errors.clone());
             if matches!(one.out, HoldoutGroup::Model | HoldoutGroup::Device) {
                 all.extend(each(&one.keys, &samples, &one.made).iter().map(tell));
             }
         }
         if let Some(path) = &self.rows {
-            file::write(path, &rows(&samples, &fit.predict(&samples), &apart)?)?;
+            file::write(path, &rows(&samples, &fit.predict(&samples), &held_out)?)?;
         }
         if let Some(path) = &self.residuals {
-            file::write(path, &picture(&samples, &apart))?;
+            file::write(path, &picture(&samples, &held_out))?;
         }
         if let Some(path) = &self.out {
             for name in &runtimes {
@@ -178,9 +182,9 @@ impl Calibrate {
                     let whole = JointFit {
                         found: &fit,
                         measured_anywhere: distinct(&samples, |sample| &sample.hardware),
-                        told: order.clone(),
+                        determined: order.clone(),
                         models: distinct(&samples, |sample| &sample.model),
-                        intervals: intervals(&samples, &apart, &split, &fit),
+                        intervals: intervals(&samples, &held_out, &split, &fit),
                         left_out: std::iter::once(&fitted).chain(&strata).cloned().collect(),
                     };
                     whole.replace(&mut profile, &measured_at(&own), &source);
@@ -191,8 +195,12 @@ impl Calibrate {
                 }
             }
         }
-        let untold: Vec<String> =
-            ORDER.iter().zip(told).filter(|(_, told)| !told).map(|(of, _)| spell(*of)).collect();
+        let untold: Vec<String> = ORDER
+            .iter()
+            .zip(determined)
+            .filter(|(_, is_determined)| !is_determined)
+            .map(|(of, _)| spell(*of))
+            .collect();
         let output = OutputArgs { format: self.format, out: None };
         output.found(&match self.format {
             OutputFormat::Table => report(&samples, &runtimes, &fit, &untold, &all),
@@ -342,7 +350,7 @@ fn source(name: &str, own: &[&CalibrationSample], all: usize, errors: &Errors) -
 
 /// The kind of measurement.
 fn kind(samples: &[&CalibrationSample]) -> &'static str {
-    match samples.iter().all(|sample| sample.posed.apart) {
+    match samples.iter().all(|sample| sample.posed.timed_separately) {
         true => "prefill and decode rates of single streams",
         false => "aggregated serving points",
     }

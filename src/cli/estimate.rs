@@ -75,7 +75,8 @@ impl Estimate {
 
     fn answer(&self, problem: &ResolvedScenario, plan: &PlanText) -> Result<ExitStatus, CliError> {
         let question = problem.question()?;
-        let estimated = estimated(&question, ask::asked(problem, &question), &candidate(&question, plan)?);
+        let estimated =
+            estimated(&question, ask::report_inputs(problem, &question), &candidate(&question, plan)?);
         let text = match self.output.format {
             OutputFormat::Table => estimate(&estimated),
             OutputFormat::Json => json(&estimated),

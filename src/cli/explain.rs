@@ -126,7 +126,7 @@ impl Explain {
             })?,
         };
         let violations =
-            estimated(&question, ask::asked(problem, &question), &candidate).candidate.violations;
+            estimated(&question, ask::report_inputs(problem, &question), &candidate).candidate.violations;
         let depth = self.depth.unwrap_or(LEVELS) as usize;
         let explanation = ledger.explain(number, depth);
         let text = match self.output.format {

@@ -72,7 +72,7 @@ impl Optimize {
         let lower = ask::lower_format(problem, &outcome)?;
         let whole = self.pareto_out.is_some() || self.output.format != OutputFormat::Table;
         let most = if whole { usize::MAX } else { DRAWN };
-        let told = answer(&question, ask::asked(problem, &question), &outcome, lower, most);
+        let told = answer(&question, ask::report_inputs(problem, &question), &outcome, lower, most);
         let proof = Proof { stopped_by, ..told.proof };
         let why =
             outcome.best.as_ref().filter(|_| self.why && !stopped).and_then(|best| ask::why(&question, best));

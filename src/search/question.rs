@@ -351,9 +351,8 @@ impl Problem {
 
     /// The latency SLOs that a pool of a deployment misses.
     pub fn missed_in_pools(&self, evaluation: &Evaluation<Qty<f64>>) -> impl Iterator<Item = Infeasible> {
-        let slowest = &evaluation.slowest;
-        let values = [(Metric::Ttft, slowest.ttft), (Metric::Tpot, slowest.tpot), (Metric::E2e, slowest.e2e)];
-        self.misses(values.map(|(metric, value)| (metric, value.value())))
+        let latency = |metric| (metric, evaluation.slowest.latency(metric).unwrap_or(f64::INFINITY));
+        self.misses([Metric::Ttft, Metric::Tpot, Metric::E2e].map(latency))
     }
 
     fn misses(&self, latencies: [(Metric, f64); 3]) -> impl Iterator<Item = Infeasible> {

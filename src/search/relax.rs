@@ -134,12 +134,7 @@ pub fn least(question: &Problem, metric: Metric, control: &Control) -> Result<Op
 /// A latency of the slowest pool of a deployment, in seconds: limits hold in every pool, metrics are means over requests.
 fn slowest(question: &Problem, found: &EvaluatedCandidate, metric: Metric) -> f64 {
     let pools = found.candidate.evaluate(&Plain, question, &mut ()).slowest;
-    let latency = match metric {
-        Metric::Ttft => pools.ttft,
-        Metric::Tpot => pools.tpot,
-        _ => pools.e2e,
-    };
-    latency.value()
+    pools.latency(metric).unwrap_or(f64::INFINITY)
 }
 
 /// The smallest common factor on `limits`, at least 1 and to within 2 %, that makes the problem feasible; `None`

@@ -18,6 +18,7 @@ use crate::quantity::count::{Count, Origin};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND, TOKEN};
+use crate::spec::objective::Metric;
 use crate::spec::percentile::Percentile;
 
 /// Metrics of a deployment, and the memory of its fullest device.
@@ -46,6 +47,14 @@ pub struct Slowest<T> {
     pub tpot: T,
     /// End-to-end time of a request.
     pub e2e: T,
+}
+
+impl Slowest<Qty<f64>> {
+    /// The latency that a limit on `metric` applies to, in seconds; `None` for other metrics.
+    pub fn latency(&self, metric: Metric) -> Option<f64> {
+        let latencies = [(Metric::Ttft, self.ttft), (Metric::Tpot, self.tpot), (Metric::E2e, self.e2e)];
+        latencies.into_iter().find(|(of, _)| *of == metric).map(|(_, latency)| latency.value())
+    }
 }
 
 impl<N: Num> Slowest<Qty<N>> {

@@ -72,7 +72,7 @@ pub struct MeasuredRow {
     /// Columns, or the metric, with figures of the run that are not scored against a prediction.
     pub unscored: Vec<String>,
     /// Prefill and decode were timed separately: all prefill first, then all decode.
-    pub apart: bool,
+    pub timed_separately: bool,
     /// Publisher of the row.
     pub source: String,
     /// Why the row may be wrong; empty for trusted rows.
@@ -239,7 +239,7 @@ impl Record<'_> {
             concurrency: stated.or(single.then_some(1)),
             speculative: (!plain).then(|| guessed.to_owned()),
             unscored,
-            apart: long && (stated.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
+            timed_separately: long && (stated.unwrap_or(1) <= 1 || mode.ends_with("-bench")),
             source: self.text("source").into(),
             doubt: self.text("doubt").into(),
             outcome,
@@ -314,7 +314,7 @@ mod tests {
         let decode =
             record(&[("metric", "decode_tok_s_per_user"), ("value", "40"), ("notes", "tg32 @ d4096, fa=1")]);
         let row = decode.measured().unwrap();
-        assert_eq!((row.outcome.tpot_ms, row.depth, row.apart), (Some(25.0), 4096, true));
+        assert_eq!((row.outcome.tpot_ms, row.depth, row.timed_separately), (Some(25.0), 4096, true));
         let prompt = record(&[("metric", "prefill_tok_s"), ("value", "1000"), ("isl", "512.0")]);
         assert_eq!(prompt.measured().unwrap().outcome.ttft_ms, Some(512.0));
         let held = |devices| record(&[("metric", "vram_gb"), ("value", "9.5"), ("devices", devices)]);

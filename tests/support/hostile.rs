@@ -129,7 +129,7 @@ fn deployed(problem: &ResolvedScenario) {
     let Ok(question) = problem.question() else { return };
     let Ok(plan) = problem.deployment.clone().unwrap_or_default().text() else { return };
     let Ok(candidate) = build_candidate::candidate(&question, &plan) else { return };
-    let estimated = estimated(&question, ask::asked(problem, &question), &candidate);
+    let estimated = estimated(&question, ask::report_inputs(problem, &question), &candidate);
     finite(&text::estimate(&estimated));
     finite(&csv(std::slice::from_ref(&estimated.candidate)));
 }

@@ -40,7 +40,7 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
     let told = |control: &Control| {
         let outcome = run(&question, control);
         let lower = ask::lower_format(&problem, &outcome).unwrap();
-        answer(&question, ask::asked(&problem, &question), &outcome, lower, usize::MAX)
+        answer(&question, ask::report_inputs(&problem, &question), &outcome, lower, usize::MAX)
     };
     let fresh = told(&UNWATCHED);
     let asked = AtomicUsize::new(0);

@@ -50,7 +50,9 @@ pub(super) fn choices(
     let mut comparable = BTreeMap::<_, Vec<DecisionOption>>::new();
     for ((sample, times), limited) in samples.iter().zip(made).zip(limited) {
         let posed = &sample.posed;
-        let (Some(ttft), Some(tpot), false) = (sample.ttft, sample.tpot, posed.apart) else { continue };
+        let (Some(ttft), Some(tpot), false) = (sample.ttft, sample.tpot, posed.timed_separately) else {
+            continue;
+        };
         let key =
             (&sample.model, &sample.hardware, &sample.weight_format, posed.lengths.isl, posed.lengths.osl);
         let load = (posed.concurrency, posed.lengths.osl, posed.devices());

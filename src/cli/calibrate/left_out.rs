@@ -106,7 +106,7 @@ impl HoldoutPredictions {
     }
 
     /// The interval in the form that a profile stores.
-    pub(super) fn told(&self, samples: &[&CalibrationSample]) -> LeftOut {
+    pub(super) fn errors(&self, samples: &[&CalibrationSample]) -> LeftOut {
         let ratios = [tpot as fn(&CalibrationSample, &PredictedTimes) -> _, ttft]
             .map(|of| ratios(samples, &self.made, of));
         let late = self.intervals(&ratios[0]);
@@ -154,12 +154,12 @@ impl LeftOut {
 /// Quantiles of measured / predicted for held-out groups, and for disaggregated rows, which are in no fit.
 pub(super) fn intervals(
     samples: &[&CalibrationSample],
-    apart: &[HoldoutPredictions],
+    held_out: &[HoldoutPredictions],
     split: &[CalibrationSample],
     fit: &FitSolution,
 ) -> Vec<Interval> {
     let of = |(near, out): (Nearness, HoldoutGroup)| {
-        let found = apart.iter().find(|known| known.out == out)?;
+        let found = held_out.iter().find(|known| known.out == out)?;
         let how = format!("{}, each predicted from {}", kind(samples), out.name());
         around(near, samples, &found.made, &found.keys, &how)
     };
@@ -201,10 +201,10 @@ fn around(
 pub(super) fn rows(
     samples: &[&CalibrationSample],
     fitted: &[PredictedTimes],
-    apart: &[HoldoutPredictions],
+    held_out: &[HoldoutPredictions],
 ) -> Result<String, CliError> {
     let made: Vec<(String, &[PredictedTimes])> = std::iter::once(("fitted".to_owned(), fitted))
-        .chain(apart.iter().map(|one| (format!("without_{}", one.out.key_name()), &one.made[..])))
+        .chain(held_out.iter().map(|one| (format!("without_{}", one.out.key_name()), &one.made[..])))
         .collect();
     let mut header =
         vec!["id".to_owned(), "runtime".into(), "hardware".into(), "model".into(), "weight_format".into()];
@@ -226,8 +226,8 @@ pub(super) fn rows(
 }
 
 /// Error of each group of model, hardware and runtime when it is held out.
-pub(super) fn picture(samples: &[&CalibrationSample], apart: &[HoldoutPredictions]) -> String {
-    let made = apart.iter().find(|known| known.out == HoldoutGroup::Combination).map(|known| &known.made);
+pub(super) fn picture(samples: &[&CalibrationSample], held_out: &[HoldoutPredictions]) -> String {
+    let made = held_out.iter().find(|known| known.out == HoldoutGroup::Combination).map(|known| &known.made);
     let mut strips = BTreeMap::<String, Strip>::new();
     for (sample, times) in samples.iter().zip(made.into_iter().flatten()) {
         let name = format!("{}, {}, {}", sample.runtime, sample.hardware, short(&sample.model));

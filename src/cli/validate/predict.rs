@@ -290,7 +290,13 @@ fn pose(question: &Problem, row: &MeasuredRow, laid: &mut PlanCache) -> Result<M
         instances.push(instance);
     }
     let lengths = Lengths { isl: row.isl.saturating_add(row.depth), osl: row.osl, prefix: row.depth };
-    Ok(MeasuredDeployment { pools, instances, lengths, concurrency: requests, apart: row.apart })
+    Ok(MeasuredDeployment {
+        pools,
+        instances,
+        lengths,
+        concurrency: requests,
+        timed_separately: row.timed_separately,
+    })
 }
 
 fn lay(question: &Problem, plan: ParallelPlan) -> Result<(Vec<u32>, Arc<Instance>), String> {

@@ -90,7 +90,7 @@ fn optimized(catalog: &Catalog, saved: &Value) -> Result<(Problem, OptimizeResul
     let question = problem.question()?;
     let outcome = run(&question, &UNWATCHED);
     let lower = ask::lower_format(&problem, &outcome)?;
-    let told = answer(&question, ask::asked(&problem, &question), &outcome, lower, usize::MAX);
+    let told = answer(&question, ask::report_inputs(&problem, &question), &outcome, lower, usize::MAX);
     // Optional parts of the report, computed only if the saved result has them.
     let why = outcome.best.as_ref().filter(|_| saved["why"].is_object());
     let why = why.and_then(|best| ask::why(&question, best));
