@@ -8,6 +8,7 @@ pub mod group;
 pub mod infeasible;
 pub mod layout;
 pub mod legal;
+pub mod locality;
 pub mod parallel;
 pub mod shard;
 pub mod sharding;

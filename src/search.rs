@@ -28,6 +28,7 @@ pub mod ratio;
 pub mod region;
 pub mod relax;
 pub mod remaining_bound;
+pub mod repeated;
 pub mod required_metrics;
 pub mod run;
 pub mod sample;

@@ -116,6 +116,14 @@ pub struct Machine<T> {
     pub risk: Option<PredictionMargin<T>>,
 }
 
+impl<T> Machine<T> {
+    /// Index of the tier that joins all devices. There may be links beyond it.
+    #[inline(always)]
+    pub fn outermost(&self) -> usize {
+        self.shapes.len().saturating_sub(1)
+    }
+}
+
 impl Machine<Datum> {
     /// The same machine in another reading.
     pub fn read<R: Reading>(&self, read: &R) -> Machine<Qty<R::N>> {

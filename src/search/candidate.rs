@@ -3,6 +3,7 @@
 use super::question::{Problem, Traffic};
 use super::shape::largest;
 use crate::cost::machine::Machine;
+use crate::plan::locality::kv_tier;
 use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Reading};
@@ -172,5 +173,7 @@ pub fn evaluate<R: Reading>(
         let pools: Vec<_> = [fronts, backs, both].concat();
         return aggregated(read, &pools, machine, terms, demand, watch);
     }
-    split(read, (&fronts, &backs, &both), machine, terms, demand, watch)
+    let sizes: Vec<_> = plans.iter().map(|pool| (pool.plan.devices(), pool.replicas)).collect();
+    let joined = (machine, kv_tier(&machine.shapes, &sizes));
+    split(read, (&fronts, &backs, &both), joined, terms, demand, watch)
 }

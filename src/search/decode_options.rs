@@ -160,7 +160,7 @@ pub struct DecodeOptions {
 pub fn receipt(question: &Problem, laid: &PreparedShape) -> (Qty<f64>, f64) {
     let machine = question.formats[laid.shape.formats].plain();
     let received = cache_per_sequence(&Plain, &laid.instance, Phase::Decode, question.terms().isl, machine);
-    (received, link_rate(&Plain, &laid.instance, machine, received).value())
+    (received, link_rate(&Plain, &laid.instance, (machine, machine.outermost()), received).value())
 }
 
 /// `laid` at a load, with the metrics in `looks`. Its links can receive `most` requests per second.

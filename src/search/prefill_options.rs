@@ -86,7 +86,7 @@ fn front<'q>(question: &'q Problem, laid: PreparedShape<'q>, index: usize) -> Pr
     let machine = question.formats[shape.formats].plain();
     let planned = prefill_rate(&Plain, &laid.instance, machine, prompt).value();
     let sent = cache_per_sequence(&Plain, &laid.instance, Phase::Prefill, question.terms().isl, machine);
-    let links = link_rate(&Plain, &laid.instance, machine, sent).value();
+    let links = link_rate(&Plain, &laid.instance, (machine, machine.outermost()), sent).value();
     let rate = planned.min(links);
     let drawn = |utilised: f64| {
         let devices = Qty::from(shape.plan.devices() as f64);

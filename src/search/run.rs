@@ -15,6 +15,7 @@ use super::outcome::{Census, EvaluatedCandidate, Outcome, Status};
 use super::prefill_options::PrefillOptions;
 use super::question::{OffloadPolicy, Problem, Traffic};
 use super::remaining_bound::RemainingBound;
+use super::repeated::{Repeated, repeated};
 use super::shape::{InstanceConfig, PreparedShape, Refused, refuse, shape};
 use super::shape_cache::ShapeCache;
 use super::split;
@@ -91,17 +92,25 @@ pub fn run(question: &Problem, control: &Control) -> Outcome {
             shapes.iter().for_each(|shape| promise.shape(question, &PreparedShape::new(question, shape)));
         }
     }
+    let inside = if question.split { repeated(question, control) } else { Repeated::default() };
+    census.add(inside.census);
+    if inside.stopped {
+        // No deployment inside units is better than one request alone or the maximum concurrency.
+        shapes.iter().for_each(|shape| promise.shape(question, &PreparedShape::new(question, shape)));
+    }
     census.add(std::mem::take(&mut together.census));
     census.add(std::mem::take(&mut apart.census));
-    let interrupted = watch.stopped.into_inner();
+    let interrupted = watch.stopped.into_inner() || inside.stopped;
     let stated = question.traffic != Traffic::Free;
     let mixes =
         stated && !interrupted && !matches!(question.family, StrategyFamily::Split | StrategyFamily::Offload);
     let found = !together.best.is_empty() || apart.best.is_some();
     let mix = if mixes { unlike(question, &shapes, found) } else { None };
-    let parts = (together, apart, &ratio, mix);
+    let extra = mix.into_iter().chain(inside.best.clone()).collect();
+    let parts = (together, apart, &ratio, (extra, &inside.front[..]));
     let found = answer(question, &shapes, parts, census, interrupted.then_some(promise));
-    Outcome { ratio, ..found }
+    let repeats = found.best.is_some() && found.best == inside.best;
+    Outcome { ratio: if repeats { inside.ratio } else { ratio }, ..found }
 }
 
 /// Progress, and whether the search was cancelled.
@@ -240,11 +249,11 @@ fn prepare(question: &Problem, offloads: &[OffloadTarget], census: &mut Census) 
 fn answer(
     question: &Problem,
     shapes: &[InstanceConfig],
-    (together, apart, ratio, mix): (
+    (together, apart, ratio, (extra, inside)): (
         aggregated::Incumbents,
         split::SplitIncumbents,
         &Option<MixResult>,
-        Option<EvaluatedCandidate>,
+        (Vec<EvaluatedCandidate>, &[EvaluatedCandidate]),
     ),
     census: Census,
     left: Option<RemainingBound>,
@@ -255,7 +264,7 @@ fn answer(
         EvaluatedCandidate { candidate, point }
     };
     deployments.extend(apart.best.map(|(_, key)| whole(key.candidate(shapes))));
-    deployments.extend(mix);
+    deployments.extend(extra);
     // Pairs of uniform pools were examined already.
     let mixes = ratio.iter().flat_map(|ratio| [&ratio.best, &ratio.apart]).flatten();
     deployments.extend(mixes.filter(|found| found.candidate.pools.len() > 2).cloned());
@@ -272,7 +281,15 @@ fn answer(
         }
     }
     let mut front = together.front.map(FrontKey::Together);
-    front.merge(apart.front.map(FrontKey::Apart));
+    for (point, key) in apart.front.into_sorted() {
+        // Pools that turn out to divide into groups transfer inside them.
+        let known = question.tiers().len() == 1;
+        let point = if known { point } else { aggregated::measure(question, &key.candidate(shapes)) };
+        front.insert(point, FrontKey::Apart(key));
+    }
+    for (at, found) in inside.iter().enumerate() {
+        front.insert(found.point, FrontKey::Repeated(at));
+    }
     if let Some(best) = &best {
         front.insert(best.point, FrontKey::Best);
     }
@@ -282,6 +299,7 @@ fn answer(
         let candidate = match key {
             FrontKey::Together(key) => key.candidate(shapes),
             FrontKey::Apart(key) => key.candidate(shapes),
+            FrontKey::Repeated(at) => inside[at].candidate.clone(),
             FrontKey::Best => best.as_ref().expect("it was inserted").candidate.clone(),
         };
         EvaluatedCandidate { candidate, point }
@@ -304,6 +322,8 @@ fn answer(
 enum FrontKey {
     Together(aggregated::AggregatedKey),
     Apart(split::SplitKey),
+    /// Index among the deployments that repeat inside units.
+    Repeated(usize),
     /// The optimum; it may mix configurations.
     Best,
 }

@@ -44,7 +44,8 @@ impl<'q> ShapeCache<'q> {
         }
     }
 
-    /// Metrics of `fronts` prefill workers and `backs` decode workers, by the common evaluation function.
+    /// Metrics of `fronts` prefill workers and `backs` decode workers anywhere in the cluster, by the common evaluation
+    /// function.
     pub fn at(&self, front: &PrefillOption, fronts: u64, answer: &DecodeOption, backs: u64) -> Point {
         self.under(self.question.traffic, (front, fronts), (answer, backs))
     }
@@ -61,6 +62,6 @@ impl<'q> ShapeCache<'q> {
         let answers = self.get(answer.shape).pool(backs, answer.concurrency);
         let terms = self.question.terms();
         let pools = (&[prompts][..], &[answers][..], &[][..]);
-        point(&split(&Plain, pools, machine, terms, &demand, &mut ()).metrics)
+        point(&split(&Plain, pools, (machine, machine.outermost()), terms, &demand, &mut ()).metrics)
     }
 }

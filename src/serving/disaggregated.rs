@@ -14,7 +14,7 @@ use super::step::{CostObserver, StepTime};
 use super::streamed::transfer;
 use super::tail::{queue, wait};
 use super::terms::{Demand, InstanceLoad, WorkloadTerms};
-use crate::cost::machine::{Machine, PricedLink};
+use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
 use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
@@ -120,46 +120,42 @@ pub fn prefill_drawn<R: Reading>(
     watts(devices, work(prompt.computing), work(prompt.moving), draw)
 }
 
-/// Request rate at which a worker's links can transfer KV caches: `bytes` to or from each device of an attention rank.
+/// Request rate at which a worker's links of tier `kv_tier` can transfer KV caches: `bytes` to or from each device of
+/// an attention rank.
 pub fn link_rate<R: Reading>(
     read: &R,
     instance: &Instance,
-    machine: &Machine<Qty<R::N>>,
+    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     bytes: Qty<R::N>,
 ) -> Qty<R::N> {
     let ranks = read.count(Count::plan("dp", instance.plan.dp));
-    (ranks / transfer(bytes, between(machine), &machine.chip)).is(&LINK_RATE)
-}
-
-/// The link between the pools.
-fn between<T>(machine: &Machine<T>) -> &PricedLink<T> {
-    machine.links.last().expect("two pools are joined by a link")
+    (ranks / transfer(bytes, &machine.links[kv_tier], &machine.chip)).is(&LINK_RATE)
 }
 
 /// Evaluates prefill pools, decode pools and aggregated pools as one deployment. Any prefill pool may send to any
-/// decode pool. Memory and step times are those of the first pool of each kind.
+/// decode pool, over the links of tier `kv_tier`. Memory and step times are those of the first pool of each kind.
 pub fn split<R: Reading>(
     read: &R,
     (fronts, backs, both): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
-    machine: &Machine<Qty<R::N>>,
+    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
-    let pools = (fronts, backs);
+    let (pools, joined) = ((fronts, backs), (machine, kv_tier));
     if both.is_empty() {
-        return apart(read, pools, machine, terms, demand, watch).1;
+        return apart(read, pools, joined, terms, demand, watch).1;
     }
     let parts = match demand {
         Demand::Free => [Demand::Free; 2],
         _ => {
-            let one = carried(terms, &apart(read, pools, machine, terms, &Demand::Free, &mut ()).0);
+            let one = carried(terms, &apart(read, pools, joined, terms, &Demand::Free, &mut ()).0);
             let beside = aggregated(read, both, machine, terms, &Demand::Free, &mut ()).metrics;
             let other = (beside.output_tok_s, beside.in_flight);
             [one, other].map(|part| portion(demand, part, (one.0 + other.0, one.1 + other.1)))
         }
     };
-    let (sum, evaluation) = apart(read, pools, machine, terms, &parts[0], watch);
+    let (sum, evaluation) = apart(read, pools, joined, terms, &parts[0], watch);
     let rest = shares(read, both, machine, terms, &parts[1], watch);
     let sum = rest.iter().fold(sum, |sum, (share, _)| sum.beside(share)).mixed();
     Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..evaluation }
@@ -181,7 +177,7 @@ fn prompts<R: Reading>(
     read: &R,
     fronts: &[Pool<Qty<R::N>>],
     received: Qty<R::N>,
-    machine: &Machine<Qty<R::N>>,
+    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
 ) -> PrefillCapacity<Qty<R::N>> {
@@ -191,11 +187,11 @@ fn prompts<R: Reading>(
         let prompt = front.prompt;
         let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
         let planned = prefill_rate(read, front.instance, machine, &prompt);
-        let each = planned.min(link_rate(read, front.instance, machine, sent));
+        let each = planned.min(link_rate(read, front.instance, (machine, kv_tier), sent));
         let replicas = read.count(Count::plan("prefill_replicas", front.replicas));
         let able = replicas * each;
-        let way =
-            transfer(sent.max(received), between(machine), &machine.chip).at(format_args!("kv_transfer"));
+        let way = transfer(sent.max(received), &machine.links[kv_tier], &machine.chip)
+            .at(format_args!("kv_transfer"));
         let load = machine.chip.prefill_utilization;
         let queue = match &terms.tail {
             Some(tail) => wait(prompt.slowest, load, tail.part),
@@ -227,7 +223,7 @@ fn prompts<R: Reading>(
 fn apart<R: Reading>(
     read: &R,
     (fronts, backs): (&[Pool<Qty<R::N>>], &[Pool<Qty<R::N>>]),
-    machine: &Machine<Qty<R::N>>,
+    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
     terms: &WorkloadTerms<Qty<R::N>>,
     demand: &Demand<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
@@ -248,7 +244,7 @@ fn apart<R: Reading>(
     let add = |sum: Option<Qty<R::N>>, more: Qty<R::N>| Some(sum.map_or(more, |sum| sum + more));
     for (back, one) in backs.iter().zip(&answers) {
         let received = cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine);
-        let links = link_rate(read, back.instance, machine, received);
+        let links = link_rate(read, back.instance, (machine, kv_tier), received);
         let count = read.count(Count::plan("decode_replicas", back.replicas));
         widest = Some(widest.map_or(received, |widest| widest.max(received)));
         let makes = count * one.rate.min(links);
@@ -263,7 +259,7 @@ fn apart<R: Reading>(
     let pool = "at least one decode pool";
     let (received, (made, tpot, slowest_tpot)) = (widest.expect(pool), decoding.expect(pool));
     let PrefillCapacity { able, away, ttft: prompt, slowest: slowest_ttft } =
-        prompts(read, fronts, received, machine, terms, demand);
+        prompts(read, fronts, received, (machine, kv_tier), terms, demand);
     let rate = match demand {
         Demand::Rate(rate) => *rate,
         Demand::InFlight(requests) => {

@@ -1,6 +1,7 @@
 //! Every deployment of a small question, one by one: what the search must agree with.
 
 use mantile::plan::legal::{check, has_experts};
+use mantile::plan::locality::kv_tier;
 use mantile::plan::parallel::{ParallelPlan, Phase};
 use mantile::quantity::read::Plain;
 use mantile::search::candidate::{Candidate, PoolPlan, PoolRole};
@@ -194,6 +195,12 @@ struct Pair<'a, 'q> {
 }
 
 impl Pair<'_, '_> {
+    /// The tier that carries the KV cache.
+    fn tier(&self) -> usize {
+        let size = |laid: &PreparedShape, count| (laid.shape.plan.devices(), count);
+        kv_tier(self.question.tiers(), &[size(self.front, self.fronts), size(self.back, self.backs)])
+    }
+
     /// Requests per second of one prompt instance, and of all answers.
     fn rates(&self) -> (f64, f64) {
         let machine = self.question.formats[self.front.shape.formats].plain();
@@ -203,7 +210,7 @@ impl Pair<'_, '_> {
         let prompts = prefill_rate(&Plain, &self.front.instance, machine, &self.front.prompt);
         let links = |laid: &PreparedShape, phase| {
             let bytes = cache_per_sequence(&Plain, &laid.instance, phase, terms.isl, machine);
-            link_rate(&Plain, &laid.instance, machine, bytes)
+            link_rate(&Plain, &laid.instance, (machine, self.tier()), bytes)
         };
         let (sent, received) = (links(self.front, Phase::Prefill), links(self.back, Phase::Decode));
         (prompts.min(sent).value(), each.min(received).value() * self.backs as f64)
@@ -216,7 +223,8 @@ impl Pair<'_, '_> {
         let dp = front.shape.plan.dp;
         let (first, second) = (front.pool(fronts, dp), back.pool(backs, load));
         let pools_of = (&[first][..], &[second][..], &[][..]);
-        let evaluation = split(&Plain, pools_of, machine, question.terms(), &demand, &mut ());
+        let joined = (machine, self.tier());
+        let evaluation = split(&Plain, pools_of, joined, question.terms(), &demand, &mut ());
         let point = point(&evaluation.metrics);
         let asked = match question.traffic {
             // Loads that lie evenly on the attention ranks; others only leave one waiting.
@@ -236,7 +244,7 @@ impl Pair<'_, '_> {
         let met = asked && question.missed(&point).is_none();
         // Of so many in flight those count that wait for no more than the queue that is planned for.
         let free = Traffic::Free.demand(&Plain);
-        let planned = split(&Plain, pools_of, machine, question.terms(), &free, &mut ()).metrics.ttft.value();
+        let planned = split(&Plain, pools_of, joined, question.terms(), &free, &mut ()).metrics.ttft.value();
         let crowded = matches!(question.traffic, Traffic::InFlight(_));
         let shown = !crowded || point[place(Metric::Ttft)] <= planned * (1.0 + 1e-9);
         met.then(|| Known { candidate: candidate(front, pools()), point, shown, unlike: false })

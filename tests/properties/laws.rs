@@ -71,13 +71,23 @@ fn random() -> impl Strategy<Value = Random> {
 impl Random {
     /// The question on so many devices, without its limits.
     fn on(&self, devices: u64) -> Problem {
+        self.on_hardware(&format!("{devices}x{}", self.device))
+    }
+
+    /// The question on so many nodes, without its limits; `None` where no network joins them.
+    fn on_nodes(&self, nodes: u64) -> Option<Problem> {
+        let joined = !["l40s", "rtx-a6000"].contains(&self.device);
+        joined.then(|| self.on_hardware(&format!("{nodes}x{}x{}", self.count, self.device)))
+    }
+
+    fn on_hardware(&self, hardware: &str) -> Problem {
         let scenario = Scenario {
             objective: Some(self.objective.into()),
             isl: Some(self.lengths.0),
             osl: Some(self.lengths.1),
             concurrency: self.traffic.filter(|(rate, _)| !rate).map(|(_, number)| number),
             rate: self.traffic.filter(|(rate, _)| *rate).map(|(_, number)| number as f64 / 8.0),
-            ..on(self.model, &format!("{devices}x{}", self.device))
+            ..on(self.model, hardware)
         };
         let mut question = ask(&scenario).unwrap_or_else(|fault| panic!("{fault}"));
         question.limits = Default::default();
@@ -194,14 +204,50 @@ fn holds(random: &Random) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-#[test]
-fn laws_of_answers_hold_on_random_questions() {
+/// One more node is never worse, and twice the traffic on twice the nodes is served.
+fn holds_over_nodes(random: &Random) -> Result<(), TestCaseError> {
+    let nodes = [1, 2, 3].map(|nodes| random.on_nodes(nodes));
+    let [Some(one), Some(two), Some(three)] = nodes else { return Ok(()) };
+    let question = random.limited(one);
+    let solved = |mut problem: Problem| {
+        problem.limits = question.limits;
+        problem.axes.clear();
+        run(&problem, &UNWATCHED)
+    };
+    let single = run(&question, &UNWATCHED);
+    let double = solved(two.clone());
+    no_worse(&question, (&single, &double), "a second node")?;
+    no_worse(&question, (&double, &solved(three)), "a third node")?;
+    let traffic = match question.traffic {
+        Traffic::Free => return Ok(()),
+        Traffic::InFlight(requests) => Traffic::InFlight(2 * requests),
+        // The rates differ by rounding.
+        Traffic::Rate(rate) => Traffic::Rate(2.0 * rate * (1.0 - HAIR)),
+    };
+    let mut twice = two;
+    twice.traffic = traffic;
+    let served = solved(twice);
+    prop_assert!(single.best.is_none() || served.best.is_some(), "twice the traffic: {:?}", single.best);
+    Ok(())
+}
+
+fn on_random_questions(least: u32, law: impl Fn(&Random) -> Result<(), TestCaseError>) {
     // All of them: MANTILE_LAWS=600.
-    let cases = std::env::var("MANTILE_LAWS").ok().and_then(|number| number.parse().ok()).unwrap_or(24);
+    let cases = std::env::var("MANTILE_LAWS").ok().and_then(|number| number.parse().ok()).unwrap_or(least);
     each(cases, random(), |random| {
-        holds(&random).map_err(|error| match error {
+        law(&random).map_err(|error| match error {
             TestCaseError::Fail(why) => TestCaseError::fail(format!("{why}\n{random:?}")),
             reject => reject,
         })
     });
+}
+
+#[test]
+fn laws_of_answers_hold_on_random_questions() {
+    on_random_questions(24, holds);
+}
+
+#[test]
+fn more_nodes_are_never_worse() {
+    on_random_questions(12, holds_over_nodes);
 }
