@@ -1,7 +1,5 @@
 //! The command line: parses flags into problems and renders reports. It contains no formula.
 
-pub mod ask;
-pub mod build_candidate;
 pub mod calibrate;
 pub mod catalog;
 pub mod deadline;
@@ -18,7 +16,6 @@ pub mod progress;
 pub mod question;
 pub mod recommend;
 pub mod reference;
-pub mod remedy;
 pub mod summary;
 pub mod threads;
 pub mod validate;

@@ -1,5 +1,14 @@
 //! Finds the best way to serve a language model on given accelerators: how fast, at what cost, and why.
 //!
+//! ```
+#![doc = include_str!("../examples/estimate.rs")]
+//! ```
+//!
+//! `examples/` holds more: the optimum, the Pareto front, an explanation, a model and a device of one's own. Every
+//! question is a typed function `(catalog, request, control) → report`; [`request::REQUESTS`] lists them with their
+//! JSON Schemas. The feature `cli`, on by default, adds the command line, the terminal and the network; with
+//! `default-features = false` the library has none of them and compiles to WebAssembly.
+//!
 //! JSON files describe a model, a cluster and an objective. [`graph`] turns the model into an operator graph; [`plan`]
 //! shards the graph over devices, in integers only; an impossible plan is an [`plan::infeasible::Infeasible`] value
 //! with its numbers. All further steps are formulas: [`cost`] evaluates an operator, [`serving`] composes operators
@@ -14,7 +23,9 @@
 //!
 //! | layer | module | content |
 //! |---|---|---|
-//! | 8 | [`cli`], [`store`] | files, terminal, network: the only input and output |
+//! | 10 | `cli` | command line and terminal: flags → request, report → text |
+//! | 9 | [`request`] | every question as a typed function |
+//! | 8 | [`store`] | catalogue, files, network: names → problems |
 //! | 7 | [`report`], [`validate`] | outcomes as text, JSON, CSV; predictions compared with measurements |
 //! | 6 | [`search`], [`calibrate`] | candidates, bounds, front, optimum; constants from measurements |
 //! | 5 | [`serving`] | operators → step → TTFT, TPOT, throughput, cost, power |
@@ -24,7 +35,7 @@
 //! | 1 | [`spec`] | user inputs |
 //! | 0 | [`quantity`] | units, data with sources, evaluation of formulas as numbers or traces |
 //!
-//! Layers 0 to 7 use no path, clock, terminal or socket. Formulas compare no values: `Qty` has no order, so a trace
+//! Layers 0 to 7 and 9 use no path, clock, terminal or socket. Formulas compare no values: `Qty` has no order, so a trace
 //! contains every term of every evaluation. `graph` and `plan` contain no floating point. `search` is independent of
 //! transformers.
 //!
@@ -53,12 +64,15 @@
 //! brute force.
 
 pub mod calibrate;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod cost;
 pub mod graph;
 pub mod plan;
+pub mod prelude;
 pub mod quantity;
 pub mod report;
+pub mod request;
 pub mod search;
 pub mod serving;
 pub mod spec;

@@ -3,6 +3,8 @@
 pub mod build_problem;
 pub mod catalog;
 pub mod check;
+#[cfg(feature = "cli")]
+mod download;
 pub mod fetch;
 pub mod file;
 pub mod hardware;

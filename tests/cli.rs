@@ -216,14 +216,9 @@ fn every_estimate_says_how_sure_it_is() {
     for (deployment, near) in [
         (["--hardware", "1xh100-sxm", "--runtime", "vllm"].as_slice(), "load"),
         (&["--hardware", "8xh100-sxm", "--prefill-tp", "2", "--decode-tp", "4"], "split"),
-        (
-            &["--hardware", "1xrtx-4090", "--runtime", "llama.cpp", "--weight-format", "q4_k_m"],
-            "hardware_and_runtime",
-        ),
-        (
-            &["--hardware", "1xm4-max", "--runtime", "mlx", "--weight-format", "mlx-4bit"],
-            "hardware_and_runtime",
-        ),
+        // Measured with one request at a time.
+        (&["--hardware", "1xrtx-4090", "--runtime", "llama.cpp", "--weight-format", "q4_k_m"], "load"),
+        (&["--hardware", "1xm4-max", "--runtime", "mlx", "--weight-format", "mlx-4bit"], "load"),
         (&["--hardware", "1xm4-max", "--runtime", "exo", "--weight-format", "mlx-4bit"], "nothing"),
         (&["--hardware", "1xa100-sxm-80gb", "--runtime", "hf-transformers"], "nothing"),
         (&["--hardware", "1xrtx-4090", "--runtime", "hf-transformers", "--weight-format", "bf16"], "nothing"),

@@ -10,9 +10,9 @@ mod truth;
 use std::cell::Cell;
 
 use ask::{ask, on};
-use mantile::cli::build_candidate::candidate;
 use mantile::report::answer::{forbidden, reported};
 use mantile::report::notation::notation;
+use mantile::request::build_candidate::candidate;
 use mantile::search::aggregated::measure;
 use mantile::search::outcome::EvaluatedCandidate;
 use mantile::search::question::{OffloadPolicy, Problem};

@@ -1,10 +1,10 @@
 //! No number that is not finite leaves: questions at the edges of every limit, told as text, CSV and JSON, where a
 //! number that is none would be `null` and break the schema.
 
-use mantile::cli::{ask, build_candidate};
 use mantile::report::answer::{answer, estimated};
 use mantile::report::schema::schema;
 use mantile::report::{rows, text};
+use mantile::request::{build_candidate, inputs};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::deployment::{Degrees, Deployment};
 use mantile::spec::limits::{self, Limit};
@@ -104,7 +104,7 @@ fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
         let deployment = problem.deployment.clone().unwrap_or_default();
         let (Ok(question), Ok(plan)) = (problem.question(), deployment.text()) else { return Ok(()) };
         let Ok(candidate) = build_candidate::candidate(&question, &plan) else { return Ok(()) };
-        let estimated = estimated(&question, ask::report_inputs(&problem, &question), &candidate);
+        let estimated = estimated(&question, inputs::report_inputs(&problem, &question), &candidate);
         finite(&text::estimate(&estimated));
         finite(&rows::csv(std::slice::from_ref(&estimated.candidate)));
         let wrong = faults("estimate", &serde_json::to_value(&estimated).unwrap());
@@ -122,7 +122,8 @@ fn an_answer_at_the_edges_of_every_limit_tells_finite_numbers() {
         let Ok(problem) = ResolvedScenario::resolve(&Catalog::default(), &asked) else { return Ok(()) };
         let Ok(question) = problem.question() else { return Ok(()) };
         let outcome = run(&question, &UNWATCHED);
-        let answer = answer(&question, ask::report_inputs(&problem, &question), &outcome, None, usize::MAX);
+        let answer =
+            answer(&question, inputs::report_inputs(&problem, &question), &outcome, None, usize::MAX);
         finite(&text::table(&answer));
         finite(&rows::csv(&answer.front));
         let wrong = faults("result", &serde_json::to_value(&answer).unwrap());

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mantile::cli::validate::predict::predict;
-use mantile::cli::validate::table::read;
+use mantile::request::validate::predict::{predict, runtime};
+use mantile::request::validate::table::rows as table_rows;
 use mantile::spec::nearness::Interval;
 use mantile::spec::runtime::Runtime;
 use mantile::store::catalog::Catalog;
@@ -15,6 +15,7 @@ use mantile::validate::measured::MeasuredRow;
 use mantile::validate::summary::{GroupBy, ScoredRow, Validation, validation};
 
 const SERVING: &str = "../shared/validation/serving.csv";
+const SINGLE: &str = "../shared/validation/singlestream.csv";
 
 /// The aggregated rows, predicted.
 fn aggregated() -> Option<Vec<ScoredRow>> {
@@ -28,7 +29,7 @@ fn rows(file: &str, wanted: fn(&MeasuredRow) -> bool) -> Option<Vec<ScoredRow>> 
         eprintln!("SKIPPED: {file} is not there, so predictions were held against nothing");
         return None;
     }
-    let mut rows = read(Path::new(file)).unwrap();
+    let mut rows = table_rows(&std::fs::read_to_string(file).unwrap()).unwrap();
     rows.retain(wanted);
     Some(predict(&Catalog::default(), rows))
 }
@@ -73,6 +74,16 @@ fn as_the_profile_says(found: &Validation, runtime: &str) {
 fn the_profiles_state_what_they_reach() {
     let Some(rows) = aggregated() else { return };
     as_the_profile_says(&validation(&rows, &[]), "vllm");
+}
+
+#[test]
+fn single_streams_are_as_far_off_as_their_profiles_say() {
+    let fitted = |row: &MeasuredRow| {
+        row.doubt.is_empty()
+            && ["llama.cpp", "mlx", "mistral.rs", "mlc-llm"].contains(&&*runtime(&row.runtime))
+    };
+    let Some(rows) = rows(SINGLE, fitted) else { return };
+    as_the_profile_says(&validation(&rows, &[]), "llama.cpp");
 }
 
 /// What was measured ran: the share that memory is predicted to refuse.

@@ -186,7 +186,7 @@ fn what_is_left_does_both_and_the_answer_verifies() {
     assert!(output(best) > 1.05 * output(split), "{} against {}", output(best), output(split));
     assert!((ratio.one_shape_each.unwrap() - output(split)).abs() < 1e-6 * output(split));
     assert!(ratio.rows_checked > 0 && best.candidate.devices() == 3);
-    let asked = || mantile::cli::ask::report_inputs(&problem, &question);
+    let asked = || mantile::request::inputs::report_inputs(&problem, &question);
     let told = answer(&question, asked(), &outcome, None, usize::MAX);
     assert_eq!(told.split_ratio.as_ref().unwrap().verdict, SplitAdvice::SplitWithBoth);
     let text = table(&told);

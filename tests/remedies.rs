@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use clap::Parser;
 use mantile::cli::Cli;
-use mantile::cli::remedy::InfeasibleProblem;
 use mantile::report::relax::{ConflictReport, Remedy, RemedyClaim};
+use mantile::request::remedy::InfeasibleProblem;
 use mantile::search::question::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::deployment::Deployment;

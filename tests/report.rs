@@ -1,9 +1,9 @@
 //! What leaves the house: text that says what the JSON says, JSON that its schema describes.
 
 use anstream::adapter::strip_str;
-use mantile::cli::ask;
 use mantile::report::answer::{answer, estimated};
 use mantile::report::result::{EstimateResult, OptimizeResult};
+use mantile::request::inputs;
 use mantile::search::question::Problem;
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
@@ -35,16 +35,16 @@ fn pose(scenario: &Scenario) -> (ResolvedScenario, Problem) {
 fn optimize(scenario: &Scenario) -> OptimizeResult {
     let (problem, question) = pose(scenario);
     let outcome = run(&question, &UNWATCHED);
-    let lower = ask::lower_format(&problem, &outcome).unwrap();
-    answer(&question, ask::report_inputs(&problem, &question), &outcome, lower, usize::MAX)
+    let lower = inputs::lower_format(&problem, &outcome).unwrap();
+    answer(&question, inputs::report_inputs(&problem, &question), &outcome, lower, usize::MAX)
 }
 
 /// A stated deployment, as `estimate` gives it.
 fn estimate(scenario: &Scenario) -> EstimateResult {
     let (problem, question) = pose(scenario);
     let stated = problem.deployment.clone().unwrap_or_default().text().unwrap();
-    let candidate = mantile::cli::build_candidate::candidate(&question, &stated).unwrap();
-    estimated(&question, ask::report_inputs(&problem, &question), &candidate)
+    let candidate = mantile::request::build_candidate::candidate(&question, &stated).unwrap();
+    estimated(&question, inputs::report_inputs(&problem, &question), &candidate)
 }
 
 /// Text without colours.

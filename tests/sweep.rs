@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use mantile::cli::build_candidate::candidate;
 use mantile::quantity::read::Plain;
 use mantile::report::answer::forbidden;
+use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::Candidate;
 use mantile::search::outcome::Status;
 use mantile::search::question::Problem;

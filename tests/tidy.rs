@@ -185,6 +185,10 @@ fn nothing_has_two_paths() {
         for (number, line) in &code {
             let Some(rest) = line.trim().strip_prefix("pub use ") else { continue };
             let child = rest.split(':').next().unwrap();
+            // The prelude is a second path on purpose.
+            if source.name.ends_with("src/prelude.rs") {
+                continue;
+            }
             if !code.iter().any(|(_, line)| line.trim() == format!("mod {child};")) {
                 faults.push(format!("{}:{number}: {}", source.name, line.trim()));
             }

@@ -1,9 +1,9 @@
 //! Reasons for an answer, reasons against one, and saved answers checked again: each against searches of its own.
 
-use mantile::cli::ask;
 use mantile::report::answer::answer;
 use mantile::report::result::OptimizeResult;
 use mantile::report::verify::optimize::verify;
+use mantile::request::inputs;
 use mantile::search::family::StrategyFamily;
 use mantile::search::point::before;
 use mantile::search::question::{Problem, Traffic};
@@ -131,8 +131,8 @@ fn every_minimal_set_of_conditions_that_conflicts_is_found() {
 fn saved(scenario: &Scenario) -> (Problem, OptimizeResult, Value) {
     let (problem, question) = posed(scenario);
     let outcome = run(&question, &UNWATCHED);
-    let lower = ask::lower_format(&problem, &outcome).unwrap();
-    let told = answer(&question, ask::report_inputs(&problem, &question), &outcome, lower, usize::MAX);
+    let lower = inputs::lower_format(&problem, &outcome).unwrap();
+    let told = answer(&question, inputs::report_inputs(&problem, &question), &outcome, lower, usize::MAX);
     let value = serde_json::to_value(&told).unwrap();
     (question, told, value)
 }

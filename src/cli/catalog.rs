@@ -5,18 +5,12 @@ pub mod diff;
 
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::{CliError, ExitStatus};
-use crate::report::catalog::{CatalogLine, Listed, entry, list};
-use crate::spec::cluster::System;
-use crate::spec::device::Device;
+use crate::report::catalog::{CatalogLine, entry, list};
+use crate::request::UNCONTROLLED;
+use crate::request::catalog::{self as request, CatalogReport, CatalogRequest};
 use crate::spec::error::Error;
-use crate::spec::format;
-use crate::spec::link::Link;
-use crate::spec::model::file::ModelFile;
-use crate::spec::objective::{Objective, Workload};
-use crate::spec::rig::Rig;
-use crate::spec::runtime::Runtime;
-use crate::store::catalog::{Catalog, read_entry};
-use crate::store::kind::{CatalogKind, Entry};
+use crate::store::catalog::Catalog;
+use crate::store::kind::CatalogKind;
 
 /// The flags of `catalog`.
 #[derive(Clone, Debug, clap::Args)]
@@ -54,8 +48,7 @@ impl ListCatalog {
         match (&self.action, self.kind, &self.name) {
             (Some(Action::Check(check)), ..) => check.run(catalog),
             (Some(Action::Diff(diff)), ..) => diff.run(catalog),
-            (None, Some(kind), Some(name)) => self.one(catalog, kind, name),
-            (None, Some(kind), None) => self.all(catalog, kind),
+            (None, Some(kind), _) => self.list(catalog, kind),
             (None, None, _) => {
                 let fix = "write e.g. `mantile-opt catalog devices`, `catalog check` or `catalog diff`";
                 Err(Error::new("KIND", "nothing", "a kind of catalogue entries", fix).into())
@@ -63,55 +56,22 @@ impl ListCatalog {
         }
     }
 
-    fn one(&self, catalog: &Catalog, kind: CatalogKind, name: &str) -> Result<ExitStatus, CliError> {
-        let shelved = match kind {
-            CatalogKind::Models => catalog.known_model(name),
-            kind => catalog.find(kind, name),
-        };
-        let shelved = shelved.map_err(Error::from)?;
-        line_of(kind, &shelved)?;
-        let text = shelved.text()?;
-        let value: serde_json::Value = crate::spec::text::from_json(&text, kind.article())?;
-        self.output.found(&match self.output.format {
-            OutputFormat::Table => entry(&value),
-            OutputFormat::Json => json(&value),
-            OutputFormat::Csv => {
-                let fix = "use --format table or json for one entry";
-                return Err(Error::new("format", "csv", "table or json", fix).into());
-            }
-        })
-    }
-
-    fn all(&self, catalog: &Catalog, kind: CatalogKind) -> Result<ExitStatus, CliError> {
-        let shelf = catalog.shelf(kind);
-        let lines: Vec<CatalogLine> =
-            shelf.values().map(|shelved| line_of(kind, shelved)).collect::<Result<_, Error>>()?;
-        self.output.found(&match self.output.format {
-            OutputFormat::Table => list(&lines),
-            OutputFormat::Json => json(&lines),
-            OutputFormat::Csv => {
+    fn list(&self, catalog: &Catalog, kind: CatalogKind) -> Result<ExitStatus, CliError> {
+        let request = CatalogRequest { kind, name: self.name.clone() };
+        let text = match (request::catalog(catalog, &request, &UNCONTROLLED)?, self.output.format) {
+            (CatalogReport::Entries(lines), OutputFormat::Table) => list(&lines),
+            (CatalogReport::Entries(lines), OutputFormat::Json) => json(&lines),
+            (CatalogReport::Entries(lines), OutputFormat::Csv) => {
                 let row = |line: CatalogLine| vec![line.id, line.name, line.aliases.join(" "), line.summary];
                 csv(&["id", "name", "aliases", "summary"], lines.into_iter().map(row))?
             }
-        })
-    }
-}
-
-/// The line of a file, which is read whole: every listed entry can be used.
-fn line_of(kind: CatalogKind, shelved: &crate::store::catalog::CatalogEntry) -> Result<CatalogLine, Error> {
-    fn of<T: Entry + Listed>(shelved: &crate::store::catalog::CatalogEntry) -> Result<CatalogLine, Error> {
-        let line = read_entry::<T>(shelved)?.line();
-        Ok(CatalogLine { id: shelved.id.clone(), user: shelved.user, ..line })
-    }
-    match kind {
-        CatalogKind::Models => of::<ModelFile>(shelved),
-        CatalogKind::Devices => of::<Device>(shelved),
-        CatalogKind::Systems => of::<System>(shelved),
-        CatalogKind::Rigs => of::<Rig>(shelved),
-        CatalogKind::Links => of::<Link>(shelved),
-        CatalogKind::Formats => of::<format::NumberFormat>(shelved),
-        CatalogKind::Runtimes => of::<Runtime>(shelved),
-        CatalogKind::Objectives => of::<Objective>(shelved),
-        CatalogKind::Workloads => of::<Workload>(shelved),
+            (CatalogReport::Entry(value), OutputFormat::Table) => entry(&value),
+            (CatalogReport::Entry(value), OutputFormat::Json) => json(&value),
+            (CatalogReport::Entry(_), OutputFormat::Csv) => {
+                let fix = "use --format table or json for one entry";
+                return Err(Error::new("format", "csv", "table or json", fix).into());
+            }
+        };
+        self.output.found(&text)
     }
 }

@@ -9,17 +9,18 @@ use std::time::{Duration, Instant};
 use super::memory::ProcessMemory;
 use super::progress::shown;
 use crate::report::proof::StoppedBy;
-use crate::search::run::Control;
+use crate::request::RequestControl;
+use crate::search::run::{Control, UNWATCHED};
 use crate::store::interrupt::{pressed, watched as until_pressed};
 
 /// Interval between two checks of memory, in milliseconds.
 const LOOK_EVERY: u64 = 100;
 
 /// Runs a search that may take long: with progress on standard error if it is a terminal, at most `limit` seconds,
-/// until Ctrl-C, and while memory lasts; a second Ctrl-C ends the program. Returns the reason of an early stop, if any.
+/// until Ctrl-C, and while memory lasts; a second Ctrl-C ends the program.
 ///
 /// A limit beyond the range of the clock counts as none.
-pub fn watched<T>(limit: Option<f64>, search: impl FnOnce(&Control) -> T) -> (T, Option<StoppedBy>) {
+pub fn watched<T>(limit: Option<f64>, answer: impl FnOnce(&RequestControl) -> T) -> T {
     let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let begun = Instant::now();
     let late = AtomicBool::new(false);
@@ -37,10 +38,17 @@ pub fn watched<T>(limit: Option<f64>, search: impl FnOnce(&Control) -> T) -> (T,
         }
         over || pressed() || full.get().is_some()
     };
-    let found = until_pressed(|| shown(|progress| search(&Control { progress, stop: &stop })));
-    let why = if pressed() {
-        Some(StoppedBy::Interrupt)
-    } else if let Some((used, most)) = full.get() {
+    let stopped_by = || match () {
+        () if pressed() => Some(StoppedBy::Interrupt),
+        () if full.get().is_some() => Some(StoppedBy::Memory),
+        () => late.load(Relaxed).then_some(StoppedBy::TimeLimit),
+    };
+    let found = until_pressed(|| {
+        shown(|progress| {
+            answer(&RequestControl { search: Control { progress, stop: &stop }, stopped_by: &stopped_by })
+        })
+    });
+    if let Some((used, most)) = full.get().filter(|_| !pressed()) {
         let megabytes = |bytes: &u64| bytes / 1_000_000;
         // A closed standard error needs no note.
         let _ = writeln!(
@@ -49,9 +57,13 @@ pub fn watched<T>(limit: Option<f64>, search: impl FnOnce(&Control) -> T) -> (T,
             megabytes(used),
             megabytes(most)
         );
-        Some(StoppedBy::Memory)
-    } else {
-        late.load(Relaxed).then_some(StoppedBy::TimeLimit)
-    };
-    (found, why)
+    }
+    found
+}
+
+/// Runs a request that cannot stop early, with progress on standard error if it is a terminal.
+pub fn with_progress<T>(answer: impl FnOnce(&RequestControl) -> T) -> T {
+    shown(|progress| {
+        answer(&RequestControl { search: Control { progress, ..UNWATCHED }, stopped_by: &|| None })
+    })
 }

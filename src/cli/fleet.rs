@@ -1,26 +1,21 @@
 //! `fleet`: the cheapest mix of systems for a traffic mix.
 
-pub mod build_problem;
-pub mod trials;
-
 use std::path::{Path, PathBuf};
 
+use super::deadline::with_progress;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::{CliError, ExitStatus};
-use crate::report::fleet::{FleetInputs, FleetResult};
+use crate::report::fleet::FleetResult;
 use crate::report::text::fleet::table;
+use crate::request::fleet::{FleetRequest, fleet};
 use crate::search::fleet::FleetObjective;
 use crate::spec::error::Error;
-use crate::spec::fleet::{FleetFile, PricedOffer, TracedRequest, TrafficBucket, buckets};
-use crate::spec::limits::{BUDGET_HOUR, ELECTRICITY, MAX_DEVICES, number, whole};
-use crate::spec::objective::Workload;
-use crate::spec::scenario::Scenario;
+use crate::spec::fleet::{FleetFile, TracedRequest, buckets};
+use crate::spec::limits::{ELECTRICITY, MAX_DEVICES, number, whole};
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
-use crate::store::resolved_scenario::DEFAULT_MODEL;
-use build_problem::{answered, pose};
 
 const AFTER: &str = concat!(
     "\
@@ -95,36 +90,29 @@ pub struct FleetArgs {
     pub output: OutputArgs,
 }
 
-/// Default offers.
-const OFFERS: [&str; 6] =
-    ["l40s-x1", "a100-sxm-80gb-x1", "h100-sxm-x1", "h200-sxm-x1", "mi300x-x1", "b200-sxm-x1"];
-/// Default traffic: workloads, one request per second each.
-const TRAFFIC: [&str; 4] = ["chat", "balanced", "long-prompt", "reasoning"];
-
 impl FleetArgs {
     /// Resolves the fleet problem and solves it.
     ///
     /// # Errors
     /// An input is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let answer = self.answer(catalog)?;
+        let request = self.request()?;
+        let report = with_progress(|control| fleet(catalog, &request, control))?;
         let text = match self.output.format {
-            OutputFormat::Table => table(&answer),
-            OutputFormat::Json => json(&answer),
-            OutputFormat::Csv => rows(&answer)?,
+            OutputFormat::Table => table(&report),
+            OutputFormat::Json => json(&report),
+            OutputFormat::Csv => rows(&report)?,
         };
         self.output.write(&text)?;
-        Ok(answer.certificate.status.into())
+        Ok(report.certificate.status.into())
     }
 
-    fn answer(&self, catalog: &Catalog) -> Result<FleetResult, Error> {
-        let (asked, scenario) = self.asked(catalog)?;
-        Ok(answered(&pose(catalog, asked, scenario)?))
-    }
-
-    /// Flags and files merged, with the defaults used.
-    fn asked(&self, catalog: &Catalog) -> Result<(FleetInputs, Scenario), Error> {
-        let mut filed = match &self.file {
+    /// The request of the flags and files.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is faulty.
+    pub fn request(&self) -> Result<FleetRequest, Error> {
+        let fleet = match &self.file {
             Some(path) => {
                 let name = file::shown(path);
                 let filed: FleetFile =
@@ -134,83 +122,25 @@ impl FleetArgs {
             }
             None => FleetFile::default(),
         };
-        let mut assumed = Vec::new();
-        if let Some(path) = &self.trace {
-            filed.buckets = traced(path)?;
-            assumed.push("lengths of the trace are rounded up to powers of two".to_string());
-        }
-        if !self.offers.is_empty() {
-            filed.offers = self.offers.iter().map(|name| offered(name)).collect();
-        }
-        if filed.buckets.is_empty() {
-            for id in TRAFFIC {
-                let workload: Workload = catalog.load(id)?;
-                let Workload { isl, osl, prefix, .. } = workload;
-                filed.buckets.push(TrafficBucket { isl, osl, rate: 1.0, prefix, model: None });
-            }
-            assumed.push(format!("traffic: 1 request/s of each of the workloads {}", TRAFFIC.join(", ")));
-        }
-        if filed.offers.is_empty() {
-            filed.offers = OFFERS.iter().map(|name| offered(name)).collect();
-            assumed.push(format!("offers: any number of {}", OFFERS.join(", ")));
-        }
-        filed.check()?;
-        let model = self.model.clone().or(filed.model.clone());
-        if model.is_none() && filed.buckets.iter().any(|bucket| bucket.model.is_none()) {
-            assumed.push(format!("model: {DEFAULT_MODEL}"));
-        }
-        let scenario = Scenario {
-            model,
+        Ok(FleetRequest {
+            fleet,
+            trace: self.trace.as_deref().map(traced).transpose()?,
+            offers: self.offers.clone(),
+            aim: self.aim,
+            budget_hour: self.budget_hour.clone(),
+            max_devices: self.max_devices,
+            spare: self.spare,
+            model: self.model.clone(),
             ttft: self.ttft.clone(),
             tpot: self.tpot.clone(),
             weight_format: self.weight_format.clone(),
             electricity_usd_per_kwh: self.electricity_usd_per_kwh,
-            ..Scenario::default()
-        };
-        let (objective, workload) = catalog.aim(&Scenario { ttft: None, tpot: None, ..scenario.clone() })?;
-        let limits = scenario.limits(filed.limits.or(objective.limits))?;
-        if filed.limits.ttft.or(filed.limits.tpot).is_none() && self.ttft.is_none() && self.tpot.is_none() {
-            assumed.push(format!("SLOs: those of the workload `{}`", workload.id));
-        }
-        let spell = |limit: Option<f64>| Some(limit.map_or("none".to_string(), |limit| format!("{limit} s")));
-        let scenario = Scenario {
-            ttft: spell(limits.ttft),
-            tpot: spell(limits.tpot),
-            e2e: spell(limits.e2e),
-            ..scenario
-        };
-        let budget = self.budget_hour.as_deref();
-        let budget =
-            budget.map(|text| super::recommend::requirements::dollars(&BUDGET_HOUR, text)).transpose()?;
-        if self.aim == FleetObjective::Throughput
-            && budget.is_none()
-            && self.max_devices.is_none()
-            && filed.offers.iter().any(|offer| offer.available.is_none())
-        {
-            let fix = "set --budget-hour or --max-devices, or `available` of each offer";
-            return Err(Error::new("aim", "throughput without a bound on cost or devices", "a bound", fix));
-        }
-        let asked = FleetInputs {
-            models: vec![],
-            buckets: filed.buckets,
-            offers: filed.offers,
-            limits,
-            aim: self.aim,
-            budget_usd_per_hour: budget,
-            max_devices: self.max_devices,
-            spare: self.spare,
-            assumed,
-        };
-        Ok((asked, scenario))
+        })
     }
 }
 
-fn offered(name: &str) -> PricedOffer {
-    PricedOffer { hardware: name.to_owned(), terms: None, usd_per_hour: None, available: None }
-}
-
-/// The buckets of a trace.
-fn traced(path: &Path) -> Result<Vec<TrafficBucket>, Error> {
+/// The requests of a trace.
+fn traced(path: &Path) -> Result<Vec<TracedRequest>, Error> {
     let name = file::shown(path);
     let text = file::read_most(path, FileSizeLimit::Table)?;
     let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text.as_bytes());
@@ -219,7 +149,8 @@ fn traced(path: &Path) -> Result<Vec<TrafficBucket>, Error> {
         Error::new("", fault.to_string(), "the columns arrival, isl and osl", "correct that line")
             .in_file(&name)
     })?;
-    buckets(&requests).map_err(|fault| fault.in_file(&name))
+    buckets(&requests).map_err(|fault| fault.in_file(&name))?;
+    Ok(requests)
 }
 
 /// One row for each share of a bucket.

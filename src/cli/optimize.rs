@@ -7,21 +7,16 @@ use super::deadline::watched;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::place::PlaceArgs;
 use super::question::QuestionArgs;
-use super::remedy::InfeasibleProblem;
-use super::{CliError, ExitStatus, ask};
-use crate::report::answer::answer;
-use crate::report::proof::Proof;
-use crate::report::result::OptimizeResult;
+use super::{CliError, ExitStatus};
 use crate::report::rows::csv;
 use crate::report::text::table;
-use crate::search::outcome::Status;
-use crate::search::run::{Control, run};
+use crate::request::optimize::{OptimizeRequest, optimize};
+use crate::request::place::of_scenario;
 use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
 use crate::spec::limits::{TIME_LIMIT, number};
-use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::file;
-use crate::store::resolved_scenario::ResolvedScenario;
 
 /// The flags of `optimize`.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -49,53 +44,40 @@ impl Optimize {
     /// # Errors
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let scenario = self.question.scenario(&Deployment::default())?;
+        let request = self.request()?;
         // A rig has heterogeneous devices: the problem is a placement of layers.
-        if scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
-            let place = PlaceArgs::asked_by(catalog, scenario, self.output.clone())?;
-            return PlaceArgs { time_limit: self.time_limit, ..place }.run(catalog);
+        if request.scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
+            let stated = of_scenario(catalog, request.scenario)?;
+            return PlaceArgs { stated, time_limit: self.time_limit, output: self.output.clone() }
+                .run(catalog);
         }
-        let problem = self.question.resolved(catalog, &scenario)?;
-        self.answer(catalog, &problem, scenario)
-    }
-
-    fn answer(
-        &self,
-        catalog: &Catalog,
-        problem: &ResolvedScenario,
-        scenario: Scenario,
-    ) -> Result<ExitStatus, CliError> {
-        let question = problem.question()?;
-        let (outcome, why) = watched(self.time_limit, |control| run(&question, control));
-        let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
-        let stopped_by = why.filter(|_| stopped);
-        let lower = ask::lower_format(problem, &outcome)?;
-        let whole = self.pareto_out.is_some() || self.output.format != OutputFormat::Table;
-        let most = if whole { usize::MAX } else { DRAWN };
-        let told = answer(&question, ask::report_inputs(problem, &question), &outcome, lower, most);
-        let proof = Proof { stopped_by, ..told.proof };
-        let why =
-            outcome.best.as_ref().filter(|_| self.why && !stopped).and_then(|best| ask::why(&question, best));
-        let conflict = (outcome.status == Status::Infeasible).then(|| {
-            let (question, scenario) = (&question, &scenario);
-            let conflict = |control: &Control| {
-                InfeasibleProblem { catalog, scenario, problem, question, control }.conflict()
-            };
-            watched(self.time_limit, conflict).0
-        });
-        let answer = OptimizeResult { proof, scenario: Some(scenario), why, conflict, ..told };
+        self.question.save(catalog, &request.scenario)?;
+        let report = watched(self.time_limit, |control| optimize(catalog, &request, control))?;
         if let Some(path) = &self.pareto_out {
             let rows = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
-            let text = if rows { csv(&answer.front) } else { json(&answer.front) };
+            let text = if rows { csv(&report.front) } else { json(&report.front) };
             file::write(path, &text)?;
         }
         let text = match self.output.format {
-            OutputFormat::Table => table(&answer),
-            OutputFormat::Json => json(&answer),
-            OutputFormat::Csv => csv(&answer.front),
+            OutputFormat::Table => table(&report),
+            OutputFormat::Json => json(&report),
+            OutputFormat::Csv => csv(&report.front),
         };
         self.output.write(&text)?;
-        Ok(answer.status.into())
+        Ok(report.status.into())
+    }
+
+    /// The request of the flags and files. A table draws part of the front.
+    ///
+    /// # Errors
+    /// A file is faulty.
+    pub fn request(&self) -> Result<OptimizeRequest, Error> {
+        let whole = self.pareto_out.is_some() || self.output.format != OutputFormat::Table;
+        Ok(OptimizeRequest {
+            scenario: self.question.scenario(&Deployment::default())?,
+            why: self.why,
+            max_front_points: (!whole).then_some(DRAWN),
+        })
     }
 }
 

@@ -1,24 +1,16 @@
 //! `place`: assigns layers to heterogeneous devices, provably optimal.
 
-mod relax;
-pub mod solve;
-
 use super::deadline::watched;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::{CliError, ExitStatus};
 use crate::report::place::PlacementStatus as Proved;
 use crate::report::place::build::{COLUMNS, rows};
-use crate::report::proof::StoppedBy;
 use crate::report::text::place::table_of;
-use crate::search::placement::solve::PlacementObjective;
-use crate::spec::error::Error;
+use crate::request::place::{PlaceRequest, place};
 use crate::spec::limits::{TIME_LIMIT, number};
-use crate::spec::objective::{Metric, Objective as Stated};
-use crate::spec::placing::{CHOICES, PlacementScenario, PlacingGoal};
-use crate::spec::scenario::Scenario;
+use crate::spec::placing::{CHOICES, PlacementScenario};
 use crate::store::catalog::Catalog;
-use solve::found;
 
 const AFTER: &str = concat!(
     "\
@@ -53,49 +45,14 @@ pub struct PlaceArgs {
     pub output: OutputArgs,
 }
 
-/// The objective of the placement search.
-pub fn aim(objective: PlacingGoal) -> PlacementObjective {
-    match objective {
-        PlacingGoal::Throughput => PlacementObjective::Throughput,
-        PlacingGoal::Request => PlacementObjective::Request,
-        PlacingGoal::Latency | PlacingGoal::MaxContext | PlacingGoal::LargestModel => {
-            PlacementObjective::Latency
-        }
-    }
-}
-
 impl PlaceArgs {
-    /// The placement objective for `optimize` on a rig, from the first aim of the objective.
-    ///
-    /// # Errors
-    /// The objective is unknown.
-    pub fn asked_by(catalog: &Catalog, scenario: Scenario, output: OutputArgs) -> Result<PlaceArgs, Error> {
-        let named: Option<Stated> =
-            scenario.objective.as_deref().map(|name| catalog.load_or_read(name)).transpose()?;
-        let first = named.and_then(|objective| objective.optimize.first().map(|aim| aim.metric));
-        let objective = match first {
-            Some(Metric::Ttft | Metric::E2e) => PlacingGoal::Request,
-            Some(Metric::Tpot | Metric::OutputTokSPerUser) => PlacingGoal::Latency,
-            Some(Metric::MaxContext) => PlacingGoal::MaxContext,
-            _ => PlacingGoal::Throughput,
-        };
-        Ok(PlaceArgs { stated: PlacementScenario::of(scenario, objective), output, ..PlaceArgs::default() })
-    }
-
     /// Resolves the problem and solves it.
     ///
     /// # Errors
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let (found, why) = watched(self.time_limit, |control| found(catalog, &self.stated, control));
-        let (mut answer, _) = found?;
-        if answer.status == Proved::Feasible {
-            answer.status = match why {
-                Some(StoppedBy::TimeLimit) => Proved::TimeLimit,
-                Some(StoppedBy::Interrupt) => Proved::Interrupted,
-                Some(StoppedBy::Memory) | None => Proved::Feasible,
-            };
-        }
+        let request = PlaceRequest { scenario: self.stated.clone() };
+        let answer = watched(self.time_limit, |control| place(catalog, &request, control))?;
         self.output.write(&match self.output.format {
             OutputFormat::Table => table_of(&answer),
             OutputFormat::Json => json(&answer),

@@ -26,24 +26,14 @@ pub struct QuestionArgs {
 }
 
 impl QuestionArgs {
-    /// The problem, with `deployment` from the flags.
-    ///
-    /// # Errors
-    /// A file or a name in it is faulty.
-    pub fn resolve(&self, catalog: &Catalog, deployment: &Deployment) -> Result<ResolvedScenario, Error> {
-        self.resolved(catalog, &self.scenario(deployment)?)
-    }
-
-    /// The problem of flags and a file that are already read: a pipe is read once.
+    /// Writes the scenario to the requested file, once its names resolve.
     ///
     /// # Errors
     /// A name is faulty, or the scenario cannot be written.
-    pub fn resolved(&self, catalog: &Catalog, scenario: &Scenario) -> Result<ResolvedScenario, Error> {
-        let problem = ResolvedScenario::resolve(catalog, scenario)?;
-        if let Some(path) = &self.save_scenario {
-            file::write(path, &json(scenario))?;
-        }
-        Ok(problem)
+    pub fn save(&self, catalog: &Catalog, scenario: &Scenario) -> Result<(), Error> {
+        let Some(path) = &self.save_scenario else { return Ok(()) };
+        ResolvedScenario::resolve(catalog, scenario)?;
+        file::write(path, &json(scenario))
     }
 
     /// Flags merged over the file.

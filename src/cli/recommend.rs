@@ -1,9 +1,6 @@
 //! `recommend`: hardware to buy or rent for a model, or models for a machine.
 
-pub mod explore;
-pub mod requirements;
-pub mod rerun;
-
+use super::deadline::with_progress;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::{CliError, ExitStatus};
@@ -11,10 +8,10 @@ use crate::report::recommend::PaymentMode;
 use crate::report::rows::builds as csv;
 use crate::report::text::models::table as served_table;
 use crate::report::text::recommend::table;
+use crate::request::recommend::{RecommendReport, RecommendRequest, recommend};
 use crate::spec::limits::{MAX_WATTS, TARGET, USERS, number, whole};
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
-use explore::{for_hardware, for_model};
 
 const AFTER: &str = concat!(
     "\
@@ -83,27 +80,35 @@ impl Recommend {
     /// # Errors
     /// A requirement is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let (scenario, mut sought) = self.sought(catalog)?;
-        let (text, served) = if scenario.model.is_none() && scenario.hardware.is_some() {
-            let answer = for_hardware(catalog, &scenario, &mut sought)?;
-            let text = match self.output.format {
-                OutputFormat::Table => served_table(&answer),
-                OutputFormat::Json => json(&answer),
-                OutputFormat::Csv => {
-                    csv(&answer.models.iter().map(|held| held.build.clone()).collect::<Vec<_>>())
-                }
-            };
-            (text, !answer.models.is_empty())
-        } else {
-            let answer = for_model(catalog, &scenario, &mut sought)?;
-            let text = match self.output.format {
-                OutputFormat::Table => table(&answer),
-                OutputFormat::Json => json(&answer),
-                OutputFormat::Csv => csv(&answer.builds),
-            };
-            (text, answer.minimum.is_some() || answer.cheapest.is_some())
+        let request = self.request();
+        let report = with_progress(|control| recommend(catalog, &request, control))?;
+        let (text, served) = match (&report, self.output.format) {
+            (RecommendReport::Models(found), OutputFormat::Table) => (served_table(found), found.serves()),
+            (RecommendReport::Models(found), OutputFormat::Json) => (json(found), found.serves()),
+            (RecommendReport::Models(found), OutputFormat::Csv) => {
+                let builds: Vec<_> = found.models.iter().map(|held| held.build.clone()).collect();
+                (csv(&builds), found.serves())
+            }
+            (RecommendReport::Hardware(found), OutputFormat::Table) => (table(found), found.serves()),
+            (RecommendReport::Hardware(found), OutputFormat::Json) => (json(found), found.serves()),
+            (RecommendReport::Hardware(found), OutputFormat::Csv) => (csv(&found.builds), found.serves()),
         };
         self.output.write(&text)?;
         Ok(if served { ExitStatus::Found } else { ExitStatus::Infeasible })
+    }
+
+    /// The request of the flags.
+    pub fn request(&self) -> RecommendRequest {
+        RecommendRequest {
+            target_tok_s: self.target_tok_s,
+            users: self.users,
+            context: self.context.clone(),
+            budget: self.budget.clone(),
+            budget_hour: self.budget_hour.clone(),
+            prefer: self.prefer,
+            max_watts: self.max_watts,
+            only: self.only.clone(),
+            scenario: self.stated.clone(),
+        }
     }
 }

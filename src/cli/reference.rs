@@ -5,14 +5,15 @@ use clap::builder::PossibleValuesParser;
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::{CliError, ExitStatus, command};
 use crate::report::help::{glossary as words, glossary_text};
-use crate::report::schema::{SCHEMAS, schema};
-use crate::spec::error::Error;
+use crate::request::UNCONTROLLED;
+use crate::request::reference::{SchemaRequest, schema, schema_names};
+use crate::store::catalog::Catalog;
 
 /// The flags of `schema`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SchemaArgs {
     /// Name of the schema
-    #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.iter().map(|(name, _)| *name)), value_name = "WHAT")]
+    #[arg(value_parser = PossibleValuesParser::new(schema_names()), value_name = "WHAT")]
     pub what: String,
     /// Write it to a file instead of standard output
     #[arg(long, value_name = "FILE")]
@@ -37,9 +38,8 @@ impl SchemaArgs {
     /// # Errors
     /// The output cannot be written.
     pub fn run(&self) -> Result<ExitStatus, CliError> {
-        let known = schema(&self.what).ok_or_else(|| {
-            Error::new("schema", &self.what, "a known name", "see `mantile-opt schema --help`")
-        })?;
+        let request = SchemaRequest { name: self.what.clone() };
+        let known = schema(&Catalog::default(), &request, &UNCONTROLLED)?;
         OutputArgs { out: self.out.clone(), ..standard() }.found(&json(&known))
     }
 }

@@ -1,7 +1,6 @@
 //! The threads of a command: one per core, fewer where the system allows no more.
 
 use std::io::Write;
-use std::thread;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -37,13 +36,10 @@ fn alone() -> Option<ThreadPool> {
     ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().ok()
 }
 
-/// Whether another thread can be started now.
-pub fn can_start() -> bool {
-    thread::Builder::new().spawn(|| {}).is_ok_and(|started| started.join().is_ok())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
     use rayon::prelude::*;
 

@@ -1,9 +1,5 @@
 //! `validate`: compares predictions with measurements.
 
-mod layout;
-pub mod predict;
-pub mod table;
-
 use std::path::PathBuf;
 
 use super::output::{OutputArgs, OutputFormat, csv, json};
@@ -12,10 +8,14 @@ use crate::report::left_out;
 use crate::report::scatter::scatter;
 use crate::report::table::table as lines;
 use crate::report::validation::{GROUP_HEADER, ROW_HEADER, group_rows, markdown, row_cells, text};
+use crate::request::UNCONTROLLED;
+use crate::request::validate::table::MeasuredTable;
+use crate::request::validate::{ValidateReport, ValidateRequest, scored, validate};
 use crate::spec::error::Error;
-use crate::spec::runtime::Runtime;
+use crate::spec::nearness::LeftOut;
 use crate::store::catalog::Catalog;
-use crate::validate::summary::{GroupBy, validation};
+use crate::store::file::{self, FileSizeLimit};
+use crate::validate::summary::{GroupBy, Validation, validation};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +38,7 @@ pub struct Validate {
     pub left_out: Option<String>,
     /// Group the rows by these keys
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KEYS")]
-    pub by: Vec<GroupByArg>,
+    pub by: Vec<GroupBy>,
     /// Write each row with its prediction to a file
     #[arg(long, value_name = "FILE")]
     pub rows: Option<PathBuf>,
@@ -56,80 +56,71 @@ pub struct Validate {
     pub output: OutputArgs,
 }
 
-/// Keys to group rows by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum GroupByArg {
-    /// The model
-    Model,
-    /// The device
-    Hardware,
-    /// The serving runtime
-    Runtime,
-    /// Aggregated, disaggregated, or the mode of a single stream
-    Mode,
-    /// Nearness of the row to the calibration data
-    Near,
-}
-
 impl Validate {
     /// Predicts every row and reports the errors.
     ///
     /// # Errors
     /// A table cannot be read, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        if let Some(name) = &self.left_out {
-            return self.left_out(catalog, name);
+        let request = self.request()?;
+        if self.rows.is_some() || self.plot.is_some() {
+            let scored = scored(catalog, &request)?;
+            if let Some(path) = &self.rows {
+                file::write(path, &csv(&ROW_HEADER, scored.iter().map(row_cells))?)?;
+            }
+            if let Some(path) = &self.plot {
+                file::write(path, &scatter(&scored))?;
+            }
+            return self.output.found(&self.errors(&validation(&scored, &request.by))?);
         }
-        let mut measured = Vec::new();
-        for path in &self.files {
-            measured.extend(table::read(path)?);
-        }
-        if let Some(mode) = &self.mode {
-            measured.retain(|row| row.mode == *mode);
-        }
-        let keys: Vec<GroupBy> = self
-            .by
-            .iter()
-            .map(|by| match by {
-                GroupByArg::Model => GroupBy::Model,
-                GroupByArg::Hardware => GroupBy::Hardware,
-                GroupByArg::Runtime => GroupBy::Runtime,
-                GroupByArg::Mode => GroupBy::Mode,
-                GroupByArg::Near => GroupBy::Near,
-            })
-            .collect();
-        let held = predict::predict(catalog, measured);
-        if let Some(path) = &self.rows {
-            crate::store::file::write(path, &csv(&ROW_HEADER, held.iter().map(row_cells))?)?;
-        }
-        if let Some(path) = &self.plot {
-            crate::store::file::write(path, &scatter(&held))?;
-        }
-        let found = validation(&held, &keys);
-        self.output.found(&match self.output.format {
-            OutputFormat::Table if self.markdown => markdown(&found),
-            OutputFormat::Table => text(&found),
-            OutputFormat::Json => json(&found),
-            OutputFormat::Csv => csv(&GROUP_HEADER, group_rows(&found))?,
+        self.output.found(&match validate(catalog, &request, &UNCONTROLLED)? {
+            ValidateReport::Validation(found) => self.errors(&found)?,
+            ValidateReport::LeftOut(found) => self.left_out_errors(&found)?,
         })
     }
 
-    /// The held-out errors stored in a runtime's profile.
-    fn left_out(&self, catalog: &Catalog, name: &str) -> Result<ExitStatus, CliError> {
-        let runtime = catalog.load::<Runtime>(name)?;
-        let told = runtime.serving_fit.map(|fit| fit.left_out).unwrap_or_default();
-        if told.is_empty() {
-            let found = format!("none in the profile of {}", runtime.id);
-            let fix = "name a fitted runtime: `mantile-opt validate --left-out vllm`";
-            return Err(Error::new("left_out", found, "held-out errors of a fit", fix).into());
-        }
-        self.output.found(&match self.output.format {
-            OutputFormat::Table if self.markdown => left_out::markdown(&told),
-            OutputFormat::Table => {
-                lines(&left_out::HEADER, &told.iter().map(left_out::cells).collect::<Vec<_>>())
-            }
-            OutputFormat::Json => json(&told),
-            OutputFormat::Csv => csv(&left_out::HEADER, told.iter().map(left_out::cells))?,
+    /// The request of the flags and files.
+    ///
+    /// # Errors
+    /// A table cannot be read.
+    pub fn request(&self) -> Result<ValidateRequest, Error> {
+        Ok(ValidateRequest {
+            tables: tables(&self.files)?,
+            left_out: self.left_out.clone(),
+            by: self.by.clone(),
+            mode: self.mode.clone(),
         })
     }
+
+    fn errors(&self, found: &Validation) -> Result<String, CliError> {
+        Ok(match self.output.format {
+            OutputFormat::Table if self.markdown => markdown(found),
+            OutputFormat::Table => text(found),
+            OutputFormat::Json => json(found),
+            OutputFormat::Csv => csv(&GROUP_HEADER, group_rows(found))?,
+        })
+    }
+
+    fn left_out_errors(&self, found: &[LeftOut]) -> Result<String, CliError> {
+        Ok(match self.output.format {
+            OutputFormat::Table if self.markdown => left_out::markdown(found),
+            OutputFormat::Table => {
+                lines(&left_out::HEADER, &found.iter().map(left_out::cells).collect::<Vec<_>>())
+            }
+            OutputFormat::Json => json(&found),
+            OutputFormat::Csv => csv(&left_out::HEADER, found.iter().map(left_out::cells))?,
+        })
+    }
+}
+
+/// The tables in `files`.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn tables(files: &[PathBuf]) -> Result<Vec<MeasuredTable>, Error> {
+    let table = |path: &PathBuf| {
+        let csv = file::read_most(path, FileSizeLimit::Table)?;
+        Ok(MeasuredTable { name: file::shown(path), csv })
+    };
+    files.iter().map(table).collect()
 }

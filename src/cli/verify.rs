@@ -1,21 +1,19 @@
 //! `verify`: checks a saved result against its own problem.
 
-pub mod rerun;
-
 use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::deadline::with_progress;
 use super::output::{OutputArgs, OutputFormat, csv, json};
 use super::{CliError, ExitStatus};
 use crate::report::text::verify::table;
-use crate::report::verify::Verified;
+use crate::request::verify::{DEFAULT_SAMPLE, DEFAULT_SEED, VerifyRequest, verify};
 use crate::spec::error::Error;
 use crate::spec::limits::{SAMPLE, SEED, whole};
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
-use rerun::Rerun;
 
 const AFTER: &str = "\
 The file is the JSON result of `optimize`, `place`, `fleet` or `recommend` (--format json). It contains the problem, \
@@ -39,10 +37,10 @@ pub struct Verify {
     #[arg(value_name = "RESULT.json")]
     pub file: PathBuf,
     /// Number of random deployments
-    #[arg(long, value_name = "N", value_parser = whole(&SAMPLE), default_value = "2000")]
+    #[arg(long, value_name = "N", value_parser = whole(&SAMPLE), default_value_t = DEFAULT_SAMPLE)]
     pub sample: u64,
     /// Seed of the random deployments
-    #[arg(long, value_name = "N", value_parser = whole(&SEED), default_value = "1")]
+    #[arg(long, value_name = "N", value_parser = whole(&SEED), default_value_t = DEFAULT_SEED)]
     pub seed: u64,
     /// The output flags.
     #[command(flatten)]
@@ -55,7 +53,9 @@ impl Verify {
     /// # Errors
     /// The file is not a result, or its problem no longer resolves.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let verified = self.verified(catalog)?;
+        let request = self.request()?;
+        let verified = with_progress(|control| verify(catalog, &request, control))
+            .map_err(|fault| fault.in_file(file::shown(&self.file)))?;
         let text = match self.output.format {
             OutputFormat::Table => table(&verified),
             OutputFormat::Json => json(&verified),
@@ -71,11 +71,13 @@ impl Verify {
         Ok(if verified.holds { ExitStatus::Found } else { ExitStatus::Faulty })
     }
 
-    fn verified(&self, catalog: &Catalog) -> Result<Verified, Error> {
-        let name = file::shown(&self.file);
-        let saved: Value = from_json(&file::read_most(&self.file, FileSizeLimit::Answer)?, "a result")
-            .map_err(|fault| fault.in_file(&name))?;
-        let again = Rerun::of(catalog, &saved).map_err(|fault| fault.in_file(&name))?;
-        Ok(again.check(catalog, &saved, (self.sample, self.seed)))
+    /// The request of the flags and the file.
+    ///
+    /// # Errors
+    /// The file is not JSON.
+    pub fn request(&self) -> Result<VerifyRequest, Error> {
+        let result: Value = from_json(&file::read_most(&self.file, FileSizeLimit::Answer)?, "a result")
+            .map_err(|fault| fault.in_file(file::shown(&self.file)))?;
+        Ok(VerifyRequest { result, sample: self.sample, seed: self.seed })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Independent of where entries are stored.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ use crate::spec::rig::Rig;
 use crate::spec::runtime::Runtime;
 
 /// One line of a catalogue.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CatalogLine {
     /// Id.
     pub id: String,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::quantity::unit::parse;
 use crate::spec::visible::visible;
 
 /// A key whose values differ.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// Path of the key.
     pub key: String,
@@ -20,6 +21,14 @@ pub struct Difference {
     pub b: Option<String>,
     /// The second over the first, where both are numbers of one unit.
     pub ratio: Option<f64>,
+}
+
+impl Difference {
+    /// Key, both values and ratio as the cells of a row.
+    pub fn cells(self) -> Vec<String> {
+        let ratio = self.ratio.map(|ratio| ratio.to_string()).unwrap_or_default();
+        vec![self.key, self.a.unwrap_or_default(), self.b.unwrap_or_default(), ratio]
+    }
 }
 
 /// Keys that hold names and notes rather than values.

@@ -1,12 +1,13 @@
 //! The glossary.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::table;
 use crate::spec::objective::METRICS;
 
 /// A term and its meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GlossaryTerm {
     /// The term.
     pub term: &'static str,

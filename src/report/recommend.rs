@@ -54,7 +54,8 @@ pub struct Requirements {
 }
 
 /// How hardware is paid for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum PaymentMode {
     /// Bought: paid off over its service life, and electricity.
@@ -185,6 +186,13 @@ pub struct Recommendation {
     pub missed: Vec<RejectedBuild>,
     /// Systems and searches considered.
     pub looked: SearchSummary,
+}
+
+impl Recommendation {
+    /// Whether any build meets the requirements.
+    pub fn serves(&self) -> bool {
+        self.minimum.is_some() || self.cheapest.is_some()
+    }
 }
 
 /// Known prices of a system.

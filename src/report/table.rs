@@ -7,7 +7,7 @@ use crate::spec::visible::visible;
 /// Lines of `rows` under `header`; columns of numbers are right-aligned.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).force_no_tty().set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     // A cell is one line: names in it come from outside.
     table.set_header(header.iter().map(|name| visible(name).into_owned()).collect::<Vec<_>>());
     table.add_rows(

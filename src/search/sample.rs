@@ -82,7 +82,7 @@ fn ahead(a: &Point, b: &Point, aims: &[ObjectiveTerm]) -> bool {
 /// concurrency. A decode-only pool needs no slot for requests that wait for prefill.
 fn carries(question: &Problem, candidate: &Candidate) -> bool {
     let enough = |there: f64, least: f64| there >= least * (1.0 - HAIR);
-    let filled = || {
+    let filled = |candidate: &Candidate| {
         let mut free = question.clone();
         free.traffic = Traffic::Free;
         candidate.evaluate(&Plain, &free, &mut ()).metrics
@@ -90,11 +90,26 @@ fn carries(question: &Problem, candidate: &Candidate) -> bool {
     match question.traffic {
         Traffic::Free => true,
         Traffic::Rate(rate) => {
-            enough(filled().output_tok_s.value() / question.stated.lengths.osl as f64, rate)
+            let carried = |candidate: &Candidate| {
+                enough(filled(candidate).output_tok_s.value() / question.stated.lengths.osl as f64, rate)
+            };
+            // Slots that the rate does not fill are no load: batches would be larger than they get.
+            carried(candidate) && !emptier(candidate).any(|fewer| carried(&fewer))
         }
         Traffic::InFlight(requests) => {
             let both = candidate.pools.iter().any(|pool| pool.duty == PoolRole::Both);
-            !both || enough(filled().in_flight.value(), requests as f64)
+            !both || enough(filled(candidate).in_flight.value(), requests as f64)
         }
     }
+}
+
+/// The candidate with one request less per attention rank in a pool that decodes, for every such pool.
+fn emptier(candidate: &Candidate) -> impl Iterator<Item = Candidate> {
+    let pools = candidate.pools.iter().enumerate();
+    let fuller = pools.filter(|(_, pool)| pool.duty != PoolRole::Prefill && pool.concurrency > pool.plan.dp);
+    fuller.map(|(at, pool)| {
+        let mut fewer = candidate.clone();
+        fewer.pools[at].concurrency = pool.concurrency - pool.plan.dp;
+        fewer
+    })
 }

@@ -4,50 +4,53 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use super::limits::{DEGREE, whole};
+use super::limits::DEGREE;
+#[cfg(feature = "cli")]
+use super::limits::whole;
 use super::notation::{NotationRole, Offloaded, PlanText, PoolText};
 
 /// Declares the flags of one pool; the pools differ only in their prefix.
 macro_rules! degrees {
     ($(#[$doc:meta])* $Name:ident, $prefix:literal, $heading:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[cfg_attr(feature = "cli", derive(clap::Args))]
         #[serde(deny_unknown_fields, default)]
         pub struct $Name {
             /// Tensor parallelism: attention heads and dense layers
-            #[arg(id = concat!($prefix, "tp"), long = concat!($prefix, "tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "tp"), long = concat!($prefix, "tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub tp: Option<u64>,
             /// Pipeline parallelism: layers
-            #[arg(id = concat!($prefix, "pp"), long = concat!($prefix, "pp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "pp"), long = concat!($prefix, "pp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub pp: Option<u64>,
             /// Attention data parallelism: sequences
-            #[arg(id = concat!($prefix, "dp"), long = concat!($prefix, "dp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "dp"), long = concat!($prefix, "dp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub dp: Option<u64>,
             /// Context parallelism: tokens of the prompt and of the KV cache
-            #[arg(id = concat!($prefix, "cp"), long = concat!($prefix, "cp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "cp"), long = concat!($prefix, "cp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub cp: Option<u64>,
             /// Expert parallelism: experts
-            #[arg(id = concat!($prefix, "ep"), long = concat!($prefix, "ep"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "ep"), long = concat!($prefix, "ep"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub ep: Option<u64>,
             /// Tensor parallelism inside experts [default: tp x cp x dp / ep]
-            #[arg(id = concat!($prefix, "moe-tp"), long = concat!($prefix, "moe-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "moe-tp"), long = concat!($prefix, "moe-tp"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub moe_tp: Option<u64>,
             /// Sequence parallelism: norms and residuals sharded by token over the tp ranks
-            #[arg(id = concat!($prefix, "sp"), long = concat!($prefix, "sp"), num_args = 0..=1, default_missing_value = "true", value_name = "true|false", help_heading = $heading)]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "sp"), long = concat!($prefix, "sp"), num_args = 0..=1, default_missing_value = "true", value_name = "true|false", help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub sp: Option<bool>,
             /// Layers of each pipeline stage, first to last, e.g. 20,12 [default: balanced]
-            #[arg(id = concat!($prefix, "stages"), long = concat!($prefix, "stages"), value_name = "N,N,...", value_delimiter = ',', help_heading = $heading)]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "stages"), long = concat!($prefix, "stages"), value_name = "N,N,...", value_delimiter = ',', help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub stages: Option<Vec<u32>>,
             /// Number of replicas or workers
-            #[arg(id = concat!($prefix, "replicas"), long = concat!($prefix, "replicas"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading)]
+            #[cfg_attr(feature = "cli", arg(id = concat!($prefix, "replicas"), long = concat!($prefix, "replicas"), value_name = "N", value_parser = whole(&DEGREE), allow_negative_numbers = true, help_heading = $heading))]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub replicas: Option<u64>,
         }
@@ -104,31 +107,33 @@ impl From<DecodeDegrees> for Degrees {
 }
 
 /// A given deployment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(deny_unknown_fields, default)]
 pub struct Deployment {
     /// Aggregated replicas.
-    #[command(flatten)]
+    #[cfg_attr(feature = "cli", command(flatten))]
     #[serde(skip_serializing_if = "is_default")]
     pub both: Degrees,
     /// Prefill workers.
-    #[command(flatten)]
+    #[cfg_attr(feature = "cli", command(flatten))]
     #[serde(skip_serializing_if = "is_default")]
     pub prefill: PrefillDegrees,
     /// Decode workers.
-    #[command(flatten)]
+    #[cfg_attr(feature = "cli", command(flatten))]
     #[serde(skip_serializing_if = "is_default")]
     pub decode: DecodeDegrees,
     /// Whole plan in one line, as in `plan.notation` of a result
-    #[arg(long, value_name = "PLAN", help_heading = HEADING)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "PLAN", help_heading = HEADING))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// Offloaded part, as far as device memory is too small: layers, experts or kv
-    #[arg(long, value_enum, value_name = "layers|experts|kv", hide_possible_values = true, help_heading = HEADING)]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "layers|experts|kv", hide_possible_values = true, help_heading = HEADING))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload_part: Option<Offloaded>,
 }
 
+#[cfg(feature = "cli")]
 const HEADING: &str = "Deployment";
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -117,7 +117,7 @@ impl FleetFile {
 }
 
 /// A request of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct TracedRequest {
     /// Arrival time, in seconds.
     pub arrival: f64,

@@ -5,12 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::image::ImageSize;
-use super::limits::{CONCURRENCY, IMAGES, ISL, MEMBERS, OSL, whole};
+use super::limits::{CONCURRENCY, MEMBERS};
+#[cfg(feature = "cli")]
+use super::limits::{IMAGES, ISL, OSL, whole};
 use super::rig::RigTopology;
 use super::scenario::{OffloadMode, Scenario};
 
 /// The objective of a placement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacingGoal {
     /// Lowest TPOT.
@@ -40,84 +43,87 @@ impl PlacingGoal {
 }
 
 /// A placement problem. Absent fields have defaults.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(deny_unknown_fields, default)]
 pub struct PlacementScenario {
     /// Model: catalogue name, Hugging Face id, path of a config.json or its folder, hf:ORG/NAME or URL
-    #[arg(short, long, value_name = "M", help_heading = QUESTION)]
+    #[cfg_attr(feature = "cli", arg(short, long, value_name = "M", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Rig: its id, or path of a rig file
-    #[arg(short = 'H', long, value_name = "RIG", conflicts_with_all = ["device", "link"], help_heading = QUESTION)]
+    #[cfg_attr(feature = "cli", arg(short = 'H', long, value_name = "RIG", conflicts_with_all = ["device", "link"], help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
     /// A device, repeatable, or with a count: rtx-4090, 2xrtx-3090
-    #[arg(long, value_name = "[COUNTx]DEVICE", help_heading = QUESTION)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "[COUNTx]DEVICE", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<String>,
     /// The link between the devices: one for all, or one for each in order
-    #[arg(long, value_name = "LINK", help_heading = QUESTION)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "LINK", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<String>,
     /// Topology of the links [default: mesh]
-    #[arg(
+    #[cfg_attr(feature = "cli", arg(
         long,
         value_enum,
         value_name = "mesh|ring|star|chain",
         hide_possible_values = true,
         help_heading = QUESTION
-    )]
+    ))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<RigTopology>,
     /// Objective of the placement
-    #[arg(
+    #[cfg_attr(feature = "cli", arg(
         long,
         value_enum,
         default_value_t,
         value_name = "latency|request|throughput|max-context|largest-model",
         hide_possible_values = true,
         help_heading = QUESTION
-    )]
+    ))]
     pub objective: PlacingGoal,
     /// Prompt tokens (input sequence length)
-    #[arg(long, value_name = "N", value_parser = whole(&ISL), help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&ISL), help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isl: Option<u64>,
     /// Output tokens (output sequence length)
-    #[arg(long, value_name = "N", value_parser = whole(&OSL), help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&OSL), help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub osl: Option<u64>,
     /// Images per request, for models with a vision encoder; their tokens are added to --isl
-    #[arg(long, value_name = "N", value_parser = whole(&IMAGES), help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&IMAGES), help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<u64>,
     /// Pixels of each image, for encoders with dynamic resolution, e.g. 1024x768
-    #[arg(long, value_name = "WxH", help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "WxH", help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_size: Option<ImageSize>,
     /// Concurrent requests [default: 1; 16 for throughput]
-    #[arg(long, value_name = "N", value_parser = whole(&CONCURRENCY), help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&CONCURRENCY), help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
     /// One serving runtime for all devices
-    #[arg(long, value_name = "R", help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "R", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
     /// Weight format [default: the checkpoint's own]
-    #[arg(long, value_name = "F", help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_format: Option<String>,
     /// KV cache format [default: 16 bits]
-    #[arg(long, value_name = "F", help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_format: Option<String>,
     /// Offload of layers to host memory [default: auto, only where nothing fits without]
-    #[arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,
 }
 
+#[cfg(feature = "cli")]
 const QUESTION: &str = "Problem";
+#[cfg(feature = "cli")]
 const TRAFFIC: &str = "Traffic";
 /// Help heading of the search space.
 pub const CHOICES: &str = "Search space";

@@ -14,7 +14,8 @@ use super::limits::{HOSTS, LINKS, MEMBERS};
 use super::ranges;
 
 /// Topology of a list of links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum RigTopology {
     /// Mesh: every two directly, or through one ideal switch; one kind of link.

@@ -8,15 +8,16 @@ use super::figure::{Seconds, read};
 use super::image::ImageSize;
 use super::limits::{
     ACCEPTANCE, AMORTIZATION, CONCURRENCY, DRAFT_TOKENS, E2E, ELECTRICITY, IMAGES, ISL, Limit, OSL, PREFIX,
-    PUE, RATE, TPOT, TTFT, USD_PER_DEVICE_HOUR, UTILIZATION, number, whole,
+    PUE, RATE, TPOT, TTFT, USD_PER_DEVICE_HOUR, UTILIZATION,
 };
+#[cfg(feature = "cli")]
+use super::limits::{number, whole};
 use super::objective::{LatencyLimits, Metric};
 use super::percentile::{Confidence, Percentile};
 
 /// Offload to host memory of weights, experts or KV cache.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum OffloadMode {
     /// Only where nothing fits without offload.
@@ -29,142 +30,149 @@ pub enum OffloadMode {
 }
 
 /// A problem, as flags or as a file. Absent fields have defaults.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
     /// Model: catalogue name, Hugging Face id, path of a config.json or its folder, hf:ORG/NAME or URL
-    #[arg(short, long, value_name = "M", help_heading = QUESTION)]
+    #[cfg_attr(feature = "cli", arg(short, long, value_name = "M", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Hardware: a system, a number of devices, or a system file
-    #[arg(short = 'H', long, value_name = "H", help_heading = QUESTION, help = HARDWARE)]
+    #[cfg_attr(feature = "cli", arg(short = 'H', long, value_name = "H", help_heading = QUESTION, help = HARDWARE))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
     /// Objective: its id, or path of an objective file
-    #[arg(long, value_name = "O", help_heading = QUESTION)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "O", help_heading = QUESTION))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objective: Option<String>,
     /// Workload: its id, or path of a workload file; the objective names one
-    #[arg(long, value_name = "W", help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "W", help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// Prompt tokens (input sequence length)
-    #[arg(long, value_name = "N", value_parser = whole(&ISL), allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&ISL), allow_negative_numbers = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isl: Option<u64>,
     /// Output tokens (output sequence length)
-    #[arg(long, value_name = "N", value_parser = whole(&OSL), allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&OSL), allow_negative_numbers = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub osl: Option<u64>,
     /// Concurrent requests over the whole deployment; chosen by the search where absent
-    #[arg(long, value_name = "N", value_parser = whole(&CONCURRENCY), allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&CONCURRENCY), allow_negative_numbers = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
     /// Required requests per second
-    #[arg(long, value_name = "R", value_parser = number(&RATE), allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "R", value_parser = number(&RATE), allow_negative_numbers = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Latency percentile the SLOs apply to; requires --rate [default: p50]
-    #[arg(long, value_enum, value_name = "p50|p90|p95|p99", hide_possible_values = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "p50|p90|p95|p99", hide_possible_values = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile: Option<Percentile>,
     /// Prediction confidence for the SLOs: median, or upper 90 % bound [default: p50]
-    #[arg(long, value_enum, value_name = "p50|p90", hide_possible_values = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "p50|p90", hide_possible_values = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<Confidence>,
     /// Prompt tokens that every request shares and that are already in the KV cache (prefix cache hits)
-    #[arg(long, value_name = "N", value_parser = whole(&PREFIX), allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&PREFIX), allow_negative_numbers = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<u64>,
     /// Images per request, for models with a vision encoder; their tokens are added to --isl
-    #[arg(long, value_name = "N", value_parser = whole(&IMAGES), allow_negative_numbers = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&IMAGES), allow_negative_numbers = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<u64>,
     /// Pixels of each image, for encoders with dynamic resolution, e.g. 1024x768
-    #[arg(long, value_name = "WxH", allow_hyphen_values = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "WxH", allow_hyphen_values = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_size: Option<ImageSize>,
     /// Draft for speculative decoding: `mtp`, the model's own module, or the name of a smaller model
-    #[arg(long, value_name = "mtp|M", help_heading = AHEAD)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "mtp|M", help_heading = AHEAD))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft: Option<String>,
     /// Draft tokens per step [default: 1]
-    #[arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = AHEAD)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = whole(&DRAFT_TOKENS), allow_negative_numbers = true, help_heading = AHEAD))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft_tokens: Option<u64>,
     /// Per-token acceptance rate of the draft, measured on your traffic
-    #[arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = AHEAD)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "P", value_parser = number(&ACCEPTANCE), allow_negative_numbers = true, help_heading = AHEAD))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
     /// TTFT SLO: maximum time to first token, e.g. 500ms; `none` for no limit
-    #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft: Option<String>,
     /// TPOT SLO: maximum time per output token, e.g. 40ms; `none` for no limit
-    #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpot: Option<String>,
     /// E2E SLO: maximum end-to-end latency of a request, e.g. 10s; `none` for no limit
-    #[arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "T", allow_hyphen_values = true, help_heading = TRAFFIC))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub e2e: Option<String>,
     /// Serving runtime: vllm, sglang, trtllm, llama.cpp, mlx …
-    #[arg(long, value_name = "R", help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "R", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
     /// Runtime version, e.g. 0.19.0; unmeasured versions use the average [default: average]
-    #[arg(long, value_name = "V", help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "V", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
     /// Weight format: an id, or `any` [default: the checkpoint's own and published ones of at least 8 bits]
-    #[arg(long, value_name = "F", help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_format: Option<String>,
     /// KV cache format: an id, or `any` [default: 16 bits, or the format that the checkpoint has scales for]
-    #[arg(long, value_name = "F", help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "F", help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_format: Option<String>,
     /// Offload of weights, experts or KV cache to host memory [default: auto, only where nothing fits without]
-    #[arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_enum, value_name = "auto|never|always", hide_possible_values = true, help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<OffloadMode>,
     /// Metrics of the Pareto front, separated by commas [default: the objective's]
-    #[arg(long, value_name = "METRICS", value_delimiter = ',', help_heading = CHOICES)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "METRICS", value_delimiter = ',', help_heading = CHOICES))]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Metric>>")]
     pub pareto: Option<Vec<String>>,
     /// Rent of one device, USD/h
-    #[arg(long, value_name = "USD", value_parser = number(&USD_PER_DEVICE_HOUR), allow_negative_numbers = true, help_heading = MONEY)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "USD", value_parser = number(&USD_PER_DEVICE_HOUR), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd_per_device_hour: Option<f64>,
     /// Electricity price, USD/kWh
-    #[arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), allow_negative_numbers = true, help_heading = MONEY)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub electricity_usd_per_kwh: Option<f64>,
     /// Power usage effectiveness (PUE): power of the facility over power of its machines
-    #[arg(long, value_name = "X", value_parser = number(&PUE), allow_negative_numbers = true, help_heading = MONEY)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&PUE), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pue: Option<f64>,
     /// Amortization period of a purchase, in months
-    #[arg(long, value_name = "N", value_parser = number(&AMORTIZATION), allow_negative_numbers = true, help_heading = MONEY)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = number(&AMORTIZATION), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amortization_months: Option<f64>,
     /// Fraction of the amortization period in which the hardware serves
-    #[arg(long, value_name = "X", value_parser = number(&UTILIZATION), allow_negative_numbers = true, help_heading = MONEY)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", value_parser = number(&UTILIZATION), allow_negative_numbers = true, help_heading = MONEY))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
     /// A given deployment, for `estimate` and `explain`; `optimize` chooses its own
-    #[arg(skip)]
+    #[cfg_attr(feature = "cli", arg(skip))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<super::deployment::Deployment>,
 }
 
+#[cfg(feature = "cli")]
 const HARDWARE: &str =
     "Hardware: system id, [NODESx]COUNTxDEVICE (8xh100-sxm, 16x8xh100), or path of a system file";
+#[cfg(feature = "cli")]
 const QUESTION: &str = "Problem";
+#[cfg(feature = "cli")]
 const TRAFFIC: &str = "Traffic and SLOs";
+#[cfg(feature = "cli")]
 const AHEAD: &str = "Speculative decoding";
+#[cfg(feature = "cli")]
 const CHOICES: &str = "Search space";
+#[cfg(feature = "cli")]
 const MONEY: &str = "Prices";
 
 /// Takes each unset field from another scenario.
@@ -175,6 +183,11 @@ macro_rules! or {
 }
 
 impl Scenario {
+    /// A model on hardware, with every other input by default.
+    pub fn of(model: &str, hardware: &str) -> Scenario {
+        Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
+    }
+
     /// This scenario; unset fields come from `other`.
     pub fn or(self, other: Scenario) -> Scenario {
         // Rate and concurrency exclude each other: setting one replaces the other.

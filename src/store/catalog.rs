@@ -23,6 +23,7 @@ pub struct Catalog {
     pub home: Option<PathBuf>,
     /// Downloads cached models again.
     pub refresh: bool,
+    given: BTreeMap<(&'static str, String), Arc<str>>,
     parsed: Parsed,
 }
 
@@ -66,6 +67,7 @@ pub struct CatalogEntry {
 #[derive(Clone, Debug)]
 enum Text {
     Shipped(&'static str),
+    Given(Arc<str>),
     At(PathBuf),
 }
 
@@ -89,6 +91,7 @@ impl CatalogEntry {
     pub fn text(&self) -> Result<String, Error> {
         match &self.text {
             Text::Shipped(text) => Ok((*text).to_owned()),
+            Text::Given(text) => Ok((**text).to_owned()),
             Text::At(path) => file::read_plain(path),
         }
     }
@@ -97,6 +100,7 @@ impl CatalogEntry {
     fn parsed<T: DeserializeOwned>(&self, what: &str) -> Result<T, Error> {
         let read = match &self.text {
             Text::Shipped(text) => from_known_json(text, what),
+            Text::Given(text) => from_json(text, what),
             Text::At(path) => from_json(&file::read_plain(path)?, what),
         };
         read.map_err(|fault| fault.in_file(&self.file))
@@ -169,6 +173,13 @@ impl Catalog {
         Catalog { home, ..Catalog::default() }
     }
 
+    /// The catalogues with one more entry, as the text of its file. It replaces an entry of this id. For a model the
+    /// text may also be a `config.json`.
+    pub fn with_entry(mut self, kind: CatalogKind, id: &str, text: &str) -> Catalog {
+        self.given.insert((kind.folder(), id.to_owned()), text.into());
+        self
+    }
+
     /// The catalogues with the folder that the environment names: `$MANTILE_HOME`, else `mantile` in
     /// `$XDG_CONFIG_HOME` or `~/.config`, where there is one.
     ///
@@ -200,7 +211,14 @@ impl Catalog {
             let id = path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned();
             Some(CatalogEntry { id, file: file::shown(&path), user: true, text: Text::At(path) })
         });
-        shipped.chain(own).map(|file| (file.id.clone(), file)).collect()
+        let given = self.given.iter().filter(|((folder, _), _)| *folder == kind.folder());
+        let given = given.map(|((_, id), text)| CatalogEntry {
+            id: id.clone(),
+            file: id.clone(),
+            user: true,
+            text: Text::Given(text.clone()),
+        });
+        shipped.chain(own).chain(given).map(|file| (file.id.clone(), file)).collect()
     }
 
     /// The file with this id, name or alias, in any case.

@@ -2,10 +2,12 @@
 //!
 //! Signals that were ignored when the program began (`nohup`, jobs in the background) stay ignored.
 
+#[cfg(feature = "cli")]
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, Once, PoisonError};
-use std::{fs, io};
 
 use tempfile::{Builder, NamedTempFile};
 
@@ -56,11 +58,13 @@ pub fn made<T>(finish: impl FnOnce() -> T) -> T {
 }
 
 /// Handles an interrupt: `true` if the program continues.
+#[cfg(feature = "cli")]
 fn interrupt() -> bool {
     WATCHED.load(SeqCst) > 0 && !PRESSED.swap(true, SeqCst)
 }
 
 /// Removes the unfinished file; its writer blocks from here on.
+#[cfg(feature = "cli")]
 fn remove() -> std::sync::MutexGuard<'static, Option<PathBuf>> {
     let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(path) = making.as_ref() {
@@ -76,7 +80,7 @@ fn listen() {
     BEGUN.call_once(start);
 }
 
-#[cfg(unix)]
+#[cfg(all(feature = "cli", unix))]
 fn start() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
@@ -105,14 +109,14 @@ fn start() {
 }
 
 /// The signals that were ignored at program start, one bit each, where the system reports them.
-#[cfg(unix)]
+#[cfg(all(feature = "cli", unix))]
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or_default()
 }
 
-#[cfg(not(unix))]
+#[cfg(all(feature = "cli", not(unix)))]
 fn start() {
     /// Exit code of an interrupted program without a result.
     const INTERRUPTED: i32 = 130;
@@ -123,3 +127,7 @@ fn start() {
         }
     });
 }
+
+/// Signals are left to the program that uses the library.
+#[cfg(not(feature = "cli"))]
+fn start() {}

@@ -1,7 +1,9 @@
 //! The kinds of catalogue files: folder and type of each. Independent of their contents.
 
 use include_dir::{Dir, include_dir};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::cluster::System;
 use crate::spec::device::Device;
@@ -19,7 +21,9 @@ static HARDWARE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/hardware");
 static OBJECTIVES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/objectives");
 
 /// A kind of catalogue file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
 pub enum CatalogKind {
     /// Models.
     Models,

@@ -133,7 +133,20 @@ impl Catalog {
 
 /// A file of the catalogue; `text` is the name in the user's input.
 fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Error> {
-    let file = ModelFile::parse(&shelved.text()?).map_err(|fault| fault.in_file(&shelved.file))?;
+    let content = shelved.text()?;
+    if shelved.user && !is_entry(&content) {
+        let config = ModelConfig::parse(&content).map_err(|fault| fault.in_file(&shelved.file))?;
+        let (name, source) = (shelved.id.clone(), shelved.file.clone());
+        return Ok(ResolvedModel {
+            name,
+            source,
+            config,
+            published: vec![],
+            named: None,
+            published_total: None,
+        });
+    }
+    let file = ModelFile::parse(&content).map_err(|fault| fault.in_file(&shelved.file))?;
     let named = file.published.iter().find(|published| published.id.eq_ignore_ascii_case(text)).cloned();
     Ok(ResolvedModel {
         config: file.model_config().map_err(|fault| fault.in_file(&shelved.file))?,
@@ -145,15 +158,20 @@ fn from_catalog(shelved: &CatalogEntry, text: &str) -> Result<ResolvedModel, Err
     })
 }
 
+/// Whether the text is a file of the catalogue, not a `config.json`.
+fn is_entry(text: &str) -> bool {
+    let value: Option<Value> = serde_json::from_str(text).ok();
+    value.is_some_and(|value| {
+        value.get("config").is_some_and(Value::is_object) && value.get("source").is_some()
+    })
+}
+
 /// A `config.json` or its folder, or a file in the format of the catalogue's.
 fn from_path(path: &Path) -> Result<ResolvedModel, Error> {
     let path: PathBuf = if path.is_dir() { path.join("config.json") } else { path.to_owned() };
     let text = file::read(&path)?;
     let source = file::shown(&path);
-    let value: Option<Value> = serde_json::from_str(&text).ok();
-    if value.is_some_and(|value| {
-        value.get("config").is_some_and(Value::is_object) && value.get("source").is_some()
-    }) {
+    if is_entry(&text) {
         let file = ModelFile::parse(&text).map_err(|fault| fault.in_file(&source))?;
         let config = file.model_config().map_err(|fault| fault.in_file(&source))?;
         return Ok(ResolvedModel {

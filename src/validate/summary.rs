@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, DecisionOption, decision};
 use super::measured::MeasuredRow;
@@ -40,17 +40,19 @@ pub struct ScoredRow {
 }
 
 /// Grouping key of rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
 pub enum GroupBy {
-    /// The model.
+    /// The model
     Model,
-    /// The device.
+    /// The device
     Hardware,
-    /// The runtime.
+    /// The serving runtime
     Runtime,
-    /// Aggregated or disaggregated.
+    /// Aggregated, disaggregated, or the mode of a single stream
     Mode,
-    /// Nearness to the calibration data.
+    /// Nearness of the row to the calibration data
     Near,
 }
 

@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 
-use mantile::cli::fleet::build_problem::{answered, pose};
 use mantile::report::fleet::FleetInputs;
+use mantile::request::UNCONTROLLED;
+use mantile::request::fleet::build_problem::{answered, pose};
 use mantile::search::fleet::FleetObjective;
 use mantile::search::outcome::{EvaluatedCandidate, Status};
 use mantile::search::question::Traffic;
@@ -99,7 +100,7 @@ impl Small {
             spare: false,
             assumed: vec![],
         };
-        let posed = pose(&Catalog::default(), asked, self.scenario(self.offer)).unwrap();
+        let posed = pose(&Catalog::default(), asked, self.scenario(self.offer), &UNCONTROLLED).unwrap();
         let answer = answered(&posed);
         match answer.certificate.status {
             Status::Optimal => Some(answer.systems.iter().map(|system| system.count).sum()),

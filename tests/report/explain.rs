@@ -1,8 +1,8 @@
 //! The drill-down as text: narrow, each thing told once, formula and numbers and source for each number.
 
-use mantile::cli::build_candidate::candidate;
 use mantile::quantity::ledger::{Explanation, Ledger};
 use mantile::report::explain::explained;
+use mantile::request::build_candidate::candidate;
 use mantile::search::candidate::Candidate;
 use mantile::search::question::Problem;
 use mantile::search::run::{UNWATCHED, run};

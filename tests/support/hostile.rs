@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use clap::Parser;
+use mantile::cli::Cli;
 use mantile::cli::output::{OutputArgs, OutputFormat};
 use mantile::cli::verify::Verify;
-use mantile::cli::{Cli, ask, build_candidate, validate};
 use mantile::graph::inspect::Inspection;
 use mantile::graph::model::ModelGraph;
 use mantile::quantity::unit::{humanize, parse};
 use mantile::report::answer::estimated;
 use mantile::report::rows::csv;
 use mantile::report::text;
+use mantile::request::{build_candidate, inputs, validate};
 use mantile::spec::cluster::{Cluster, System};
 use mantile::spec::defaults::Defaults;
 use mantile::spec::device::Device;
@@ -129,7 +130,7 @@ fn deployed(problem: &ResolvedScenario) {
     let Ok(question) = problem.question() else { return };
     let Ok(plan) = problem.deployment.clone().unwrap_or_default().text() else { return };
     let Ok(candidate) = build_candidate::candidate(&question, &plan) else { return };
-    let estimated = estimated(&question, ask::report_inputs(problem, &question), &candidate);
+    let estimated = estimated(&question, inputs::report_inputs(problem, &question), &candidate);
     finite(&text::estimate(&estimated));
     finite(&csv(std::slice::from_ref(&estimated.candidate)));
 }

@@ -1,9 +1,10 @@
 //! Saved fleets.
 
-use mantile::cli::fleet::build_problem::{answered, pose};
 use mantile::report::fleet::{FleetProblem, FleetResult, fleet_answer};
 use mantile::report::verify::Verified;
 use mantile::report::verify::fleet::verify;
+use mantile::request::UNCONTROLLED;
+use mantile::request::fleet::build_problem::{answered, pose};
 use mantile::search::fleet::{FleetObjective, pinned};
 use mantile::search::mip::solve::SolveBudget;
 use mantile::search::outcome::Status;
@@ -21,7 +22,8 @@ fn asked(value: &Value) -> Asked {
     let of = |key: &str| value[key].clone();
     let (asked, scenario) =
         (serde_json::from_value(of("asked")).unwrap(), serde_json::from_value(of("scenario")).unwrap());
-    let posed = pose(&Catalog::default(), asked, scenario).unwrap_or_else(|fault| panic!("{fault}"));
+    let posed =
+        pose(&Catalog::default(), asked, scenario, &UNCONTROLLED).unwrap_or_else(|fault| panic!("{fault}"));
     let fresh = answered(&posed);
     Asked { posed, fresh }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use mantile::cli::ask;
 use mantile::report::answer::answer;
 use mantile::report::verify::optimize::verify;
+use mantile::request::inputs;
 use mantile::search::outcome::Status;
 use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
@@ -39,8 +39,8 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
     let question = problem.question().unwrap();
     let told = |control: &Control| {
         let outcome = run(&question, control);
-        let lower = ask::lower_format(&problem, &outcome).unwrap();
-        answer(&question, ask::report_inputs(&problem, &question), &outcome, lower, usize::MAX)
+        let lower = inputs::lower_format(&problem, &outcome).unwrap();
+        answer(&question, inputs::report_inputs(&problem, &question), &outcome, lower, usize::MAX)
     };
     let fresh = told(&UNWATCHED);
     let asked = AtomicUsize::new(0);

@@ -1,11 +1,11 @@
 //! Saved placements.
 
-use mantile::cli::place::aim;
-use mantile::cli::place::solve::found;
 use mantile::report::place::PlacementResult;
 use mantile::report::place::build::placed;
 use mantile::report::verify::Verified;
 use mantile::report::verify::place::verify;
+use mantile::request::place::aim;
+use mantile::request::place::solve::found;
 use mantile::search::placement::chain::Stage;
 use mantile::search::placement::evaluate::PlacementEvaluator;
 use mantile::search::placement::sample::neighbours;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use clap::Parser;
 use fastrand::Rng;
-use mantile::cli::verify::rerun::Rerun;
 use mantile::cli::{Cli, Command};
 use mantile::report::verify::Verified;
+use mantile::request::verify::rerun::Rerun;
 use mantile::store::catalog::Catalog;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Saved recommendations.
 
-use mantile::cli::verify::rerun::Rerun;
 use mantile::report::verify::Verified;
+use mantile::request::verify::rerun::Rerun;
 use mantile::store::catalog::Catalog;
 use serde_json::Value;
 

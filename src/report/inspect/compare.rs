@@ -1,5 +1,6 @@
 //! Compares two models: values, counts and operators that differ.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,7 @@ use crate::spec::visible::visible;
 const STATED_BY: &str = " stated by";
 
 /// Differences between two models.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Comparison {
     /// Name of the first.
     pub a: String,

@@ -37,6 +37,13 @@ pub struct ServedModels {
     pub looked: SearchSummary,
 }
 
+impl ServedModels {
+    /// Whether the machine serves any model.
+    pub fn serves(&self) -> bool {
+        !self.models.is_empty()
+    }
+}
+
 /// Sorts the result.
 pub fn serves(
     (scenario, sought): (Scenario, Requirements),

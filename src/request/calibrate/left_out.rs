@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::errors::{Errors, choices};
-use super::{CalibrationSample, CliError, PredictedTimes, csv, errors, kind, medians};
+use super::{CalibrationSample, PredictedTimes, csv, errors, kind, medians};
 use crate::calibrate::cross::HoldoutGroup;
 use crate::calibrate::fit::FitSolution;
 use crate::calibrate::profile::rounded;
@@ -202,7 +202,7 @@ pub(super) fn rows(
     samples: &[&CalibrationSample],
     fitted: &[PredictedTimes],
     held_out: &[HoldoutPredictions],
-) -> Result<String, CliError> {
+) -> String {
     let made: Vec<(String, &[PredictedTimes])> = std::iter::once(("fitted".to_owned(), fitted))
         .chain(held_out.iter().map(|one| (format!("without_{}", one.out.key_name()), &one.made[..])))
         .collect();
@@ -222,7 +222,7 @@ pub(super) fn rows(
         cells.extend(made.iter().map(|(_, times)| number(Some(times[at].tpot))));
         cells
     });
-    csv(&header.iter().map(String::as_str).collect::<Vec<_>>(), cells)
+    csv(header.iter().map(String::as_str), cells)
 }
 
 /// Error of each group of model, hardware and runtime when it is held out.

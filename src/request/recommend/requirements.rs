@@ -1,6 +1,6 @@
-//! Requirements: the flags of `recommend` with every default filled in and listed.
+//! Requirements: a request of `recommend` with every default filled in and listed.
 
-use super::Recommend;
+use super::RecommendRequest;
 use crate::report::recommend::{PaymentMode, Requirements};
 use crate::spec::error::Error;
 use crate::spec::limits::{BUDGET, BUDGET_HOUR, CONTEXT, ISL, Limit, MAX_WATTS, OSL, TARGET, USERS};
@@ -9,14 +9,14 @@ use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::DEFAULT_MODEL;
 
-impl Recommend {
+impl RecommendRequest {
     /// The scenario for every system, and the requirements as reported.
     pub(super) fn sought(&self, catalog: &Catalog) -> Result<(Scenario, Requirements), Error> {
         let refuse = |key: &str, instead: &str| {
             let found = format!("--{key}, which `recommend` sets itself");
             Error::new(key, found, format!("--{instead}"), format!("set --{instead} instead"))
         };
-        let stated = &self.stated;
+        let stated = &self.scenario;
         if stated.concurrency.is_some() || stated.rate.is_some() {
             let key = if stated.rate.is_some() { "rate" } else { "concurrency" };
             return Err(refuse(key, "users"));

@@ -1,12 +1,10 @@
-//! Remedies for infeasible problems. Each change is printed as flags, parsed as on the command line, and confirmed by a
-//! search before it is shown.
+//! Remedies for infeasible problems. Each change is rounded to printed flags, and confirmed by a search with the values
+//! of these flags before it is shown.
 
 mod lengths;
 mod system;
 
-use clap::Parser;
-
-use crate::report::flag::{Digits, Flag, line, stated};
+use crate::report::flag::{Digits, Flag, stated};
 use crate::report::relax::{ConflictReport, ConflictSet, Remedy, RemedyClaim};
 use crate::search::conflict::hitting;
 use crate::search::question::{Problem, Traffic};
@@ -19,19 +17,24 @@ use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::ResolvedScenario;
 
-/// The flags of a problem, as the command line parses them.
-#[derive(Debug, Parser)]
-#[command(no_binary_name = true)]
-struct ScenarioFlags {
-    #[command(flatten)]
-    stated: Scenario,
-}
-
-/// The scenario with `flags`, a typed line, over its own values; none where the line does not parse as flags of a
-/// problem.
-pub fn typed(flags: &str, scenario: &Scenario) -> Option<Scenario> {
-    let typed = ScenarioFlags::try_parse_from(flags.split_whitespace()).ok()?;
-    Some(typed.stated.or(scenario.clone()))
+/// The scenario with printed flags over its own values.
+pub fn with_flags(flags: &[Flag], scenario: &Scenario) -> Scenario {
+    let mut scenario = scenario.clone();
+    for flag in flags {
+        match flag {
+            Flag::Limit(Metric::Ttft, ..) => scenario.ttft = Some(flag.value()),
+            Flag::Limit(Metric::Tpot, ..) => scenario.tpot = Some(flag.value()),
+            Flag::Limit(..) => scenario.e2e = Some(flag.value()),
+            Flag::Concurrency(requests) => scenario.concurrency = Some(*requests),
+            Flag::Rate(rate) => scenario.rate = Some(rate.value()),
+            Flag::Isl(tokens) => scenario.isl = Some(*tokens),
+            Flag::Osl(tokens) => scenario.osl = Some(*tokens),
+            Flag::Prefix(tokens) => scenario.prefix = Some(*tokens),
+            Flag::Hardware(name, _) => scenario.hardware = Some(name.clone()),
+            Flag::WeightFormat(id) => scenario.weight_format = Some(id.clone()),
+        }
+    }
+    scenario
 }
 
 /// Maximum number of ways to resolve all conflicts.
@@ -84,7 +87,7 @@ impl InfeasibleProblem<'_> {
 
     /// The problem with typed flags; none where they do not resolve.
     fn asked(&self, flags: &[Flag]) -> Option<Problem> {
-        let scenario = typed(&line(flags), self.scenario)?;
+        let scenario = with_flags(flags, self.scenario);
         ResolvedScenario::resolve(self.catalog, &scenario).ok()?.question().ok()
     }
 

@@ -1,19 +1,32 @@
-//! Reads a table of measurements.
+//! Tables of measurements.
 
-use std::path::Path;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::error::Error;
 use crate::spec::limits::ROWS;
-use crate::store::file::{self, FileSizeLimit};
 use crate::validate::measured::{MeasuredRow, Record};
 
-/// The rows of the table at `path`.
+/// A table of measurements in CSV.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredTable {
+    /// Name in errors, such as that of its file.
+    pub name: String,
+    /// Header and rows.
+    pub csv: String,
+}
+
+/// The rows of all tables.
 ///
 /// # Errors
-/// The file cannot be read, or a row is not a measurement; the fault names the row.
-pub fn read(path: &Path) -> Result<Vec<MeasuredRow>, Error> {
-    let text = file::read_most(path, FileSizeLimit::Table)?;
-    rows(&text).map_err(|fault| fault.in_file(file::shown(path)))
+/// A row is not a measurement; the fault names table and row.
+pub fn all_rows(tables: &[MeasuredTable]) -> Result<Vec<MeasuredRow>, Error> {
+    let mut measured = Vec::new();
+    for table in tables {
+        measured.extend(rows(&table.csv).map_err(|fault| fault.in_file(&table.name))?);
+    }
+    Ok(measured)
 }
 
 /// The rows of a table.

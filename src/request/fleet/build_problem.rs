@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::super::RequestControl;
 use super::trials::{SystemTrial, tried};
-use crate::cli::progress::counted;
 use crate::graph::model::ModelGraph;
 use crate::report::fleet::{FleetInputs, FleetProblem, FleetResult, RateOrigin, SystemName, fleet_answer};
 use crate::search::fleet::rates::SEARCHED;
@@ -23,7 +23,12 @@ use crate::store::resolved_scenario::{DEFAULT_MODEL, ResolvedScenario};
 ///
 /// # Errors
 /// A name is unknown.
-pub fn pose(catalog: &Catalog, mut asked: FleetInputs, scenario: Scenario) -> Result<FleetProblem, Error> {
+pub fn pose(
+    catalog: &Catalog,
+    mut asked: FleetInputs,
+    scenario: Scenario,
+    control: &RequestControl,
+) -> Result<FleetProblem, Error> {
     // A saved result may contain values that flags and files exclude.
     let FleetInputs { buckets, offers, limits, .. } = asked.clone();
     FleetFile { model: None, buckets, offers, limits }.check()?;
@@ -63,18 +68,19 @@ pub fn pose(catalog: &Catalog, mut asked: FleetInputs, scenario: Scenario) -> Re
     let pairs: Vec<(usize, usize)> = (0..asked.offers.len())
         .flat_map(|offer| (0..models.len()).map(move |model| (offer, model)))
         .collect();
-    let looked: Vec<Result<(Arc<Problem>, Vec<SystemTrial>), String>> = counted(&pairs, |&(offer, model)| {
-        let (_, found, graph) = &models[model];
-        let found = (found.clone(), graph.clone());
-        let on = |fault: Error| {
-            format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
-        };
-        let problem =
-            ResolvedScenario::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
-        let question = problem.question().map_err(on)?;
-        let tried = tried(&problem, &question, &asked, offer, |bucket| of_bucket[bucket] == model)?;
-        Ok((Arc::new(question), tried))
-    });
+    let looked: Vec<Result<(Arc<Problem>, Vec<SystemTrial>), String>> =
+        control.each(&pairs, |&(offer, model)| {
+            let (_, found, graph) = &models[model];
+            let found = (found.clone(), graph.clone());
+            let on = |fault: Error| {
+                format!("{}: {}; {} expected", asked.offers[offer].hardware, fault.found, fault.expected)
+            };
+            let problem =
+                ResolvedScenario::placed(catalog, &scenario, found, clusters[offer].clone()).map_err(on)?;
+            let question = problem.question().map_err(on)?;
+            let tried = tried(&problem, &question, &asked, offer, |bucket| of_bucket[bucket] == model)?;
+            Ok((Arc::new(question), tried))
+        });
     let (mut names, mut shapes, mut unserved) = (Vec::new(), Vec::new(), Vec::new());
     for offer in &asked.offers {
         let terms = offer.terms.map_or("", PricingTerms::name);

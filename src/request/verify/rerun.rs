@@ -3,23 +3,21 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cli::ask;
-use crate::cli::fleet::build_problem::{answered, pose};
-use crate::cli::place::aim;
-use crate::cli::place::solve::found;
-use crate::cli::recommend::requirements::check;
-use crate::cli::recommend::rerun as recommended;
-use crate::cli::remedy::InfeasibleProblem;
-use crate::report::answer::answer;
+use super::super::UNCONTROLLED;
+use super::super::fleet::build_problem::{answered, pose};
+use super::super::optimize::{self, OptimizeRequest};
+use super::super::place::aim;
+use super::super::place::solve::found;
+use super::super::recommend::requirements::check;
+use super::super::recommend::rerun as recommended;
 use crate::report::fleet::{FleetProblem, FleetResult};
 use crate::report::place::PlacementResult as Placement;
 use crate::report::recommend::Requirements;
 use crate::report::result::OptimizeResult;
-use crate::report::verify::{Verified, fleet, optimize, place};
-use crate::search::outcome::Status;
+use crate::report::verify::{self as checks, Verified};
 use crate::search::placement::solve::PlacementObjective;
 use crate::search::question::Problem;
-use crate::search::run::{UNWATCHED, run};
+use crate::search::run::UNWATCHED;
 use crate::spec::error::Error;
 use crate::spec::placing::PlacementScenario;
 use crate::spec::scenario::Scenario;
@@ -53,7 +51,7 @@ impl Rerun {
                 Rerun::Place(Box::new(found(catalog, &placing, &UNWATCHED)?), aim(placing.objective))
             }
             SavedCommand::Fleet => {
-                let posed = pose(catalog, part(saved, "asked")?, part(saved, "scenario")?)?;
+                let posed = pose(catalog, part(saved, "asked")?, part(saved, "scenario")?, &UNCONTROLLED)?;
                 let fresh = answered(&posed);
                 Rerun::Fleet(Box::new((posed, fresh)))
             }
@@ -71,36 +69,27 @@ impl Rerun {
     /// Checks `saved`, a result of the same problem, with random deployments drawn by a seed.
     pub fn check(&self, catalog: &Catalog, saved: &Value, drawn: (u64, u64)) -> Verified {
         match self {
-            Rerun::Optimize(asked) => optimize::verify(&asked.0, saved, &asked.1, drawn),
+            Rerun::Optimize(asked) => checks::optimize::verify(&asked.0, saved, &asked.1, drawn),
             Rerun::Place(asked, aim) => {
                 let (fresh, rigged) = &**asked;
                 let questions = [rigged.questions.as_slice(), rigged.offloaded.as_slice()];
-                place::verify(&questions, *aim, (saved, fresh), drawn)
+                checks::place::verify(&questions, *aim, (saved, fresh), drawn)
             }
-            Rerun::Fleet(asked) => fleet::verify(&asked.0, (saved, &asked.1), drawn),
+            Rerun::Fleet(asked) => checks::fleet::verify(&asked.0, (saved, &asked.1), drawn),
             Rerun::Recommend(asked) => asked.check(catalog, saved, drawn),
         }
     }
 }
 
-/// The problem of `optimize`, and its result as reported.
+/// The problem of `optimize`, and its result as reported. Optional parts are computed only if the saved result has
+/// them.
 fn optimized(catalog: &Catalog, saved: &Value) -> Result<(Problem, OptimizeResult), Error> {
     let scenario: Scenario = part(saved, "scenario")?;
-    let problem = ResolvedScenario::resolve(catalog, &scenario)?;
-    let question = problem.question()?;
-    let outcome = run(&question, &UNWATCHED);
-    let lower = ask::lower_format(&problem, &outcome)?;
-    let told = answer(&question, ask::report_inputs(&problem, &question), &outcome, lower, usize::MAX);
-    // Optional parts of the report, computed only if the saved result has them.
-    let why = outcome.best.as_ref().filter(|_| saved["why"].is_object());
-    let why = why.and_then(|best| ask::why(&question, best));
-    let unanswered = outcome.status == Status::Infeasible && saved["conflict"].is_object();
-    let conflict = unanswered.then(|| {
-        let (scenario, problem, question) = (&scenario, &problem, &question);
-        InfeasibleProblem { catalog, scenario, problem, question, control: &UNWATCHED }.conflict()
-    });
-    let fresh = OptimizeResult { scenario: Some(scenario), why, conflict, ..told };
-    Ok((question, fresh))
+    let question = ResolvedScenario::resolve(catalog, &scenario)?.question()?;
+    let request = OptimizeRequest { scenario, why: saved["why"].is_object(), max_front_points: None };
+    let fresh = optimize::optimize(catalog, &request, &UNCONTROLLED)?;
+    let conflict = fresh.conflict.filter(|_| saved["conflict"].is_object());
+    Ok((question, OptimizeResult { conflict, ..fresh }))
 }
 
 /// The command that wrote a result.

@@ -1,6 +1,6 @@
 //! The exploration in parallel on all cores: every system for a model, or every model on a machine.
 
-use crate::cli::progress::counted;
+use super::super::RequestControl;
 use crate::graph::model::ModelGraph;
 use crate::report::recommend::models::{ServedModel, ServedModels, serves};
 use crate::report::recommend::{
@@ -26,13 +26,14 @@ pub(super) fn for_model(
     catalog: &Catalog,
     scenario: &Scenario,
     sought: &mut Requirements,
+    control: &RequestControl,
 ) -> Result<Recommendation, Error> {
     let (model, graph) = catalog.built(scenario.model.as_deref().unwrap_or(DEFAULT_MODEL))?;
     sought.model = Some(model.name.clone());
     let market = market(catalog, scenario, sought)?;
     sought.hardware = scenario.hardware.clone();
     let seen: Vec<SystemResult> =
-        counted(&market.lots, |lot| look(catalog, scenario, sought, (&model, &graph), lot));
+        control.each(&market.lots, |lot| look(catalog, scenario, sought, (&model, &graph), lot));
     let mut looked =
         SearchSummary { systems: (seen.len() + market.refused.len()) as u64, ..SearchSummary::default() };
     let (mut builds, mut misses) = (Vec::new(), Vec::new());
@@ -66,13 +67,14 @@ pub(super) fn for_hardware(
     catalog: &Catalog,
     scenario: &Scenario,
     sought: &mut Requirements,
+    control: &RequestControl,
 ) -> Result<ServedModels, Error> {
     let hardware = scenario.hardware.as_deref().unwrap_or(DEFAULT_HARDWARE);
     let lots = catalog.one(hardware)?.lots;
     let lot = lots.first().expect("one machine is one lot");
     sought.hardware = Some(lot.cluster.name.clone());
     let ids: Vec<String> = catalog.shelf(CatalogKind::Models).into_keys().collect();
-    let seen = counted(&ids, |id| match catalog.built(id) {
+    let seen = control.each(&ids, |id| match catalog.built(id) {
         Ok((model, graph)) => held(catalog, scenario, sought, (&model, &graph), lot),
         Err(fault) => (vec![], Some(fault_told(id, &fault)), vec![]),
     });

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
+use super::super::{UNCONTROLLED, value};
 use super::explore::{for_hardware, for_model, market, serving};
-use crate::cli::output::value;
-use crate::cli::progress::counted;
 use crate::report::recommend::Requirements;
 use crate::report::verify::Verified;
 use crate::report::verify::recommend::{builds, estimated, held, missed, verify};
@@ -49,9 +48,9 @@ impl RecommendRerun {
             ..sought
         };
         let fresh = if of_machine {
-            value(&for_hardware(catalog, &scenario, &mut sought)?)
+            value(&for_hardware(catalog, &scenario, &mut sought, &UNCONTROLLED)?)
         } else {
-            value(&for_model(catalog, &scenario, &mut sought)?)
+            value(&for_model(catalog, &scenario, &mut sought, &UNCONTROLLED)?)
         };
         let lots = market(catalog, &scenario, &sought)?.lots;
         Ok(RecommendRerun { scenario, sought, lots, of_machine, fresh })
@@ -60,14 +59,14 @@ impl RecommendRerun {
     /// Checks a saved result.
     pub fn check(&self, catalog: &Catalog, saved: &Value, (count, seed): (u64, u64)) -> Verified {
         let told = if self.of_machine { held(saved) } else { builds(saved) };
-        let faults = counted(&told, |build| {
+        let faults = UNCONTROLLED.each(&told, |build| {
             let name = build["name"].as_str().unwrap_or_default().to_string();
             (name, self.build(catalog, build))
         });
         let misses = saved["missed"].as_array().map_or(&[][..], Vec::as_slice);
         let some = misses.iter().step_by(misses.len().div_ceil(MOST_MISSED).max(1));
         let some: Vec<&Value> = some.collect();
-        let questions: Vec<_> = counted(&some, |miss| self.passed_over(catalog, miss));
+        let questions: Vec<_> = UNCONTROLLED.each(&some, |miss| self.passed_over(catalog, miss));
         let questions: Vec<(String, Problem)> = questions.into_iter().flatten().collect();
         let missed = missed(&questions, (count, seed));
         verify(&self.sought, (saved, &self.fresh), faults, missed, seed)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,11 +13,11 @@ use crate::validate::measured::MeasuredRow;
 pub(super) const LEAST: usize = 5;
 
 /// Columns of [`MemoryRatios::cells`].
-pub(super) const HEADER: [&str; 5] = ["runtime", "runs", "p10", "p50", "p90"];
+pub const HEADER: [&str; 5] = ["runtime", "runs", "p10", "p50", "p90"];
 
 /// Measured / predicted ratios of one runtime, and the publishers of the data.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct MemoryRatios {
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct MemoryRatios {
     ratios: Vec<f64>,
     sources: Vec<String>,
 }
@@ -55,7 +56,7 @@ impl MemoryRatios {
     }
 
     /// A row of [`HEADER`].
-    pub(super) fn cells(&self, runtime: &str) -> Vec<String> {
+    pub fn cells(&self, runtime: &str) -> Vec<String> {
         let told = self.quantiles().map(|ratio| ratio.to_string());
         [runtime.to_owned(), self.ratios.len().to_string()].into_iter().chain(told).collect()
     }

@@ -1,0 +1,213 @@
+//! Every question as one typed function: `(catalog, request, control) → report`.
+//!
+//! [`REQUESTS`] lists them with the schemas of request and report. The command line is one reading of this table;
+//! a server, a page or a workbook is another. Nothing here reads a clock, a terminal, a socket or a command line:
+//! files come in as values, and names are resolved by the [`Catalog`].
+
+pub mod build_candidate;
+pub mod calibrate;
+pub mod catalog;
+pub mod estimate;
+pub mod explain;
+pub mod fleet;
+pub mod inputs;
+pub mod inspect;
+pub mod optimize;
+pub mod place;
+pub mod recommend;
+pub mod reference;
+pub mod remedy;
+pub mod validate;
+pub mod verify;
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use rayon::prelude::*;
+use schemars::{Schema, schema_for};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::report::proof::StoppedBy;
+use crate::search::run::{Control, UNWATCHED};
+use crate::spec::error::Error;
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+
+/// Progress and cancellation of a request.
+pub struct RequestControl<'a> {
+    /// Progress, and whether to stop.
+    pub search: Control<'a>,
+    /// The reason of an early stop; `None` while nothing stopped the search.
+    pub stopped_by: &'a (dyn Fn() -> Option<StoppedBy> + Sync),
+}
+
+/// No progress and no cancellation.
+pub const UNCONTROLLED: RequestControl<'static> = RequestControl { search: UNWATCHED, stopped_by: &|| None };
+
+impl RequestControl<'_> {
+    /// The result of `work` for every item, in parallel, with progress.
+    pub fn each<T: Sync, U: Send>(&self, items: &[T], work: impl Fn(&T) -> U + Sync) -> Vec<U> {
+        let done = AtomicUsize::new(0);
+        let one = |item: &T| {
+            let made = work(item);
+            (self.search.progress)(done.fetch_add(1, Relaxed) + 1, items.len());
+            made
+        };
+        items.par_iter().with_max_len(1).map(one).collect()
+    }
+}
+
+/// A question that the program answers.
+pub struct RequestEntry {
+    /// Name, which is that of the subcommand.
+    pub name: &'static str,
+    /// What it answers, in one line.
+    pub about: &'static str,
+    /// JSON Schema of the request.
+    pub request: fn() -> Schema,
+    /// JSON Schema of the report.
+    pub report: fn() -> Schema,
+    /// The answer to a request in JSON.
+    ///
+    /// # Errors
+    /// The request is faulty; the error names the key.
+    pub answer: fn(&Catalog, &Value, &RequestControl) -> Result<Value, Error>,
+}
+
+/// An entry of [`REQUESTS`].
+macro_rules! request {
+    ($name:literal, $about:literal, $request:ty, $report:ty, $answer:path) => {
+        RequestEntry {
+            name: $name,
+            about: $about,
+            request: || schema_for!($request),
+            report: || schema_for!($report),
+            answer: |catalog, request, control| {
+                in_json::<$request, $report>(catalog, request, control, $answer)
+            },
+        }
+    };
+}
+
+/// Every question, in the order of the help.
+pub static REQUESTS: &[RequestEntry] = &[
+    request!(
+        "optimize",
+        "the best deployment and the Pareto front",
+        optimize::OptimizeRequest,
+        crate::report::result::OptimizeResult,
+        optimize::optimize
+    ),
+    request!(
+        "estimate",
+        "the metrics of one given deployment",
+        estimate::EstimateRequest,
+        crate::report::result::EstimateResult,
+        estimate::estimate
+    ),
+    request!(
+        "place",
+        "layers on heterogeneous devices",
+        place::PlaceRequest,
+        crate::report::place::PlacementResult,
+        place::place
+    ),
+    request!(
+        "explain",
+        "one number as formulas, figures and sources",
+        explain::ExplainRequest,
+        explain::ExplainReport,
+        explain::explain
+    ),
+    request!(
+        "recommend",
+        "hardware for a model, or models for a machine",
+        recommend::RecommendRequest,
+        recommend::RecommendReport,
+        recommend::recommend
+    ),
+    request!(
+        "fleet",
+        "the cheapest mix of systems for a traffic mix",
+        fleet::FleetRequest,
+        crate::report::fleet::FleetResult,
+        fleet::fleet
+    ),
+    request!(
+        "inspect",
+        "the structure of a model, or the differences of two",
+        inspect::InspectRequest,
+        inspect::InspectReport,
+        inspect::inspect
+    ),
+    request!(
+        "verify",
+        "the checks of a saved result",
+        verify::VerifyRequest,
+        crate::report::verify::Verified,
+        verify::verify
+    ),
+    request!(
+        "validate",
+        "predictions compared with measurements",
+        validate::ValidateRequest,
+        validate::ValidateReport,
+        validate::validate
+    ),
+    request!(
+        "calibrate",
+        "runtime profiles fitted to measurements",
+        calibrate::CalibrateRequest,
+        calibrate::CalibrateReport,
+        calibrate::calibrate
+    ),
+    request!(
+        "catalog",
+        "the entries of the catalogue",
+        catalog::CatalogRequest,
+        catalog::CatalogReport,
+        catalog::catalog
+    ),
+    request!(
+        "schema",
+        "the JSON Schema of a file or a result",
+        reference::SchemaRequest,
+        Value,
+        reference::schema
+    ),
+    request!(
+        "glossary",
+        "the terms of the reports",
+        reference::GlossaryRequest,
+        Vec<crate::report::help::GlossaryTerm>,
+        reference::glossary
+    ),
+];
+
+/// The entry called `name`.
+///
+/// # Errors
+/// There is none.
+pub fn entry(name: &str) -> Result<&'static RequestEntry, Error> {
+    REQUESTS.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<&str> = REQUESTS.iter().map(|entry| entry.name).collect();
+        Error::new("request", format!("`{name}`"), format!("one of {}", names.join(", ")), "correct the name")
+    })
+}
+
+/// Reads a request, answers it, and writes the report.
+fn in_json<Q: DeserializeOwned, R: Serialize>(
+    catalog: &Catalog,
+    request: &Value,
+    control: &RequestControl,
+    answer: impl Fn(&Catalog, &Q, &RequestControl) -> Result<R, Error>,
+) -> Result<Value, Error> {
+    let request: Q = from_json(&request.to_string(), "a request")?;
+    Ok(value(&answer(catalog, &request, control)?))
+}
+
+/// A report as a JSON value.
+pub fn value<T: Serialize>(report: &T) -> Value {
+    serde_json::to_value(report).expect("reports have only text keys")
+}

@@ -1,0 +1,121 @@
+//! `estimate`: evaluates one given deployment with the metrics of `optimize`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::RequestControl;
+use super::build_candidate::candidate;
+use super::inputs::report_inputs;
+use crate::report::answer::estimated;
+use crate::report::result::EstimateResult;
+use crate::spec::deployment::Deployment;
+use crate::spec::error::Error;
+use crate::spec::notation::PlanText;
+use crate::spec::precision::FormatOption;
+use crate::spec::scenario::Scenario;
+use crate::spec::text::from_json;
+use crate::store::catalog::Catalog;
+use crate::store::resolved_scenario::ResolvedScenario;
+
+/// A request of `estimate`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EstimateRequest {
+    /// The problem, with its `deployment`.
+    pub scenario: Scenario,
+}
+
+/// Evaluates the deployment.
+///
+/// # Errors
+/// The problem or the deployment is faulty.
+pub fn estimate(
+    catalog: &Catalog,
+    request: &EstimateRequest,
+    _control: &RequestControl,
+) -> Result<EstimateResult, Error> {
+    let (problem, plan) = with_plan(catalog, &request.scenario)?;
+    let question = problem.question()?;
+    Ok(estimated(&question, report_inputs(&problem, &question), &candidate(&question, &plan)?))
+}
+
+/// The problem and its given plan; an empty plan is one replica on one device. Formats of the plan are added to those
+/// of the problem.
+///
+/// # Errors
+/// The problem or the plan is faulty.
+pub fn with_plan(catalog: &Catalog, scenario: &Scenario) -> Result<(ResolvedScenario, PlanText), Error> {
+    let problem = ResolvedScenario::resolve(catalog, scenario)?;
+    let plan = problem.deployment.clone().unwrap_or_default().text()?;
+    let of = |id: &Option<String>, known: &[FormatOption]| {
+        id.as_ref().is_none_or(|id| known.iter().any(|choice| choice.format.id == *id))
+    };
+    if of(&plan.weights, &problem.weight_formats) && of(&plan.kv, &problem.kv_formats) {
+        return Ok((problem, plan));
+    }
+    let named = |key: &str, stated: &Option<String>, named: &Option<String>| match (stated, named) {
+        (Some(stated), Some(named)) if stated != named && stated != "any" => {
+            let found = format!("`{named}` in the plan, `{stated}` as a flag");
+            Err(Error::new(key, found, "one of them", format!("omit --{key}")))
+        }
+        _ => Ok(named.clone().or(stated.clone())),
+    };
+    let scenario = Scenario {
+        weight_format: named("weight-format", &scenario.weight_format, &plan.weights)?,
+        kv_format: named("kv-format", &scenario.kv_format, &plan.kv)?,
+        ..scenario.clone()
+    };
+    let problem = ResolvedScenario::resolve(catalog, &scenario)?;
+    // A format may have several names.
+    let id = |named: &Option<String>, known: &[FormatOption]| {
+        named.as_ref().and(known.first()).map(|choice| choice.format.id.clone())
+    };
+    let (weights, kv) = (id(&plan.weights, &problem.weight_formats), id(&plan.kv, &problem.kv_formats));
+    Ok((problem, PlanText { weights, kv, ..plan }))
+}
+
+/// The scenario of a saved result or a deployment in JSON; fields of `scenario` and `deployment` take precedence.
+/// `row` selects a row of the result.
+///
+/// # Errors
+/// The text is neither, or the result does not contain the row.
+pub fn of_saved(
+    text: &str,
+    row: Option<&str>,
+    scenario: &Scenario,
+    deployment: &Deployment,
+) -> Result<(Scenario, Deployment), Error> {
+    let saved: Value = from_json(text, "a saved result or a deployment")?;
+    if saved.get("question").is_none() && saved.get("best").is_none() {
+        let filed: Deployment = from_json(text, "a deployment")?;
+        return Ok((scenario.clone(), deployment.clone().or(filed)));
+    }
+    let row = row_of(&saved, row)?;
+    let plan = row.get("notation").and_then(Value::as_str).ok_or_else(|| {
+        let fix = "save the result again with `mantile-opt ... --format json --out answer.json`";
+        Error::new("notation", "no one-line plan", "the plan of that row", fix)
+    })?;
+    let filed = match saved.get("scenario") {
+        Some(scenario) if scenario.is_object() => from_json(&scenario.to_string(), "scenario")?,
+        _ => Scenario::default(),
+    };
+    let plan = deployment.plan.clone().unwrap_or_else(|| plan.to_string());
+    Ok((scenario.clone().or(filed), Deployment { plan: Some(plan), ..deployment.clone() }))
+}
+
+/// The selected row of a saved result.
+fn row_of<'a>(saved: &'a Value, row: Option<&str>) -> Result<&'a Value, Error> {
+    let picked = row.unwrap_or("best");
+    // A result of `estimate` is itself a row.
+    let whole = (row.is_none() && saved.get("best").is_none()).then_some(saved);
+    let found = whole.or_else(|| match picked.split_once('/') {
+        Some((list, at)) => saved.get(list)?.get(at.parse::<usize>().ok()?),
+        None => saved.get(picked).map(|row| row.get("candidate").unwrap_or(row)),
+    });
+    found.filter(|row| row.is_object()).ok_or_else(|| {
+        let found = format!("`{picked}`, which the result does not contain");
+        let fix = "set --pick to best, nearest, alternatives/0 … or front/0 …";
+        Error::new("pick", found, "a row of the result", fix)
+    })
+}

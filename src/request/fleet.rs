@@ -1,0 +1,147 @@
+//! `fleet`: the cheapest mix of systems for a traffic mix.
+
+pub mod build_problem;
+pub mod trials;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::RequestControl;
+use super::recommend::requirements::dollars;
+use crate::report::fleet::{FleetInputs, FleetResult};
+use crate::search::fleet::FleetObjective;
+use crate::spec::error::Error;
+use crate::spec::fleet::{FleetFile, PricedOffer, TracedRequest, TrafficBucket, buckets};
+use crate::spec::limits::BUDGET_HOUR;
+use crate::spec::objective::Workload;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::resolved_scenario::DEFAULT_MODEL;
+use build_problem::{answered, pose};
+
+/// A request of `fleet`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FleetRequest {
+    /// Traffic buckets, offers and SLOs, as in a fleet file.
+    pub fleet: FleetFile,
+    /// Requests of a trace, in place of the buckets.
+    pub trace: Option<Vec<TracedRequest>>,
+    /// Systems, in place of the offers of `fleet`.
+    pub offers: Vec<String>,
+    /// Lowest cost, fewest devices, or highest throughput within the budget.
+    pub aim: FleetObjective,
+    /// Budget per hour, e.g. `50usd`.
+    pub budget_hour: Option<String>,
+    /// Maximum number of devices.
+    pub max_devices: Option<u64>,
+    /// One spare system of every kind in use (N+1).
+    pub spare: bool,
+    /// Model of buckets without one.
+    pub model: Option<String>,
+    /// TTFT SLO; `none` for no limit.
+    pub ttft: Option<String>,
+    /// TPOT SLO; `none` for no limit.
+    pub tpot: Option<String>,
+    /// Weight format: an id, or `any`.
+    pub weight_format: Option<String>,
+    /// Electricity price in USD/kWh.
+    pub electricity_usd_per_kwh: Option<f64>,
+}
+
+/// Default offers.
+const OFFERS: [&str; 6] =
+    ["l40s-x1", "a100-sxm-80gb-x1", "h100-sxm-x1", "h200-sxm-x1", "mi300x-x1", "b200-sxm-x1"];
+/// Default traffic: workloads, one request per second each.
+const TRAFFIC: [&str; 4] = ["chat", "balanced", "long-prompt", "reasoning"];
+
+/// Finds the best mix.
+///
+/// # Errors
+/// An input is faulty.
+pub fn fleet(
+    catalog: &Catalog,
+    request: &FleetRequest,
+    control: &RequestControl,
+) -> Result<FleetResult, Error> {
+    let (asked, scenario) = request.resolved(catalog)?;
+    Ok(answered(&pose(catalog, asked, scenario, control)?))
+}
+
+impl FleetRequest {
+    /// The inputs with every default, and the scenario of every system.
+    fn resolved(&self, catalog: &Catalog) -> Result<(FleetInputs, Scenario), Error> {
+        let mut assumed = Vec::new();
+        let mut filed = self.fleet.clone();
+        if let Some(requests) = &self.trace {
+            filed.buckets = buckets(requests)?;
+            assumed.push("lengths of the trace are rounded up to powers of two".to_string());
+        }
+        if !self.offers.is_empty() {
+            filed.offers = self.offers.iter().map(|name| offered(name)).collect();
+        }
+        if filed.buckets.is_empty() {
+            for id in TRAFFIC {
+                let workload: Workload = catalog.load(id)?;
+                let Workload { isl, osl, prefix, .. } = workload;
+                filed.buckets.push(TrafficBucket { isl, osl, rate: 1.0, prefix, model: None });
+            }
+            assumed.push(format!("traffic: 1 request/s of each of the workloads {}", TRAFFIC.join(", ")));
+        }
+        if filed.offers.is_empty() {
+            filed.offers = OFFERS.iter().map(|name| offered(name)).collect();
+            assumed.push(format!("offers: any number of {}", OFFERS.join(", ")));
+        }
+        filed.check()?;
+        let model = self.model.clone().or(filed.model.clone());
+        if model.is_none() && filed.buckets.iter().any(|bucket| bucket.model.is_none()) {
+            assumed.push(format!("model: {DEFAULT_MODEL}"));
+        }
+        let scenario = Scenario {
+            model,
+            ttft: self.ttft.clone(),
+            tpot: self.tpot.clone(),
+            weight_format: self.weight_format.clone(),
+            electricity_usd_per_kwh: self.electricity_usd_per_kwh,
+            ..Scenario::default()
+        };
+        let (objective, workload) = catalog.aim(&Scenario { ttft: None, tpot: None, ..scenario.clone() })?;
+        let limits = scenario.limits(filed.limits.or(objective.limits))?;
+        if filed.limits.ttft.or(filed.limits.tpot).is_none() && self.ttft.is_none() && self.tpot.is_none() {
+            assumed.push(format!("SLOs: those of the workload `{}`", workload.id));
+        }
+        let spell = |limit: Option<f64>| Some(limit.map_or("none".to_string(), |limit| format!("{limit} s")));
+        let scenario = Scenario {
+            ttft: spell(limits.ttft),
+            tpot: spell(limits.tpot),
+            e2e: spell(limits.e2e),
+            ..scenario
+        };
+        let budget = self.budget_hour.as_deref();
+        let budget = budget.map(|text| dollars(&BUDGET_HOUR, text)).transpose()?;
+        if self.aim == FleetObjective::Throughput
+            && budget.is_none()
+            && self.max_devices.is_none()
+            && filed.offers.iter().any(|offer| offer.available.is_none())
+        {
+            let fix = "set --budget-hour or --max-devices, or `available` of each offer";
+            return Err(Error::new("aim", "throughput without a bound on cost or devices", "a bound", fix));
+        }
+        let asked = FleetInputs {
+            models: vec![],
+            buckets: filed.buckets,
+            offers: filed.offers,
+            limits,
+            aim: self.aim,
+            budget_usd_per_hour: budget,
+            max_devices: self.max_devices,
+            spare: self.spare,
+            assumed,
+        };
+        Ok((asked, scenario))
+    }
+}
+
+fn offered(name: &str) -> PricedOffer {
+    PricedOffer { hardware: name.to_owned(), terms: None, usd_per_hour: None, available: None }
+}

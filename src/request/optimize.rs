@@ -1,0 +1,60 @@
+//! `optimize`: the best deployment and the Pareto front.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::RequestControl;
+use super::inputs::{lower_format, report_inputs, why};
+use super::remedy::InfeasibleProblem;
+use crate::report::answer::answer;
+use crate::report::proof::Proof;
+use crate::report::result::OptimizeResult;
+use crate::search::outcome::Status;
+use crate::search::run::run;
+use crate::spec::error::Error;
+use crate::spec::scenario::Scenario;
+use crate::store::catalog::Catalog;
+use crate::store::resolved_scenario::ResolvedScenario;
+
+/// A request of `optimize`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OptimizeRequest {
+    /// The problem.
+    pub scenario: Scenario,
+    /// Whether to add the best of each strategy, the load at which the runner-up wins, and the sensitivity to
+    /// constraints.
+    pub why: bool,
+    /// Maximum number of points of the front, thinned evenly; all if absent.
+    pub max_front_points: Option<usize>,
+}
+
+/// Finds the best deployment; if infeasible, the reasons and remedies.
+///
+/// # Errors
+/// The problem is faulty.
+pub fn optimize(
+    catalog: &Catalog,
+    request: &OptimizeRequest,
+    control: &RequestControl,
+) -> Result<OptimizeResult, Error> {
+    let scenario = &request.scenario;
+    let problem = &ResolvedScenario::resolve(catalog, scenario)?;
+    let question = &problem.question()?;
+    let outcome = run(question, &control.search);
+    let stopped = matches!(outcome.status, Status::Feasible | Status::Unknown);
+    let lower = lower_format(problem, &outcome)?;
+    let most = request.max_front_points.unwrap_or(usize::MAX);
+    let report = answer(question, report_inputs(problem, question), &outcome, lower, most);
+    let best = outcome.best.as_ref().filter(|_| request.why && !stopped);
+    let conflict = (outcome.status == Status::Infeasible).then(|| {
+        InfeasibleProblem { catalog, scenario, problem, question, control: &control.search }.conflict()
+    });
+    Ok(OptimizeResult {
+        proof: Proof { stopped_by: (control.stopped_by)().filter(|_| stopped), ..report.proof },
+        scenario: Some(scenario.clone()),
+        why: best.and_then(|best| why(question, best)),
+        conflict,
+        ..report
+    })
+}

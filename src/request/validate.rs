@@ -1,0 +1,82 @@
+//! `validate`: compares predictions with measurements.
+
+mod layout;
+pub mod predict;
+pub mod table;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::RequestControl;
+use crate::spec::error::Error;
+use crate::spec::nearness::LeftOut;
+use crate::spec::runtime::Runtime;
+use crate::store::catalog::Catalog;
+use crate::validate::summary::{GroupBy, ScoredRow, Validation, validation};
+use table::{MeasuredTable, all_rows};
+
+/// A request of `validate`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ValidateRequest {
+    /// Tables of measurements.
+    pub tables: Vec<MeasuredTable>,
+    /// Uses no table: reports the held-out errors stored in the profile of this runtime.
+    pub left_out: Option<String>,
+    /// Grouping keys.
+    pub by: Vec<GroupBy>,
+    /// Uses only rows of this mode: `agg`, `disagg`, `single-stream` …
+    pub mode: Option<String>,
+}
+
+/// A report of `validate`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ValidateReport {
+    /// Errors of predictions.
+    Validation(Box<Validation>),
+    /// Held-out errors of a runtime's profile.
+    LeftOut(Vec<LeftOut>),
+}
+
+/// Predicts every row and reports the errors.
+///
+/// # Errors
+/// A table is faulty, or the runtime has no fitted profile.
+pub fn validate(
+    catalog: &Catalog,
+    request: &ValidateRequest,
+    _control: &RequestControl,
+) -> Result<ValidateReport, Error> {
+    Ok(match &request.left_out {
+        Some(runtime) => ValidateReport::LeftOut(left_out(catalog, runtime)?),
+        None => {
+            let scored = scored(catalog, request)?;
+            ValidateReport::Validation(Box::new(validation(&scored, &request.by)))
+        }
+    })
+}
+
+/// Every row with its prediction.
+///
+/// # Errors
+/// A table is faulty.
+pub fn scored(catalog: &Catalog, request: &ValidateRequest) -> Result<Vec<ScoredRow>, Error> {
+    let mut measured = all_rows(&request.tables)?;
+    if let Some(mode) = &request.mode {
+        measured.retain(|row| row.mode == *mode);
+    }
+    Ok(predict::predict(catalog, measured))
+}
+
+/// The held-out errors stored in a runtime's profile.
+fn left_out(catalog: &Catalog, name: &str) -> Result<Vec<LeftOut>, Error> {
+    let runtime = catalog.load::<Runtime>(name)?;
+    let errors = runtime.serving_fit.map(|fit| fit.left_out).unwrap_or_default();
+    if errors.is_empty() {
+        let found = format!("none in the profile of {}", runtime.id);
+        let fix = "name a fitted runtime: `mantile-opt validate --left-out vllm`";
+        return Err(Error::new("left_out", found, "held-out errors of a fit", fix));
+    }
+    Ok(errors)
+}

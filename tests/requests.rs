@@ -1,0 +1,127 @@
+//! Every question has one door: the command line and the table of requests answer alike, byte for byte.
+
+use std::process::Command as Process;
+
+use clap::Parser;
+use mantile::cli::output::json;
+use mantile::cli::{Cli, Command};
+use mantile::request::{REQUESTS, UNCONTROLLED, entry, value};
+use mantile::store::catalog::Catalog;
+use serde_json::Value;
+
+/// A command line of every question.
+const LINES: [&[&str]; 15] = [
+    &["optimize", "--model", "Llama-3.1-8B", "--hardware", "2xl40s", "--why"],
+    &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms"],
+    &["estimate", "--model", "Llama-3.1-8B", "--hardware", "2xh100", "--tp", "2", "--concurrency", "8"],
+    &["estimate", "--hardware", "2xl40s", "--plan", "2 x tp1 @3", "--model", "gpt-oss-20b"],
+    &["place", "--model", "Llama-3.1-8B", "--hardware", "rtx-4090-3090"],
+    &["explain", "--model", "Llama-3.1-8B", "--hardware", "1xh100", "--number", "ttft", "--depth", "4"],
+    &["recommend", "--model", "gpt-oss-20b", "--only", "nvidia-l40s", "--users", "3"],
+    &["recommend", "--hardware", "rtx-4090-x2", "--target-tok-s", "30"],
+    &["fleet", "--model", "Llama-3.1-8B", "--offers", "1xl40s,h100-sxm-x1"],
+    &["inspect", "Qwen3-0.6B"],
+    &["inspect", "--diff", "Llama-3.1-8B", "Qwen3-8B"],
+    &["validate", "--left-out", "vllm"],
+    &["catalog", "runtimes"],
+    &["catalog", "devices", "l40s"],
+    &["glossary"],
+];
+
+/// The request of a command line, as JSON.
+fn request(line: &[&str]) -> Value {
+    let cli = Cli::try_parse_from(["mantile-opt"].iter().chain(line)).unwrap();
+    match cli.command.unwrap() {
+        Command::Optimize(command) => {
+            // A file holds the whole front.
+            value(&mantile::request::optimize::OptimizeRequest {
+                max_front_points: None,
+                ..command.request().unwrap()
+            })
+        }
+        Command::Estimate(command) => value(&command.request().unwrap()),
+        Command::Place(command) => {
+            value(&mantile::request::place::PlaceRequest { scenario: command.stated.clone() })
+        }
+        Command::Explain(command) => value(&command.request().unwrap()),
+        Command::Recommend(command) => value(&command.request()),
+        Command::Fleet(command) => value(&command.request().unwrap()),
+        Command::Inspect(command) => value(&command.request()),
+        Command::Verify(command) => value(&command.request().unwrap()),
+        Command::Validate(command) => value(&command.request().unwrap()),
+        Command::Calibrate(command) => value(&command.request().unwrap()),
+        Command::Catalog(command) => serde_json::json!({"kind": command.kind, "name": command.name}),
+        Command::Schema(command) => serde_json::json!({"name": command.what}),
+        Command::Glossary(_) => serde_json::json!({}),
+        Command::Completions(_) | Command::Man => unreachable!("they depend on the command line"),
+    }
+}
+
+fn alike(line: &[&str]) {
+    alike_of(line);
+}
+
+/// The answer, which is the same both ways.
+fn alike_of(line: &[&str]) -> String {
+    let by_table = (entry(line[0]).unwrap().answer)(&Catalog::default(), &request(line), &UNCONTROLLED);
+    let by_table = json(&by_table.unwrap_or_else(|fault| panic!("{line:?}: {fault}")));
+    let by_command = Process::new(env!("CARGO_BIN_EXE_mantile-opt"))
+        .args(line)
+        .args(["--format", "json"])
+        .env_remove("MANTILE_HOME")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&by_command.stdout), by_table, "{line:?}");
+    by_table
+}
+
+#[test]
+fn the_command_line_answers_as_the_table_does() {
+    LINES.iter().for_each(|line| alike(line));
+}
+
+#[test]
+fn every_question_is_asked_both_ways_or_elsewhere() {
+    // These need files, or print one of many schemas.
+    const ELSEWHERE: [&str; 3] = ["verify", "calibrate", "schema"];
+    for entry in REQUESTS {
+        let listed = LINES.iter().any(|line| line[0] == entry.name);
+        assert_ne!(listed, ELSEWHERE.contains(&entry.name), "{}", entry.name);
+    }
+}
+
+#[test]
+fn files_and_schemas_answer_alike_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let answer = folder.path().join("answer.json");
+    let saved = alike_of(&["optimize", "--model", "TinyLlama-1.1B-Chat-v1.0", "--hardware", "1xl40s"]);
+    std::fs::write(&answer, saved).unwrap();
+    alike(&["verify", answer.to_str().unwrap(), "--sample", "20"]);
+    for name in mantile::request::reference::schema_names() {
+        let schema = (entry("schema").unwrap().answer)(
+            &Catalog::default(),
+            &serde_json::json!({"name": name}),
+            &UNCONTROLLED,
+        );
+        assert!(schema.unwrap().is_object(), "{name}");
+    }
+}
+
+#[test]
+fn every_request_fits_its_schema_and_a_faulty_one_names_its_key() {
+    for line in LINES {
+        let entry = entry(line[0]).unwrap();
+        let schema = value(&(entry.request)());
+        let faults: Vec<String> = jsonschema::validator_for(&schema)
+            .unwrap()
+            .iter_errors(&request(line))
+            .map(|fault| fault.to_string())
+            .collect();
+        assert!(faults.is_empty(), "{line:?}: {faults:?}");
+        let wrong = serde_json::json!({"scenarioo": {}});
+        let fault = (entry.answer)(&Catalog::default(), &wrong, &UNCONTROLLED).unwrap_err();
+        assert!(fault.to_string().contains("scenarioo"), "{}: {fault}", entry.name);
+    }
+    let fault = entry("optimise").err().unwrap().to_string();
+    assert!(fault.contains("optimize, estimate"), "{fault}");
+}
