@@ -17,6 +17,7 @@ pub mod question;
 pub mod recommend;
 pub mod reference;
 pub mod summary;
+pub mod terminal;
 pub mod threads;
 pub mod validate;
 pub mod verify;
@@ -62,8 +63,8 @@ Your own catalogue files: $MANTILE_HOME, else ~/.config/mantile, in the reposito
 
 /// Find the best way to serve a language model on given hardware: plan, latency, throughput and cost
 #[derive(Debug, Parser)]
-#[command(name = "mantile-opt", version, about, after_help = AFTER)]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(name = "mantile-opt", version, about, after_long_help = AFTER)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// The subcommand.
     #[command(subcommand)]
@@ -71,6 +72,9 @@ pub struct Cli {
     /// Download `hf:` models again instead of reading them from the cache
     #[arg(long, global = true, help_heading = "Output")]
     pub refresh: bool,
+    /// Show no progress and no hints
+    #[arg(short, long, global = true, help_heading = "Output")]
+    pub quiet: bool,
     /// The flags of `optimize`, the default command.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
@@ -148,16 +152,33 @@ pub fn command() -> clap::Command {
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
-    let cli = match command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match command()
+        .version(reference::version())
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+    {
         Ok(cli) => cli,
         Err(error) => return unparsed(&error),
     };
     let bare = std::env::args_os().len() <= 1;
+    progress::set_quiet(cli.quiet);
     match threads::on_workers(|| run(cli, bare)) {
         Ok(verdict) => verdict.into(),
+        Err(CliError::Input(error)) if in_json() => {
+            // A failed write to standard error cannot be reported anywhere.
+            let _ = write!(std::io::stderr(), "{}", output::json(&serde_json::json!({"error": error})));
+            ExitCode::from(BAD_INPUT)
+        }
         Err(CliError::Input(error)) => failed(&error.to_string()),
         Err(CliError::Output(error)) => unwritten(&error),
     }
+}
+
+/// Whether the output was requested in JSON: errors are JSON then too.
+fn in_json() -> bool {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let named = words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
+    named || words.iter().any(|word| word == "--json" || word == "--format=json")
 }
 
 /// Prints a parse result of clap: help and version on standard output, errors on standard error.
@@ -206,7 +227,7 @@ fn run(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     match cli.command {
         None => {
             let verdict = cli.optimize.run(&catalog)?;
-            if bare {
+            if bare && !cli.quiet {
                 optimize::hint()?;
             }
             Ok(verdict)

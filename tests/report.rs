@@ -18,6 +18,8 @@ mod fixture;
 mod real;
 #[path = "report/schema.rs"]
 mod schema;
+#[path = "report/screen.rs"]
+mod screen;
 
 /// A question about `model` on `hardware`.
 fn scenario(model: &str, hardware: &str) -> Scenario {

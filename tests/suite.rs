@@ -27,6 +27,7 @@ mod images;
 mod limits;
 mod machine;
 mod models;
+mod names;
 mod oracle;
 mod placement;
 mod programme;

@@ -26,7 +26,7 @@ Examples:
 
 /// The flags of `calibrate`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct Calibrate {
     /// Tables of measurements, as for validate, of latencies or of memory; rows flagged doubtful are skipped;
     /// disaggregated rows calibrate only the intervals
@@ -66,7 +66,7 @@ impl Calibrate {
             CalibrateReport::Latency(fit) => self.latency(&fit)?,
             CalibrateReport::Memory(fit) => self.memory(&fit)?,
         };
-        OutputArgs { format: self.format, out: None }.found(&text)
+        OutputArgs { format: self.format, ..OutputArgs::default() }.found(&text)
     }
 
     /// The request of the flags and files.

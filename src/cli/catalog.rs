@@ -58,7 +58,7 @@ impl ListCatalog {
 
     fn list(&self, catalog: &Catalog, kind: CatalogKind) -> Result<ExitStatus, CliError> {
         let request = CatalogRequest { kind, name: self.name.clone() };
-        let text = match (request::catalog(catalog, &request, &UNCONTROLLED)?, self.output.format) {
+        let text = match (request::catalog(catalog, &request, &UNCONTROLLED)?, self.output.format()) {
             (CatalogReport::Entries(lines), OutputFormat::Table) => list(&lines),
             (CatalogReport::Entries(lines), OutputFormat::Json) => json(&lines),
             (CatalogReport::Entries(lines), OutputFormat::Csv) => {

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use super::output::{OutputArgs, OutputFormat, json};
 use super::question::QuestionArgs;
+use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::rows::csv;
-use crate::report::text::estimate as table;
+use crate::report::text::{estimate as table, screen};
 use crate::request::UNCONTROLLED;
 use crate::request::estimate::{EstimateRequest, estimate, of_saved};
 use crate::spec::deployment::Deployment;
@@ -30,7 +31,7 @@ Examples:
 
 /// The flags of `estimate`.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub struct Estimate {
     /// The problem.
     #[command(flatten)]
@@ -41,6 +42,9 @@ pub struct Estimate {
     /// A file with the deployment.
     #[command(flatten)]
     pub saved: SavedPlan,
+    /// Show everything: memory, breakdown, sources
+    #[arg(long, help_heading = "Output")]
+    pub detail: bool,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -66,8 +70,9 @@ impl Estimate {
         let request = self.request()?;
         self.question.save(catalog, &request.scenario)?;
         let report = estimate(catalog, &request, &UNCONTROLLED)?;
-        let text = match self.output.format {
-            OutputFormat::Table => table(&report),
+        let text = match self.output.format() {
+            OutputFormat::Table if self.detail => table(&report),
+            OutputFormat::Table => screen::estimate(&report, &request.scenario, width()),
             OutputFormat::Json => json(&report),
             OutputFormat::Csv => csv(std::slice::from_ref(&report.candidate)),
         };

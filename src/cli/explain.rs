@@ -56,7 +56,7 @@ impl Explain {
         let found = match explained(catalog, &request, &UNCONTROLLED)? {
             Ok(found) => found,
             Err(infeasible) => {
-                let text = match self.output.format {
+                let text = match self.output.format() {
                     OutputFormat::Json => json(&ExplainReport::Infeasible { infeasible }),
                     OutputFormat::Table | OutputFormat::Csv => format!("{infeasible}\n"),
                 };
@@ -65,7 +65,7 @@ impl Explain {
             }
         };
         let Explained { question, candidate, explanation, depth, violations, .. } = &found;
-        self.output.found(&match self.output.format {
+        self.output.found(&match self.output.format() {
             OutputFormat::Table => text(candidate, question, explanation, *depth, violations),
             OutputFormat::Json => json(explanation),
             OutputFormat::Csv => leaves(&found.leaves),

@@ -40,7 +40,7 @@ A trace is a CSV file with the columns arrival (seconds), isl, osl.
 
 /// The flags of `fleet`.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub struct FleetArgs {
     /// Fleet file: buckets, offers, SLOs
     #[arg(long, value_name = "FILE.json", help_heading = "The fleet")]
@@ -98,7 +98,7 @@ impl FleetArgs {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
         let report = with_progress(|control| fleet(catalog, &request, control))?;
-        let text = match self.output.format {
+        let text = match self.output.format() {
             OutputFormat::Table => table(&report),
             OutputFormat::Json => json(&report),
             OutputFormat::Csv => rows(&report)?,

@@ -74,7 +74,7 @@ impl Inspect {
                 Notation::Mermaid => notation::mermaid(&view),
             });
         }
-        Ok(match self.output.format {
+        Ok(match self.output.format() {
             OutputFormat::Table => text(inspected),
             OutputFormat::Json => json(inspected),
             OutputFormat::Csv => {
@@ -88,7 +88,7 @@ impl Inspect {
     }
 
     fn differences(&self, comparison: Comparison) -> Result<String, CliError> {
-        Ok(match self.output.format {
+        Ok(match self.output.format() {
             OutputFormat::Table => compare::text(&comparison),
             OutputFormat::Json => json(&comparison),
             OutputFormat::Csv => {

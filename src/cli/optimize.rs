@@ -1,15 +1,16 @@
 //! `optimize`: the best deployment and the Pareto front.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::deadline::watched;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::place::PlaceArgs;
 use super::question::QuestionArgs;
+use super::terminal::width;
 use super::{CliError, ExitStatus};
 use crate::report::rows::csv;
-use crate::report::text::table;
+use crate::report::text::{screen, table};
 use crate::request::optimize::{OptimizeRequest, optimize};
 use crate::request::place::of_scenario;
 use crate::spec::deployment::Deployment;
@@ -24,6 +25,9 @@ pub struct Optimize {
     /// The problem.
     #[command(flatten)]
     pub question: QuestionArgs,
+    /// Show everything: memory, breakdown, alternatives, Pareto front, sources, search
+    #[arg(long, help_heading = "Output")]
+    pub detail: bool,
     /// Add the analysis: best of each strategy, crossover to the runner-up, sensitivity to constraints
     #[arg(long, help_heading = "Output")]
     pub why: bool,
@@ -45,6 +49,7 @@ impl Optimize {
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request()?;
+        let front_ending = self.pareto_out.as_deref().map(FrontEnding::of).transpose()?;
         // A rig has heterogeneous devices: the problem is a placement of layers.
         if request.scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
             let stated = of_scenario(catalog, request.scenario)?;
@@ -53,13 +58,16 @@ impl Optimize {
         }
         self.question.save(catalog, &request.scenario)?;
         let report = watched(self.time_limit, |control| optimize(catalog, &request, control))?;
-        if let Some(path) = &self.pareto_out {
-            let rows = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
-            let text = if rows { csv(&report.front) } else { json(&report.front) };
+        if let (Some(path), Some(ending)) = (&self.pareto_out, front_ending) {
+            let text = match ending {
+                FrontEnding::Csv => csv(&report.front),
+                FrontEnding::Json => json(&report.front),
+            };
             file::write(path, &text)?;
         }
-        let text = match self.output.format {
-            OutputFormat::Table => table(&report),
+        let text = match self.output.format() {
+            OutputFormat::Table if self.detail || self.why => table(&report),
+            OutputFormat::Table => screen::optimize(&report, width()),
             OutputFormat::Json => json(&report),
             OutputFormat::Csv => csv(&report.front),
         };
@@ -72,12 +80,38 @@ impl Optimize {
     /// # Errors
     /// A file is faulty.
     pub fn request(&self) -> Result<OptimizeRequest, Error> {
-        let whole = self.pareto_out.is_some() || self.output.format != OutputFormat::Table;
+        let whole = self.pareto_out.is_some() || self.output.format() != OutputFormat::Table;
         Ok(OptimizeRequest {
             scenario: self.question.scenario(&Deployment::default())?,
             why: self.why,
             max_front_points: (!whole).then_some(DRAWN),
         })
+    }
+}
+
+/// Format of a saved front.
+#[derive(Clone, Copy)]
+enum FrontEnding {
+    Csv,
+    Json,
+}
+
+impl FrontEnding {
+    /// By the ending of the file.
+    fn of(path: &Path) -> Result<FrontEnding, Error> {
+        if path.as_os_str() == "-" {
+            return Ok(FrontEnding::Json);
+        }
+        match path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase).as_deref() {
+            Some("csv") => Ok(FrontEnding::Csv),
+            Some("json") => Ok(FrontEnding::Json),
+            _ => Err(Error::new(
+                "pareto-out",
+                format!("`{}`", path.display()),
+                "a file that ends in .csv or .json",
+                "write e.g. --pareto-out front.csv",
+            )),
+        }
     }
 }
 

@@ -38,12 +38,20 @@ pub struct OutputArgs {
         help_heading = "Output"
     )]
     pub format: OutputFormat,
+    /// Short for `--format json`
+    #[arg(long, conflicts_with = "format", help_heading = "Output")]
+    pub json: bool,
     /// Write the output to a file instead of standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
 }
 
 impl OutputArgs {
+    /// The output format.
+    pub fn format(&self) -> OutputFormat {
+        if self.json { OutputFormat::Json } else { self.format }
+    }
+
     /// Writes a result with status "found".
     ///
     /// # Errors
@@ -59,7 +67,7 @@ impl OutputArgs {
     /// The file or the pipe cannot be written.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
         // JSON and CSV are already visible text.
-        let text = match self.format {
+        let text = match self.format() {
             OutputFormat::Table => for_people(text),
             OutputFormat::Json | OutputFormat::Csv => Cow::Borrowed(text),
         };
@@ -67,7 +75,7 @@ impl OutputArgs {
             Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
             _ => {
                 // Only tables have colours.
-                let mut out: Box<dyn Write> = match self.format {
+                let mut out: Box<dyn Write> = match self.format() {
                     OutputFormat::Table => Box::new(anstream::stdout().lock()),
                     OutputFormat::Json | OutputFormat::Csv => Box::new(std::io::stdout().lock()),
                 };

@@ -32,7 +32,7 @@ Examples:
 
 /// The flags of `place`.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub struct PlaceArgs {
     /// The problem.
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl PlaceArgs {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = PlaceRequest { scenario: self.stated.clone() };
         let answer = watched(self.time_limit, |control| place(catalog, &request, control))?;
-        self.output.write(&match self.output.format {
+        self.output.write(&match self.output.format() {
             OutputFormat::Table => table_of(&answer),
             OutputFormat::Json => json(&answer),
             OutputFormat::Csv => csv(&COLUMNS, rows(&answer))?,

@@ -33,7 +33,7 @@ Examples:
 
 /// The flags of `recommend`.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub struct Recommend {
     /// Target output tokens per second for every user [default: from the TPOT SLO of the workload]
     #[arg(long, value_name = "X", value_parser = number(&TARGET), help_heading = "Requirements")]
@@ -82,7 +82,7 @@ impl Recommend {
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let request = self.request();
         let report = with_progress(|control| recommend(catalog, &request, control))?;
-        let (text, served) = match (&report, self.output.format) {
+        let (text, served) = match (&report, self.output.format()) {
             (RecommendReport::Models(found), OutputFormat::Table) => (served_table(found), found.serves()),
             (RecommendReport::Models(found), OutputFormat::Json) => (json(found), found.serves()),
             (RecommendReport::Models(found), OutputFormat::Csv) => {

@@ -7,7 +7,9 @@ use super::{CliError, ExitStatus, command};
 use crate::report::help::{glossary as words, glossary_text};
 use crate::request::UNCONTROLLED;
 use crate::request::reference::{SchemaRequest, schema, schema_names};
+use crate::spec::device::Device;
 use crate::store::catalog::Catalog;
+use crate::store::kind::CatalogKind;
 
 /// The flags of `schema`.
 #[derive(Clone, Debug, clap::Args)]
@@ -56,6 +58,29 @@ impl Completions {
     }
 }
 
+/// Version of the program, and size and latest price of its catalogue, for `--version`.
+pub fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    if !std::env::args().any(|word| matches!(word.as_str(), "--version" | "-V")) {
+        return version.to_owned();
+    }
+    let catalog = Catalog::default();
+    let count = |kind| catalog.shelf(kind).len();
+    let devices = catalog.shelf(CatalogKind::Devices);
+    let devices = devices.keys().filter_map(|id| catalog.load::<Device>(id).ok());
+    let dates = devices.flat_map(|device| {
+        [device.price.purchase.and_then(|price| price.date), device.price.rent.and_then(|price| price.date)]
+    });
+    let latest = dates.flatten().max().unwrap_or_default();
+    format!(
+        "{version}\ncatalogue: {} models, {} devices, {} systems, {} runtimes; latest price {latest}",
+        count(CatalogKind::Models),
+        count(CatalogKind::Devices),
+        count(CatalogKind::Systems),
+        count(CatalogKind::Runtimes)
+    )
+}
+
 /// Prints the manual page.
 ///
 /// # Errors
@@ -71,7 +96,7 @@ pub fn man() -> Result<ExitStatus, CliError> {
 /// # Errors
 /// The output cannot be written.
 pub fn glossary(output: &OutputArgs) -> Result<ExitStatus, CliError> {
-    output.found(&match output.format {
+    output.found(&match output.format() {
         OutputFormat::Table => glossary_text(),
         OutputFormat::Json => json(&words()),
         OutputFormat::Csv => {

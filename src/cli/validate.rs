@@ -28,7 +28,7 @@ Examples:
 
 /// The flags of `validate`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct Validate {
     /// Tables of measurements: one run per row, or one metric per row in the columns metric and value
     #[arg(required_unless_present = "left_out", value_name = "FILE.csv")]
@@ -93,7 +93,7 @@ impl Validate {
     }
 
     fn errors(&self, found: &Validation) -> Result<String, CliError> {
-        Ok(match self.output.format {
+        Ok(match self.output.format() {
             OutputFormat::Table if self.markdown => markdown(found),
             OutputFormat::Table => text(found),
             OutputFormat::Json => json(found),
@@ -102,7 +102,7 @@ impl Validate {
     }
 
     fn left_out_errors(&self, found: &[LeftOut]) -> Result<String, CliError> {
-        Ok(match self.output.format {
+        Ok(match self.output.format() {
             OutputFormat::Table if self.markdown => left_out::markdown(found),
             OutputFormat::Table => {
                 lines(&left_out::HEADER, &found.iter().map(left_out::cells).collect::<Vec<_>>())

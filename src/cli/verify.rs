@@ -31,7 +31,7 @@ Exit codes: 0 every check passes; 2 a check fails, or bad input.";
 
 /// The flags of `verify`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_long_help = AFTER)]
 pub struct Verify {
     /// The saved result
     #[arg(value_name = "RESULT.json")]
@@ -56,7 +56,7 @@ impl Verify {
         let request = self.request()?;
         let verified = with_progress(|control| verify(catalog, &request, control))
             .map_err(|fault| fault.in_file(file::shown(&self.file)))?;
-        let text = match self.output.format {
+        let text = match self.output.format() {
             OutputFormat::Table => table(&verified),
             OutputFormat::Json => json(&verified),
             OutputFormat::Csv => csv(

@@ -30,6 +30,7 @@ use crate::search::shape::{largest_part, shape};
 use crate::serving::evaluate::{Evaluation, residency};
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
+use crate::spec::defaults::HOUR;
 
 /// The whole result.
 /// A front of more than `most` points is thinned evenly.
@@ -279,6 +280,8 @@ fn figures(evaluation: &Evaluation<Qty<f64>>) -> MetricsReport {
         output_tok_s: m.output_tok_s.value(),
         output_tok_s_per_device: m.output_tok_s_per_device.value(),
         output_tok_s_per_user: m.output_tok_s_per_user.value(),
+        requests_per_s: m.requests_per_s.value(),
+        usd_per_hour: known(m.usd_per_second, HOUR),
         usd_per_mtok: known(m.usd_per_token, 1e6),
         usd_per_mtok_total: known(m.usd_per_token_total, 1e6),
         watts: known(m.watts, 1.0),

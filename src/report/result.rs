@@ -263,6 +263,10 @@ pub struct MetricsReport {
     pub output_tok_s_per_device: f64,
     /// Output tokens per second per user.
     pub output_tok_s_per_user: f64,
+    /// Requests per second of the deployment.
+    pub requests_per_s: f64,
+    /// US dollars per hour of the deployment; null without a price.
+    pub usd_per_hour: Option<f64>,
     /// US dollars per million output tokens, prefill included; null without a price.
     pub usd_per_mtok: Option<f64>,
     /// The same money per million tokens of prompt and output.

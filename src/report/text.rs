@@ -16,6 +16,7 @@ pub mod percentiles;
 pub mod place;
 pub mod ratio;
 pub mod recommend;
+pub mod screen;
 pub mod time;
 pub mod verify;
 pub mod why;
@@ -37,7 +38,7 @@ pub fn table(answer: &OptimizeResult) -> String {
         ]);
     };
     page::join([
-        head::answer(answer, best),
+        head::answer(answer, best, page::WIDTH),
         metrics::metrics(best, &answer.question),
         percentiles::percentiles(&detail.percentiles),
         devices::devices(best, &answer.question, &detail.constraints),
@@ -58,7 +59,7 @@ pub fn table(answer: &OptimizeResult) -> String {
 /// The estimate of a given deployment.
 pub fn estimate(estimated: &EstimateResult) -> String {
     let EstimateResult { candidate, question, detail, assumptions } = estimated;
-    let head = head::estimate(candidate, question);
+    let head = head::estimate(candidate, question, page::WIDTH);
     let Some(detail) = detail else { return head };
     let memory = memory::memory(&detail.pools);
     if candidate.metrics.is_none() {

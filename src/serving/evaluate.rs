@@ -6,7 +6,7 @@
 use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
 use super::instance::Instance;
 use super::iteration::{DecodeStep, decode, offloaded, spill};
-use super::metrics::{Metrics, closed_loop, e2e, in_flight, open_flow, per_device, per_user};
+use super::metrics::{Metrics, closed_loop, e2e, in_flight, open_flow, per_device, per_user, request_rate};
 use super::residency::{CachedSequences, fullest, max_context, occupied};
 use super::step::{CostObserver, StepTime};
 use super::tail::wait;
@@ -311,6 +311,8 @@ pub fn judge<N: Num>(terms: &WorkloadTerms<Qty<N>>, share: &PoolMetrics<Qty<N>>)
         output_tok_s: output,
         output_tok_s_per_device: per_device(output, devices).at(format_args!("output_tok_s_per_device")),
         output_tok_s_per_user: per_user(tpot).at(format_args!("output_tok_s_per_user")),
+        requests_per_s: request_rate(output, terms.osl).at(format_args!("requests_per_s")),
+        usd_per_second: bill,
         usd_per_token: usd,
         usd_per_token_total: usd.map(|usd| usd_per_token_total(usd, terms.isl, terms.osl)),
         watts: drawn.map(|watts| watts.at(format_args!("watts"))),

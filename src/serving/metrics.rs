@@ -19,6 +19,10 @@ pub struct Metrics<T> {
     pub output_tok_s_per_device: T,
     /// Output tokens per second per user.
     pub output_tok_s_per_user: T,
+    /// Requests per second of the whole deployment.
+    pub requests_per_s: T,
+    /// USD per second of the whole deployment; `None` where no price is known.
+    pub usd_per_second: Option<T>,
     /// USD per output token; `None` where no price is known.
     pub usd_per_token: Option<T>,
     /// USD per token of prompt or output.
@@ -72,6 +76,12 @@ pub fn open_flow<N: Num>(rate: Qty<N>, osl: Qty<N>) -> Qty<N> {
     (rate * osl * Qty::literal(1.0 * TOKEN)).is(&OUTPUT_TOK_S)
 }
 
+/// Requests per second of a deployment at `output_tok_s`, with `osl` output tokens per request.
+#[inline(always)]
+pub fn request_rate<N: Num>(output_tok_s: Qty<N>, osl: Qty<N>) -> Qty<N> {
+    (output_tok_s / (osl * Qty::literal(1.0 * TOKEN))).is(&REQUESTS_PER_S)
+}
+
 /// Concurrency of a deployment at `output_tok_s`, with `osl` output tokens and `e2e` seconds per request.
 #[inline(always)]
 pub fn in_flight<N: Num>(output_tok_s: Qty<N>, e2e: Qty<N>, osl: Qty<N>) -> Qty<N> {
@@ -96,6 +106,12 @@ crate::formulas! {
         unit: SECOND,
         why: "the first token after TTFT, then osl - 1 tokens at TPOT each",
         cite: "definition (TPOT excludes the first token)",
+    }
+    REQUESTS_PER_S {
+        symbol: "requests_per_s",
+        unit: COUNT.per(SECOND),
+        why: "every request has osl output tokens",
+        cite: "definition",
     }
     OUTPUT_TOK_S {
         symbol: "output_tok_s",

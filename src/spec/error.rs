@@ -15,7 +15,7 @@ fn shown(text: &str, most: usize) -> String {
 }
 
 /// A fault in the user's input.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize)]
 pub struct Error {
     /// File or flag that contains it.
     pub file: String,

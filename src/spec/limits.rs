@@ -173,11 +173,21 @@ fn spell(value: f64) -> String {
     if plain.len() > 7 && short.len() < plain.len() { short } else { plain }
 }
 
-/// Parser of a whole-number flag: digits with optional `_` separators.
+/// Parser of a whole-number flag: digits with optional `_` separators, and as in vLLM an optional suffix: `15k` is
+/// 15,000, `16K` is 16,384, `m` and `M` alike.
 pub fn whole(limit: &'static Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text: &str| {
         let plain = text.trim().replace('_', "");
-        let found = plain.parse::<u64>().ok().filter(|number| limit.holds(*number as f64));
+        let times = match plain.chars().last() {
+            Some('k') => 1_000,
+            Some('K') => 1 << 10,
+            Some('m') => 1_000_000,
+            Some('M') => 1 << 20,
+            _ => 1,
+        };
+        let digits = if times > 1 { &plain[..plain.len() - 1] } else { &plain };
+        let found = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(times));
+        let found = found.filter(|number| limit.holds(*number as f64));
         found.ok_or_else(|| format!("expected a whole number, {}", limit.range()))
     }
 }

@@ -183,6 +183,30 @@ macro_rules! or {
 }
 
 impl Scenario {
+    /// The flags of the command line that pose this problem, without its deployment.
+    pub fn flags(&self) -> String {
+        let bare = Scenario { deployment: None, ..self.clone() };
+        let Ok(serde_json::Value::Object(keys)) = serde_json::to_value(bare) else { return String::new() };
+        let spell = |value: &serde_json::Value| match value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let flags = keys.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| {
+            let text = match value {
+                serde_json::Value::Array(values) => values.iter().map(spell).collect::<Vec<_>>().join(","),
+                value => spell(value),
+            };
+            let plain = |c: char| c.is_alphanumeric() || "-_.,/:@+%".contains(c);
+            let text = if !text.is_empty() && text.chars().all(plain) {
+                text
+            } else {
+                format!("'{}'", text.replace('\'', "'\\''"))
+            };
+            format!("--{} {text}", key.replace('_', "-"))
+        });
+        flags.collect::<Vec<_>>().join(" ")
+    }
+
     /// A model on hardware, with every other input by default.
     pub fn of(model: &str, hardware: &str) -> Scenario {
         Scenario { model: Some(model.into()), hardware: Some(hardware.into()), ..Scenario::default() }
@@ -219,6 +243,11 @@ impl Scenario {
                 Some(text) => match read::<Seconds>(text) {
                     Ok(seconds) if limit.holds(seconds) => Ok(Some(seconds)),
                     Ok(_) => Err(refused(format!("`{text}`"))),
+                    // A bare number is most likely in milliseconds.
+                    Err(_) if text.parse::<f64>().is_ok_and(|number| number > 0.0) => {
+                        let fix = format!("write `{text}ms`, `{text}s`, or `none` for no limit");
+                        Err(Error { fix, ..refused(format!("`{text}`, without a unit")) })
+                    }
                     Err(why) => Err(refused(why)),
                 },
             }

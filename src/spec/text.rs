@@ -165,6 +165,45 @@ fn plainly(expected: &str, what: &str) -> String {
 /// Maximum length in bytes of a text that is compared with known names.
 const LONGEST_NAME: usize = 200;
 
+/// A name without case and separators: `Llama_3.3-70b` and `llama-3.3-70B` are one name.
+pub fn folded(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Words of a name: runs of letters and digits, or with `apart` runs of either.
+fn words(name: &str, apart: bool) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut last: Option<char> = None;
+    for c in name.chars() {
+        let joins = |last: char| last.is_alphanumeric() && !(apart && last.is_numeric() != c.is_numeric());
+        match (c.is_alphanumeric(), words.last_mut()) {
+            (true, Some(word)) if last.is_some_and(joins) => word.push(c),
+            (true, _) => words.push(c.to_string()),
+            (false, _) => {}
+        }
+        last = Some(c);
+    }
+    words
+}
+
+/// Share of the words of `wrong` that `name` has too, from 0 to 1: longer and earlier words count more.
+fn shared_words(wrong: &str, name: &str) -> f64 {
+    /// Words this similar are one word, misspelt.
+    const SAME: f64 = 0.87;
+    let share = |apart: bool| {
+        let (wanted, had) = (words(wrong, apart), words(name, apart));
+        let (mut shared, mut all) = (0.0, 0.0);
+        for (at, word) in wanted.iter().enumerate() {
+            let weight = word.chars().count() as f64 / (at + 1) as f64;
+            let best = had.iter().map(|other| strsim::jaro_winkler(word, other)).fold(0.0, f64::max);
+            all += weight;
+            shared += if best >= SAME { weight * best } else { 0.0 };
+        }
+        if all > 0.0 { shared / all } else { 0.0 }
+    };
+    share(false).max(share(true))
+}
+
 /// The names nearest to `wrong`, best first; at most three, and only near ones.
 pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // Longer texts are not misspelt names, and the comparison would be slow.
@@ -173,12 +212,16 @@ pub fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a st
     }
     let wrong = wrong.to_lowercase();
     let mut scored: Vec<(f64, &str)> = known
-        .map(|name| {
+        .filter_map(|name| {
             let lower = name.to_lowercase();
+            // The organisation in front is often left out.
+            let short = lower.rsplit('/').next().unwrap_or(&lower);
             let within = lower.contains(&wrong) || wrong.contains(&lower);
-            (strsim::jaro_winkler(&wrong, &lower) + if within { 0.5 } else { 0.0 }, name)
+            let alike = [&lower, short].map(|name| strsim::jaro_winkler(&wrong, name));
+            let alike = alike[0].max(alike[1]) + if within { 0.5 } else { 0.0 };
+            let shared = shared_words(&wrong, short);
+            (alike > 0.75 || shared > 0.75).then_some((alike + shared, name))
         })
-        .filter(|(score, _)| *score > 0.75)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     scored.dedup_by_key(|(_, name)| *name);

@@ -14,7 +14,7 @@ use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
 use crate::spec::ranges;
-use crate::spec::text::{from_json, from_known_json, suggest};
+use crate::spec::text::{folded, from_json, from_known_json, suggest};
 
 /// The sources of files.
 #[derive(Clone, Debug, Default)]
@@ -221,14 +221,14 @@ impl Catalog {
         shipped.chain(own).chain(given).map(|file| (file.id.clone(), file)).collect()
     }
 
-    /// The file with this id, name or alias, in any case.
+    /// The file with this id, name or alias, whatever its case and separators.
     ///
     /// # Errors
     /// No or several files match; the fix suggests near names.
     pub fn find(&self, kind: CatalogKind, name: &str) -> Result<CatalogEntry, LookupError> {
         self.find_by(kind, name, |label, wanted| {
             let mut names = [&label.name].into_iter().chain(&label.aliases);
-            names.any(|known| known.eq_ignore_ascii_case(wanted))
+            names.any(|known| folded(known) == folded(wanted))
         })
     }
 
@@ -241,7 +241,9 @@ impl Catalog {
     ) -> Result<CatalogEntry, LookupError> {
         let wanted = name.trim();
         let mut shelf = self.shelf(kind);
-        let id = shelf.keys().find(|id| id.eq_ignore_ascii_case(wanted)).cloned();
+        let exact = |id: &&String| id.eq_ignore_ascii_case(wanted);
+        let alike = |id: &&String| folded(id) == folded(wanted);
+        let id = shelf.keys().find(exact).or_else(|| shelf.keys().find(alike)).cloned();
         if let Some(file) = id.and_then(|id| shelf.remove(&id)) {
             return Ok(file);
         }

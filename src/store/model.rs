@@ -13,6 +13,7 @@ use crate::graph::model::ModelGraph;
 use crate::spec::error::Error;
 use crate::spec::model::ModelConfig;
 use crate::spec::model::file::{ModelFile, Published, PublishedTotal};
+use crate::spec::text::folded;
 
 /// A resolved model.
 #[derive(Clone, Debug)]
@@ -92,16 +93,20 @@ impl Catalog {
     /// No or several models match; the fix suggests near names.
     pub fn known_model(&self, text: &str) -> Result<CatalogEntry, LookupError> {
         let short = |name: &str| name.rsplit('/').next().unwrap_or(name).to_lowercase();
-        let wanted = text.to_lowercase();
+        let same = |name: &str| folded(name) == folded(text);
         let exact = self.find_by(CatalogKind::Models, text, |label, _| {
             let mut names = [&label.name].into_iter().chain(&label.aliases);
-            names.any(|name| name.to_lowercase() == wanted || short(name) == wanted)
-                || label.published.iter().any(|published| published.id.to_lowercase() == wanted)
+            names.any(|name| same(name) || same(&short(name)))
+                || label.published.iter().any(|published| same(&published.id))
         });
         let Err(LookupError::Unknown(fault)) = exact else { return exact };
         let begun = self.find_by(CatalogKind::Models, text, |label, _| {
             let mut names = [&label.name].into_iter().chain(&label.aliases);
-            names.any(|name| short(name).starts_with(&format!("{wanted}-")))
+            // A prefix ends at a separator: `Llama-3.3` of `Llama-3.3-70B`.
+            names.any(|name| {
+                let name = short(name);
+                name.match_indices('-').any(|(at, _)| same(&name[..at]))
+            })
         });
         // The first search has more near names than the second.
         begun.map_err(

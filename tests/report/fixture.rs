@@ -85,6 +85,8 @@ fn candidate(apart: bool, speed: f64) -> ReportedDeployment {
             output_tok_s: 6000.0 * speed,
             output_tok_s_per_device: 1000.0 * speed,
             output_tok_s_per_user: 50.0 * speed,
+            requests_per_s: 6000.0 * speed / 512.0,
+            usd_per_hour: Some(0.75 * 6000.0 * 3600.0 / 1e6),
             usd_per_mtok: Some(0.75 / speed),
             usd_per_mtok_total: Some(0.15 / speed),
             watts: Some(3000.0),
@@ -271,7 +273,7 @@ fn what_is_unknown_or_one_of_a_kind_is_told_as_such() {
     let mut answer = answer();
     let best = answer.best.as_mut().unwrap();
     let figures = best.metrics.as_mut().unwrap();
-    (figures.usd_per_mtok, figures.usd_per_mtok_total) = (None, None);
+    (figures.usd_per_mtok, figures.usd_per_mtok_total, figures.usd_per_hour) = (None, None, None);
     (figures.watts, figures.tok_per_joule) = (None, None);
     answer.front.truncate(1);
     answer.front_points = 1;

@@ -11,7 +11,7 @@ use mantile::spec::scenario::Scenario;
 use super::{estimate, optimize, plain, reads_well, scenario};
 
 /// Feasible questions of different kinds: one device, two pools, experts, stated traffic, other aims.
-fn feasible() -> Vec<Scenario> {
+pub fn feasible() -> Vec<Scenario> {
     let aim = |objective: &str, base: Scenario| Scenario { objective: Some(objective.into()), ..base };
     vec![
         scenario("Llama-3.1-8B", "1xh100"),

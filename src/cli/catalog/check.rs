@@ -42,7 +42,7 @@ impl CheckFiles {
         let check = FileChecker { catalog: if laid_out { &own } else { catalog }, beside };
         let results: Vec<Result<CheckedFile, Error>> =
             paths.iter().map(|path| check.file(path, self.kind)).collect();
-        let text = match self.output.format {
+        let text = match self.output.format() {
             OutputFormat::Table => results.iter().map(spell).collect::<Vec<_>>().join("\n"),
             OutputFormat::Json => pretty(&results.iter().map(value).collect::<Vec<_>>()),
             OutputFormat::Csv => {

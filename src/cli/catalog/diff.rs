@@ -31,7 +31,7 @@ impl DiffEntries {
     /// One is unknown, they are of different kinds, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
         let found = differences(catalog, self.kind, [&self.a, &self.b])?;
-        self.output.found(&match self.output.format {
+        self.output.found(&match self.output.format() {
             OutputFormat::Table => text([&self.a, &self.b], &found),
             OutputFormat::Json => json(&found),
             OutputFormat::Csv => {

@@ -1,6 +1,6 @@
 //! The headline of a result: plan, formats, runtime, objective value, optimality.
 
-use super::page::{BAD, BOLD, GOOD, WIDTH, bullet, styled, wrap};
+use super::page::{BAD, BOLD, GOOD, styled, wrap};
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{count, percent, told};
 use crate::report::proof::StoppedBy;
@@ -125,20 +125,20 @@ fn offloaded(best: &ReportedDeployment) -> String {
 }
 
 /// The result in one line, the problem in the next.
-pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
+pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
     let yielded = yielded(best, &answer.question).map_or_else(String::new, |text| format!(": {text}"));
     let ReportedDeployment { weight_format, .. } = best;
     let runtime = runtime(&answer.question);
     let line = format!("{}, {weight_format}, {runtime}{}{yielded}", plan(best), offloaded(best));
-    let line = wrap(&format!("{line}, {}", proof(answer)), WIDTH, 0, 2);
+    let line = wrap(&format!("{line}, {}", proof(answer)), width, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
     let head = format!("{}{}", stopped(answer), styled(style, first));
-    format!("{head}\n{rest}{}", wrap(&self::asked(&answer.question), WIDTH, 0, 2))
+    format!("{head}\n{rest}{}", wrap(&self::asked(&answer.question), width, 0, 2))
 }
 
 /// A given deployment, with its violations first.
-pub fn estimate(candidate: &ReportedDeployment, question: &ReportInputs) -> String {
+pub fn estimate(candidate: &ReportedDeployment, question: &ReportInputs, width: usize) -> String {
     let ReportedDeployment { weight_format, kv_format, .. } = candidate;
     let mut text = String::new();
     let broken = &candidate.violations;
@@ -150,12 +150,12 @@ pub fn estimate(candidate: &ReportedDeployment, question: &ReportInputs) -> Stri
             Feasibility::InVram | Feasibility::WithOffload => "SLO VIOLATED",
         };
         text.push_str(&format!("{}\n", styled(BAD, verdict)));
-        text.extend(broken.iter().map(|reason| bullet(reason)));
+        text.extend(broken.iter().map(|reason| wrap(&format!("- {reason}"), width, 2, 4)));
     }
     let yielded = yielded(candidate, question).map_or_else(String::new, |text| format!(": {text}"));
     let formats = format!("{weight_format} weights, {kv_format} KV, {}", runtime(question));
     let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate));
-    let line = wrap(&line, WIDTH, 0, 2);
+    let line = wrap(&line, width, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
-    text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&asked(question), WIDTH, 0, 2))
+    text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&asked(question), width, 0, 2))
 }

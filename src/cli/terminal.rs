@@ -1,0 +1,13 @@
+//! The width of the terminal.
+
+use crate::report::text::page::WIDTH;
+
+/// Narrowest useful line, in characters.
+const NARROWEST: usize = 60;
+
+/// Line width for text output: that of the terminal, at most [`WIDTH`]; `COLUMNS` overrides it.
+pub fn width() -> usize {
+    let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    named.or_else(measured).map_or(WIDTH, |width: usize| width.clamp(NARROWEST, WIDTH))
+}

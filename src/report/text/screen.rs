@@ -1,0 +1,205 @@
+//! A result in one screen: plan, metrics against SLOs, cost, bottleneck, gains, and what to ask next.
+//!
+//! [`super::table`] has the rest.
+
+use super::head;
+use super::infeasible;
+use super::page::{BOLD, join, styled, wrap};
+use crate::report::constraint::Constraint;
+use crate::report::inputs::ReportInputs;
+use crate::report::number::{change, digits, gib_number, limit, requests, time, word};
+use crate::report::result::{EstimateResult, OptimizeResult, Quantiles, ReportedDeployment};
+use crate::report::table::table;
+use crate::search::candidate::PoolRole;
+use crate::spec::percentile::Confidence;
+use crate::spec::scenario::Scenario;
+use crate::spec::visible::visible;
+
+/// Column of the values after a label.
+const INDENT: usize = 15;
+
+/// The result of a search in lines of at most `width` characters.
+pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
+    let flags = answer.scenario.as_ref().map_or_else(String::new, Scenario::flags);
+    let Some(best) = &answer.best else {
+        let more = format!("  mantile-opt {flags} --detail\n");
+        return join([
+            infeasible::head(answer),
+            infeasible::nearest(answer),
+            infeasible::conflict(answer),
+            infeasible::weights(answer),
+            styled(BOLD, "All reasons") + "\n" + &more,
+        ]);
+    };
+    let plan = format!("--plan '{}'", best.notation);
+    let constraints = answer.detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
+    join([
+        head::answer(answer, best, width),
+        slo_table(best, &answer.question),
+        facts(best, &answer.question, constraints, width) + &gains(answer, best, width),
+        next(&[
+            (line(&[&flags, "--detail"]), "breakdown and Pareto front"),
+            (line(&["explain", &flags, &plan, "--number tpot"]), "formulas and sources"),
+            (line(&[&flags, "--format json --out answer.json"]), "a file to `verify`"),
+        ]),
+    ])
+}
+
+/// The estimate of a given deployment in lines of at most `width` characters; `scenario` contains it.
+pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> String {
+    let EstimateResult { candidate, question, detail, .. } = report;
+    let flags = Scenario { deployment: None, ..scenario.clone() }.flags();
+    let plan = format!("--plan '{}'", candidate.notation);
+    let constraints = detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
+    let mut commands = vec![(line(&["estimate", &flags, &plan, "--detail"]), "memory, breakdown, sources")];
+    if candidate.metrics.is_some() {
+        commands.push((line(&["explain", &flags, &plan, "--number ttft"]), "formulas and sources"));
+    }
+    commands.push((flags, "the best plan for this"));
+    join([
+        head::estimate(candidate, question, width),
+        slo_table(candidate, question),
+        facts(candidate, question, constraints, width),
+        next(&commands),
+    ])
+}
+
+/// Latencies and throughput with intervals and SLOs; empty if the deployment cannot run.
+fn slo_table(best: &ReportedDeployment, asked: &ReportInputs) -> String {
+    let Some(m) = &best.metrics else { return String::new() };
+    let interval = |quantiles: Option<Quantiles>, spell: fn(f64) -> String| {
+        let known = quantiles.filter(|q| q.p10 < q.p90);
+        known.map_or_else(|| "-".into(), |q| format!("{} to {}", spell(q.p10), spell(q.p90)))
+    };
+    // With `--risk p90` the value is the 90th percentile of the prediction.
+    let median = |value: f64, quantiles: Option<Quantiles>| match asked.risk {
+        Confidence::P50 => Some(value),
+        Confidence::P90 => quantiles.map(|q| q.p50),
+    };
+    let row = |name: &str, value: f64, quantiles: Option<Quantiles>, slo: Option<f64>| {
+        let slo = slo.map(|seconds| seconds * 1e3);
+        let met = |value: Option<f64>| match (value, slo) {
+            (Some(value), Some(slo)) if value <= slo => "yes",
+            (Some(_), Some(_)) => "NO",
+            _ => "-",
+        };
+        vec![
+            name.to_owned(),
+            time(value),
+            interval(quantiles, time),
+            slo.map_or_else(|| "none".into(), |slo| format!("≤ {}", limit(slo))),
+            met(median(value, quantiles)).into(),
+            met(quantiles.map(|q| q.p90)).into(),
+        ]
+    };
+    let intervals = best.intervals.as_ref();
+    let output = intervals.map(|known| known.output_tok_s);
+    let rows = [
+        row("TTFT", m.ttft_ms, intervals.map(|known| known.ttft_ms), asked.limits.ttft),
+        row("TPOT", m.tpot_ms, intervals.map(|known| known.tpot_ms), asked.limits.tpot),
+        row("E2E", m.e2e_ms, None, asked.limits.e2e),
+        vec![
+            "throughput".into(),
+            format!("{} tok/s", digits(m.output_tok_s)),
+            interval(output, digits),
+            "-".into(),
+            "-".into(),
+            "-".into(),
+        ],
+    ];
+    table(&["metric", "value", "p10–p90", "SLO", "met at p50", "at p90"], &rows)
+}
+
+/// Rates, cost, memory and bottleneck.
+fn facts(
+    best: &ReportedDeployment,
+    asked: &ReportInputs,
+    constraints: &[Constraint],
+    width: usize,
+) -> String {
+    let mut lines = Vec::new();
+    if let Some(m) = &best.metrics {
+        lines.push((
+            "rates",
+            format!(
+                "{} requests/s; {} tok/s/GPU, {} tok/s/user; concurrency {}",
+                digits(m.requests_per_s),
+                digits(m.output_tok_s_per_device),
+                digits(m.output_tok_s_per_user),
+                requests(best.concurrency)
+            ),
+        ));
+        let money = m.usd_per_mtok.zip(m.usd_per_hour);
+        let cost = money.map_or_else(
+            || "unknown: no price; set --usd-per-device-hour".into(),
+            |(token, hour)| format!("{} USD/h, {} USD/Mtok of output", digits(hour), digits(token)),
+        );
+        let power = m.watts.map_or_else(String::new, |watts| format!("; {} W", digits(watts)));
+        lines.push(("cost", cost + &power));
+    }
+    if let Some(memory) = &best.memory {
+        let free = memory.usable_bytes - memory.total_bytes;
+        lines.push((
+            "memory",
+            format!(
+                "{} GiB free of {} GiB usable on the fullest device; {} of {} devices in use",
+                gib_number(free),
+                gib_number(memory.usable_bytes),
+                best.devices,
+                asked.devices
+            ),
+        ));
+    }
+    let binding = constraints.iter().find(|one| one.binds).map(|one| one.why.clone());
+    let part = best.bottleneck.as_ref().map(|part| format!("decode is bound by {part}"));
+    let limit: Vec<String> = binding.into_iter().chain(part).collect();
+    if !limit.is_empty() {
+        lines.push(("bottleneck", limit.join("; ")));
+    }
+    lines.iter().map(|(label, text)| fact(label, text, width)).collect()
+}
+
+/// A label and its text.
+fn fact(label: &str, text: &str, width: usize) -> String {
+    let wrapped = wrap(text, width, INDENT, INDENT);
+    let (_, rest) = wrapped.split_at(INDENT.min(wrapped.len()));
+    format!("{label:<INDENT$}{rest}")
+}
+
+/// The gain over the runner-up, and over aggregated serving.
+fn gains(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
+    let Some(aim) = answer.question.optimize.first().map(|aim| aim.metric) else { return String::new() };
+    let against = |other: &ReportedDeployment| {
+        let (from, to) = best.figure(aim).zip(other.figure(aim))?;
+        let change = if from == to { "the same".into() } else { change(from, to) };
+        Some(format!("{}: {} {change}", head::plan(other), word(aim)))
+    };
+    let mut text = String::new();
+    let runner = answer.alternatives.first();
+    if let Some(line) = runner.and_then(against) {
+        text.push_str(&fact("runner-up", &line, width));
+    }
+    let split = best.plan.prefill.duty == PoolRole::Prefill;
+    let aggregated = answer.alternatives.iter().find(|other| other.plan.prefill.duty != PoolRole::Prefill);
+    let shown = runner.zip(aggregated).is_some_and(|(a, b)| a.notation == b.notation);
+    if let Some(line) = aggregated.filter(|_| split && !shown).and_then(against) {
+        text.push_str(&fact("aggregated", &line, width));
+    }
+    text
+}
+
+/// The words of a command; empty ones are omitted.
+fn line(words: &[&str]) -> String {
+    words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(" ")
+}
+
+/// Commands to copy, never wrapped.
+fn next(commands: &[(String, &str)]) -> String {
+    let what: Vec<&str> = commands.iter().map(|(_, what)| *what).collect();
+    let typed = |(command, _): &(String, &str)| format!("  {}\n", visible(&line(&["mantile-opt", command])));
+    format!(
+        "{}\n{}",
+        styled(BOLD, &format!("Next: {}", what.join("; "))),
+        commands.iter().map(typed).collect::<String>()
+    )
+}

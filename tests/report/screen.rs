@@ -1,0 +1,97 @@
+//! The default answer fits one screen.
+
+use clap::Parser;
+use mantile::cli::{Cli, Command};
+use mantile::report::text::screen;
+use mantile::request::UNCONTROLLED;
+use mantile::request::estimate::{EstimateRequest, estimate};
+use mantile::spec::deployment::Deployment;
+use mantile::spec::scenario::Scenario;
+use mantile::store::catalog::Catalog;
+
+use super::{optimize, plain, real};
+
+/// Lines of a screen.
+const MOST: usize = 24;
+
+fn is_command(line: &str) -> bool {
+    line.starts_with("  mantile-opt ")
+}
+
+/// Commands are not wrapped; other lines fit.
+fn fits(text: &str, width: usize) {
+    assert!(text.lines().count() <= MOST, "{} lines:\n{text}", text.lines().count());
+    let long = text.lines().find(|line| !is_command(line) && line.chars().count() > width);
+    assert!(long.is_none(), "{long:?} is longer than {width}:\n{text}");
+}
+
+#[test]
+fn an_answer_fits_one_screen_and_its_commands_can_be_typed() {
+    for asked in real::feasible() {
+        let answer = optimize(&asked);
+        for width in [80, 100] {
+            fits(&plain(&screen::optimize(&answer, width)), width);
+        }
+        let text = plain(&screen::optimize(&answer, 100));
+        let commands: Vec<&str> = text.lines().filter(|line| is_command(line)).collect();
+        assert_eq!(commands.len(), 3, "{text}");
+        for command in commands {
+            typed(command);
+        }
+    }
+}
+
+/// The words of a command as a shell splits them: single quotes only.
+fn words(command: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    // A quoted quote ends a text, adds the quote, and begins the text again.
+    for (at, part) in command.trim().replace("'\\''", "\u{1}").split('\'').enumerate() {
+        if at % 2 == 1 {
+            words.last_mut().unwrap().push_str(&part.replace('\u{1}', "'"));
+            continue;
+        }
+        for (at, word) in part.split(' ').enumerate() {
+            if at > 0 {
+                words.push(String::new());
+            }
+            words.last_mut().unwrap().push_str(word);
+        }
+    }
+    words.into_iter().filter(|word| !word.is_empty()).collect()
+}
+
+fn typed(command: &str) -> Cli {
+    Cli::try_parse_from(words(command)).unwrap_or_else(|fault| panic!("{command}: {fault}"))
+}
+
+#[test]
+fn flags_of_a_scenario_pose_it_again() {
+    let scenario = Scenario {
+        objective: Some("latency".into()),
+        ttft: Some("1.5 s".into()),
+        rate: Some(0.25),
+        isl: Some(3000),
+        pareto: Some(vec!["ttft".into(), "tpot".into()]),
+        weight_format: Some("any".into()),
+        utilization: Some(0.5),
+        ..Scenario::of("a model's folder/config.json", "8xh100")
+    };
+    let Cli { command, optimize, .. } = typed(&format!("mantile-opt {}", scenario.flags()));
+    assert!(command.is_none());
+    assert_eq!(optimize.question.stated, scenario);
+    assert_eq!(Scenario::default().flags(), "");
+}
+
+#[test]
+fn an_estimate_fits_one_screen_whether_it_runs_or_not() {
+    for plan in ["1 x tp2 @4", "2 x tp1 @1", "1 x tp2 @9000", "prefill 1 x tp1 @1, decode 1 x tp1 @8"] {
+        let deployment = Some(Deployment { plan: Some(plan.into()), ..Deployment::default() });
+        let scenario = Scenario { deployment, ..Scenario::of("Llama-3.1-8B", "2xh100") };
+        let request = EstimateRequest { scenario: scenario.clone() };
+        let report = estimate(&Catalog::default(), &request, &UNCONTROLLED).unwrap();
+        let text = plain(&screen::estimate(&report, &scenario, 80));
+        fits(&text, 80);
+        let command = text.lines().find(|line| is_command(line)).unwrap();
+        assert!(matches!(typed(command).command, Some(Command::Estimate(_))), "{command}");
+    }
+}
