@@ -106,7 +106,7 @@ fn an_estimate_at_the_edges_of_every_limit_tells_finite_numbers() {
         let Ok(candidate) = build_candidate::candidate(&question, &plan) else { return Ok(()) };
         let estimated = estimated(&question, inputs::report_inputs(&problem, &question), &candidate);
         finite(&text::estimate(&estimated));
-        finite(&rows::csv(std::slice::from_ref(&estimated.candidate)));
+        finite(&rows::csv(std::slice::from_ref(&estimated.candidate), &estimated.question));
         let wrong = faults("estimate", &serde_json::to_value(&estimated).unwrap());
         prop_assert!(wrong.is_empty(), "{wrong:?}\n{asked:?}");
         told.set(told.get() + 1);
@@ -125,7 +125,7 @@ fn an_answer_at_the_edges_of_every_limit_tells_finite_numbers() {
         let answer =
             answer(&question, inputs::report_inputs(&problem, &question), &outcome, None, usize::MAX);
         finite(&text::table(&answer));
-        finite(&rows::csv(&answer.front));
+        finite(&rows::csv(&answer.front, &answer.question));
         let wrong = faults("result", &serde_json::to_value(&answer).unwrap());
         prop_assert!(wrong.is_empty(), "{wrong:?}\n{asked:?}");
         Ok(())

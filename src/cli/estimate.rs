@@ -74,7 +74,7 @@ impl Estimate {
             OutputFormat::Table if self.detail => table(&report),
             OutputFormat::Table => screen::estimate(&report, &request.scenario, width()),
             OutputFormat::Json => json(&report),
-            OutputFormat::Csv => csv(std::slice::from_ref(&report.candidate)),
+            OutputFormat::Csv => csv(std::slice::from_ref(&report.candidate), &report.question),
         };
         self.output.write(&text)?;
         Ok(if report.candidate.metrics.is_some() { ExitStatus::Found } else { ExitStatus::Infeasible })

@@ -15,7 +15,8 @@ use crate::store::catalog::Catalog;
 /// The flags of `explain`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Explain {
-    /// Number to explain: tpot, ttft, output_tok_s, memory or usd_per_mtok
+    /// Number to explain: ttft, tpot, e2e, output_tok_s, output_tok_s_per_device, output_tok_s_per_user,
+    /// requests_per_s, concurrency, memory, max_context, usd_per_mtok, watts or tok_per_joule
     #[arg(
         long,
         value_enum,

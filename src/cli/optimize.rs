@@ -60,7 +60,7 @@ impl Optimize {
         let report = watched(self.time_limit, |control| optimize(catalog, &request, control))?;
         if let (Some(path), Some(ending)) = (&self.pareto_out, front_ending) {
             let text = match ending {
-                FrontEnding::Csv => csv(&report.front),
+                FrontEnding::Csv => csv(&report.front, &report.question),
                 FrontEnding::Json => json(&report.front),
             };
             file::write(path, &text)?;
@@ -69,7 +69,7 @@ impl Optimize {
             OutputFormat::Table if self.detail || self.why => table(&report),
             OutputFormat::Table => screen::optimize(&report, width()),
             OutputFormat::Json => json(&report),
-            OutputFormat::Csv => csv(&report.front),
+            OutputFormat::Csv => csv(&report.front, &report.question),
         };
         self.output.write(&text)?;
         Ok(report.status.into())

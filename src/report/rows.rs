@@ -1,11 +1,25 @@
 //! Deployments as CSV: one row each, with units in the column names.
 
+use super::inputs::ReportInputs;
 use super::recommend::Build;
 use super::result::ReportedDeployment;
 use super::sheet;
 
 /// Column name, and the function of its cell.
 type CsvColumn = (&'static str, fn(&ReportedDeployment) -> String);
+
+/// Column name, and the function of the problem's cell.
+type InputColumn = (&'static str, fn(&ReportInputs) -> String);
+
+/// The problem, equal in every row: tables of several problems can be joined.
+static INPUTS: &[InputColumn] = &[
+    ("model", |inputs| inputs.model.clone()),
+    ("hardware", |inputs| inputs.hardware.clone()),
+    ("runtime", |inputs| inputs.runtime.clone()),
+    ("isl", |inputs| inputs.isl.to_string()),
+    ("osl", |inputs| inputs.osl.to_string()),
+    ("objective", |inputs| inputs.objective.clone()),
+];
 
 fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
@@ -26,6 +40,12 @@ macro_rules! interval {
     };
 }
 
+macro_rules! degree {
+    ($column:literal, $pool:ident, $degree:ident) => {
+        ($column, |row| row.plan.$pool.$degree.to_string())
+    };
+}
+
 macro_rules! held {
     ($column:literal, $at:ident) => {
         ($column, |row| number(row.memory.as_ref().and_then(|memory| Some(memory.interval?.$at))))
@@ -35,6 +55,19 @@ macro_rules! held {
 static COLUMNS: &[CsvColumn] = &[
     ("mode", |row| row.plan.mode.clone()),
     ("plan", |row| row.plan.label.clone()),
+    ("notation", |row| row.notation.clone()),
+    degree!("tp", decode, tp),
+    degree!("pp", decode, pp),
+    degree!("dp", decode, dp),
+    degree!("cp", decode, cp),
+    degree!("ep", decode, ep),
+    degree!("replicas", decode, replicas),
+    degree!("prefill_tp", prefill, tp),
+    degree!("prefill_pp", prefill, pp),
+    degree!("prefill_dp", prefill, dp),
+    degree!("prefill_cp", prefill, cp),
+    degree!("prefill_ep", prefill, ep),
+    degree!("prefill_replicas", prefill, replicas),
     ("weight_format", |row| row.weight_format.clone()),
     ("kv_format", |row| row.kv_format.clone()),
     ("concurrency", |row| row.concurrency.to_string()),
@@ -51,6 +84,8 @@ static COLUMNS: &[CsvColumn] = &[
     interval!("output_tok_s_p90", output_tok_s, p90),
     figure!(output_tok_s_per_device),
     figure!(output_tok_s_per_user),
+    figure!(requests_per_s),
+    figure!(usd_per_hour?),
     figure!(usd_per_mtok?),
     figure!(usd_per_mtok_total?),
     figure!(watts?),
@@ -63,10 +98,16 @@ static COLUMNS: &[CsvColumn] = &[
     ("bottleneck", |row| row.bottleneck.clone().unwrap_or_default()),
 ];
 
-/// One row per deployment, under a header.
-pub fn csv(rows: &[ReportedDeployment]) -> String {
-    let cells = |row: &ReportedDeployment| COLUMNS.iter().map(|(_, cell)| cell(row)).collect();
-    sheet::csv(COLUMNS.iter().map(|(name, _)| *name), rows.iter().map(cells))
+/// One row per deployment of a problem, under a header. Pools are aggregated replicas in both groups of degrees if the
+/// plan is aggregated.
+pub fn csv(rows: &[ReportedDeployment], inputs: &ReportInputs) -> String {
+    let problem: Vec<String> = INPUTS.iter().map(|(_, cell)| cell(inputs)).collect();
+    let cells = |row: &ReportedDeployment| {
+        let own = COLUMNS.iter().map(|(_, cell)| cell(row));
+        problem.iter().cloned().chain(own).collect()
+    };
+    let header = INPUTS.iter().map(|(name, _)| *name).chain(COLUMNS.iter().map(|(name, _)| *name));
+    sheet::csv(header, rows.iter().map(cells))
 }
 
 /// Column name of builds, and the function of its cell.

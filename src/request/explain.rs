@@ -12,6 +12,7 @@ use crate::report::answer::{estimated, forbidden};
 use crate::search::candidate::Candidate;
 use crate::search::question::Problem;
 use crate::search::run::run;
+use crate::serving::evaluate::Evaluation;
 use crate::spec::error::Error;
 use crate::spec::limits::DEPTH;
 use crate::spec::scenario::Scenario;
@@ -29,12 +30,50 @@ pub enum Number {
     Tpot,
     /// Time to first token
     Ttft,
+    /// Time of a whole request
+    E2e,
     /// Output tokens per second of the whole deployment
     OutputTokS,
+    /// Output tokens per second and device
+    OutputTokSPerDevice,
+    /// Output tokens per second and user
+    OutputTokSPerUser,
+    /// Requests per second of the whole deployment
+    RequestsPerS,
+    /// Concurrent requests of the whole deployment
+    Concurrency,
     /// Memory of the fullest device
     Memory,
+    /// Longest context that fits
+    MaxContext,
     /// USD per million output tokens
     UsdPerMtok,
+    /// Power of the devices
+    Watts,
+    /// Output tokens per joule
+    TokPerJoule,
+}
+
+impl Number {
+    /// The number of an evaluation; `None` where it is unknown.
+    fn of<T: Copy>(self, evaluation: &Evaluation<T>) -> Option<T> {
+        let metrics = &evaluation.metrics;
+        match self {
+            Number::Tpot => Some(metrics.tpot),
+            Number::Ttft => Some(metrics.ttft),
+            Number::E2e => Some(metrics.e2e),
+            Number::OutputTokS => Some(metrics.output_tok_s),
+            Number::OutputTokSPerDevice => Some(metrics.output_tok_s_per_device),
+            Number::OutputTokSPerUser => Some(metrics.output_tok_s_per_user),
+            Number::RequestsPerS => Some(metrics.requests_per_s),
+            Number::Concurrency => Some(metrics.in_flight),
+            Number::Memory => Some(evaluation.memory.total),
+            Number::MaxContext => Some(metrics.max_context),
+            Number::UsdPerMtok => metrics.usd_per_token,
+            Number::Watts => metrics.watts,
+            Number::TokPerJoule => metrics.tok_per_joule,
+        }
+    }
 }
 
 /// A request of `explain`.
@@ -126,17 +165,15 @@ pub fn explained(
     }
     let ledger = Ledger::new();
     let evaluation = candidate.evaluate(&&ledger, &question, &mut ());
-    let metrics = &evaluation.metrics;
-    let number = match request.number {
-        Number::Tpot => Some(metrics.tpot),
-        Number::Ttft => Some(metrics.ttft),
-        Number::OutputTokS => Some(metrics.output_tok_s),
-        Number::Memory => Some(evaluation.memory.total),
-        Number::UsdPerMtok => metrics.usd_per_token,
-    };
-    let number = number.ok_or_else(|| {
-        let found = "usd_per_mtok, for a device without a known price";
-        Error::new("number", found, "a device with a price", "set one with --usd-per-device-hour")
+    let number = request.number.of(&evaluation).ok_or_else(|| match request.number {
+        Number::UsdPerMtok => {
+            let found = "usd_per_mtok, for a device without a known price";
+            Error::new("number", found, "a device with a price", "set one with --usd-per-device-hour")
+        }
+        _ => {
+            let found = "a power figure, for a device without a known power";
+            Error::new("number", found, "a device with `power` in its file", "explain another number")
+        }
     })?;
     let number = match &request.path {
         None => number,

@@ -132,7 +132,7 @@ fn deployed(problem: &ResolvedScenario) {
     let Ok(candidate) = build_candidate::candidate(&question, &plan) else { return };
     let estimated = estimated(&question, inputs::report_inputs(problem, &question), &candidate);
     finite(&text::estimate(&estimated));
-    finite(&csv(std::slice::from_ref(&estimated.candidate)));
+    finite(&csv(std::slice::from_ref(&estimated.candidate), &estimated.question));
 }
 
 /// A rig, resolved with the small model.

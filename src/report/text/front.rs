@@ -26,6 +26,8 @@ fn axes(names: &[String]) -> Option<(Metric, Metric)> {
     let first = |wanted: &[Metric]| wanted.iter().copied().find(|metric| known.contains(metric));
     let (across, up) = (first(&ACROSS), first(&UP));
     match (across, up) {
+        // As tok/s per user, the inverse of TPOT: up and right are better on both axes.
+        (Some(Metric::Tpot), Some(up)) => Some((Metric::OutputTokSPerUser, up)),
         (Some(across), Some(up)) => Some((across, up)),
         // Two latencies, or two throughputs.
         _ if known.len() > 1 => Some((known[0], known[1])),
