@@ -11,6 +11,7 @@ use crate::report::number::{change, digits, gib_number, limit, requests, time, w
 use crate::report::result::{EstimateResult, OptimizeResult, Quantiles, ReportedDeployment};
 use crate::report::table::table;
 use crate::search::candidate::PoolRole;
+use crate::spec::objective::Metric;
 use crate::spec::percentile::Confidence;
 use crate::spec::scenario::Scenario;
 use crate::spec::visible::visible;
@@ -139,21 +140,17 @@ fn facts(
     }
     if let Some(memory) = &best.memory {
         let free = memory.usable_bytes - memory.total_bytes;
-        lines.push((
-            "memory",
-            format!(
-                "{} GiB free of {} GiB usable on the fullest device; {} of {} devices in use",
-                gib_number(free),
-                gib_number(memory.usable_bytes),
-                best.devices,
-                asked.devices
-            ),
-        ));
+        let (room, usable) = (gib_number(free.abs()), gib_number(memory.usable_bytes));
+        let room = match free < 0.0 {
+            true => format!("{room} GiB short of the {usable} GiB usable on the fullest device"),
+            false => format!("{room} GiB free of {usable} GiB usable on the fullest device"),
+        };
+        lines.push(("memory", format!("{room}; {} of {} devices in use", best.devices, asked.devices)));
     }
     let binding = constraints.iter().find(|one| one.binds).map(|one| one.why.clone());
     let part = best.bottleneck.as_ref().map(|part| format!("decode is bound by {part}"));
     let limit: Vec<String> = binding.into_iter().chain(part).collect();
-    if !limit.is_empty() {
+    if best.metrics.is_some() && !limit.is_empty() {
         lines.push(("bottleneck", limit.join("; ")));
     }
     lines.iter().map(|(label, text)| fact(label, text, width)).collect()
@@ -170,9 +167,13 @@ fn fact(label: &str, text: &str, width: usize) -> String {
 fn gains(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) -> String {
     let Some(aim) = answer.question.optimize.first().map(|aim| aim.metric) else { return String::new() };
     let against = |other: &ReportedDeployment| {
-        let (from, to) = best.figure(aim).zip(other.figure(aim))?;
-        let change = if from == to { "the same".into() } else { change(from, to) };
-        Some(format!("{}: {} {change}", head::plan(other), word(aim)))
+        // With a given rate the objective may be equal: then the first metric that differs counts.
+        let metrics = [aim, Metric::UsdPerMtok, Metric::Tpot, Metric::Ttft].into_iter();
+        let mut changes = metrics.filter_map(|metric| {
+            let (from, to) = best.figure(metric).zip(other.figure(metric))?;
+            (from != to).then(|| format!("{} {}", word(metric), change(from, to)))
+        });
+        Some(format!("{}: {}", head::plan(other), changes.next()?))
     };
     let mut text = String::new();
     let runner = answer.alternatives.first();
