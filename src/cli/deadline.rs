@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::memory::ProcessMemory;
 use super::progress::shown;
 use crate::report::proof::StoppedBy;
-use crate::request::RequestControl;
+use crate::request::{RequestControl, UNCONTROLLED};
 use crate::search::run::{Control, UNWATCHED};
 use crate::store::interrupt::{pressed, watched as until_pressed};
 
@@ -38,10 +38,14 @@ pub fn watched<T>(limit: Option<f64>, answer: impl FnOnce(&RequestControl) -> T)
         }
         over || pressed() || full.get().is_some()
     };
-    let stopped_by = || match () {
-        () if pressed() => Some(StoppedBy::Interrupt),
-        () if full.get().is_some() => Some(StoppedBy::Memory),
-        () => late.load(Relaxed).then_some(StoppedBy::TimeLimit),
+    let stopped_by = || {
+        if pressed() {
+            Some(StoppedBy::Interrupt)
+        } else if full.get().is_some() {
+            Some(StoppedBy::Memory)
+        } else {
+            late.load(Relaxed).then_some(StoppedBy::TimeLimit)
+        }
     };
     let found = until_pressed(|| {
         shown(|progress| {
@@ -63,7 +67,5 @@ pub fn watched<T>(limit: Option<f64>, answer: impl FnOnce(&RequestControl) -> T)
 
 /// Runs a request that cannot stop early, with progress on standard error if it is a terminal.
 pub fn with_progress<T>(answer: impl FnOnce(&RequestControl) -> T) -> T {
-    shown(|progress| {
-        answer(&RequestControl { search: Control { progress, ..UNWATCHED }, stopped_by: &|| None })
-    })
+    shown(|progress| answer(&RequestControl { search: Control { progress, ..UNWATCHED }, ..UNCONTROLLED }))
 }

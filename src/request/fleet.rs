@@ -17,7 +17,7 @@ use crate::spec::objective::Workload;
 use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 use crate::store::resolved_scenario::DEFAULT_MODEL;
-use build_problem::{answered, pose};
+use build_problem::{build_problem, solved};
 
 /// A request of `fleet`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -64,8 +64,8 @@ pub fn fleet(
     request: &FleetRequest,
     control: &RequestControl,
 ) -> Result<FleetResult, Error> {
-    let (asked, scenario) = request.resolved(catalog)?;
-    Ok(answered(&pose(catalog, asked, scenario, control)?))
+    let (inputs, scenario) = request.resolved(catalog)?;
+    Ok(solved(&build_problem(catalog, inputs, scenario, control)?))
 }
 
 impl FleetRequest {
@@ -127,7 +127,7 @@ impl FleetRequest {
             let fix = "set --budget-hour or --max-devices, or `available` of each offer";
             return Err(Error::new("aim", "throughput without a bound on cost or devices", "a bound", fix));
         }
-        let asked = FleetInputs {
+        let inputs = FleetInputs {
             models: vec![],
             buckets: filed.buckets,
             offers: filed.offers,
@@ -138,7 +138,7 @@ impl FleetRequest {
             spare: self.spare,
             assumed,
         };
-        Ok((asked, scenario))
+        Ok((inputs, scenario))
     }
 }
 

@@ -2,7 +2,8 @@
 //! inside its unit.
 //!
 //! Search space: the best disaggregated deployment of one unit, in any number of units. Each tier below the outermost
-//! is searched once per share of the traffic that a unit carries.
+//! is searched once per share of the traffic that a unit carries. A concurrency that the units do not divide is rounded
+//! up: every unit is sized for the largest share.
 
 use super::aggregated::measure;
 use super::candidate::Candidate;

@@ -109,7 +109,9 @@ pub fn run(question: &Problem, control: &Control) -> Outcome {
     let extra = mix.into_iter().chain(inside.best.clone()).collect();
     let parts = (together, apart, &ratio, (extra, &inside.front[..]));
     let found = answer(question, &shapes, parts, census, interrupted.then_some(promise));
-    let repeats = found.best.is_some() && found.best == inside.best;
+    // By plan: a figure that is unknown equals nothing.
+    let plan = |best: &Option<EvaluatedCandidate>| best.as_ref().map(|best| best.candidate.clone());
+    let repeats = found.best.is_some() && plan(&found.best) == plan(&inside.best);
     Outcome { ratio: if repeats { inside.ratio } else { ratio }, ..found }
 }
 

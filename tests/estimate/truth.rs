@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use mantile::report::fleet::FleetInputs;
 use mantile::request::UNCONTROLLED;
-use mantile::request::fleet::build_problem::{answered, pose};
+use mantile::request::fleet::build_problem::{build_problem, solved};
 use mantile::search::fleet::FleetObjective;
 use mantile::search::outcome::{EvaluatedCandidate, Status};
 use mantile::search::question::Traffic;
@@ -100,8 +100,9 @@ impl Small {
             spare: false,
             assumed: vec![],
         };
-        let posed = pose(&Catalog::default(), asked, self.scenario(self.offer), &UNCONTROLLED).unwrap();
-        let answer = answered(&posed);
+        let posed =
+            build_problem(&Catalog::default(), asked, self.scenario(self.offer), &UNCONTROLLED).unwrap();
+        let answer = solved(&posed);
         match answer.certificate.status {
             Status::Optimal => Some(answer.systems.iter().map(|system| system.count).sum()),
             Status::Infeasible => None,

@@ -4,7 +4,7 @@ use mantile::report::fleet::{FleetProblem, FleetResult, fleet_answer};
 use mantile::report::verify::Verified;
 use mantile::report::verify::fleet::verify;
 use mantile::request::UNCONTROLLED;
-use mantile::request::fleet::build_problem::{answered, pose};
+use mantile::request::fleet::build_problem::{build_problem, solved};
 use mantile::search::fleet::{FleetObjective, pinned};
 use mantile::search::mip::solve::SolveBudget;
 use mantile::search::outcome::Status;
@@ -22,9 +22,9 @@ fn asked(value: &Value) -> Asked {
     let of = |key: &str| value[key].clone();
     let (asked, scenario) =
         (serde_json::from_value(of("asked")).unwrap(), serde_json::from_value(of("scenario")).unwrap());
-    let posed =
-        pose(&Catalog::default(), asked, scenario, &UNCONTROLLED).unwrap_or_else(|fault| panic!("{fault}"));
-    let fresh = answered(&posed);
+    let posed = build_problem(&Catalog::default(), asked, scenario, &UNCONTROLLED)
+        .unwrap_or_else(|fault| panic!("{fault}"));
+    let fresh = solved(&posed);
     Asked { posed, fresh }
 }
 

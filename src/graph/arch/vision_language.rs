@@ -96,6 +96,7 @@ fn qwen3(
 /// `kimi_k25`: MoonViT before Kimi-K2.
 pub fn build_kimi_k25(keys: &Keys<'_>) -> Result<ModelGraph, Error> {
     wrapper::set_prompt_aside(keys);
+    // Published keys of the checkpoint: token ids and texts of the prompt.
     keys.set_aside(&["media_placeholder_token_id", "video_placeholder", "use_unified_vision_chunk"]);
     let inside = text(keys, "")?;
     inside.set_aside(&["cross_attention_hidden_size"]);

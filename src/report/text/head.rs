@@ -40,10 +40,10 @@ pub fn plan(best: &ReportedDeployment) -> String {
 }
 
 /// The problem: model, hardware, traffic, latency SLOs, objective.
-pub fn asked(asked: &ReportInputs) -> String {
-    let ReportInputs { model, hardware, devices, workload, isl, osl, prefix, .. } = asked;
+pub fn problem(inputs: &ReportInputs) -> String {
+    let ReportInputs { model, hardware, devices, workload, isl, osl, prefix, .. } = inputs;
     let cached = if *prefix > 0 { format!(" ({} cached)", grouped(*prefix)) } else { String::new() };
-    let images = asked.images.map_or(String::new(), |images| {
+    let images = inputs.images.map_or(String::new(), |images| {
         let each = count(images.tokens, "token");
         format!(
             " and {} of {each}{}",
@@ -51,27 +51,27 @@ pub fn asked(asked: &ReportInputs) -> String {
             if images.number > 1 { " each" } else { "" }
         )
     });
-    let flow = match (asked.concurrency, asked.rate) {
+    let flow = match (inputs.concurrency, inputs.rate) {
         (Some(requests), _) => format!(", {}", count(requests, "concurrent request")),
         (None, Some(rate)) => {
-            let part = asked.percentile.unwrap_or_default().name();
+            let part = inputs.percentile.unwrap_or_default().name();
             format!(", {} requests/s, latencies at {part}", crate::report::number::plain(rate))
         }
         (None, None) => String::new(),
     };
-    let ahead = asked.speculation.as_ref().map_or_else(String::new, |found| {
+    let ahead = inputs.speculation.as_ref().map_or_else(String::new, |found| {
         let tokens = count(found.tokens, "token");
         format!("; {} drafts {tokens}, acceptance {}", found.draft, percent(found.acceptance))
     });
-    let risk = if asked.risk == Confidence::P90 { " at prediction p90" } else { "" };
-    let limits = super::metrics::limits(asked);
+    let risk = if inputs.risk == Confidence::P90 { " at prediction p90" } else { "" };
+    let limits = super::metrics::limits(inputs);
     let limits = if limits.is_empty() { "no latency SLO".to_string() } else { limits.join(", ") };
     format!(
         "{model} on {hardware}, {}; {workload}: {} tokens in{cached}{images}, {} out{flow}{ahead}; {limits}{risk}; objective {}",
         count(*devices, "device"),
         grouped(*isl),
         grouped(*osl),
-        asked.objective
+        inputs.objective
     )
 }
 
@@ -104,14 +104,14 @@ fn stopped(answer: &OptimizeResult) -> String {
 }
 
 /// The runtime, with its version if given.
-fn runtime(asked: &ReportInputs) -> String {
-    let version = asked.runtime_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-    format!("{}{version}", asked.runtime)
+fn runtime(inputs: &ReportInputs) -> String {
+    let version = inputs.runtime_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    format!("{}{version}", inputs.runtime)
 }
 
 /// The value of the objective's first metric.
-fn yielded(best: &ReportedDeployment, asked: &ReportInputs) -> Option<String> {
-    let aim = asked.optimize.first()?;
+fn yielded(best: &ReportedDeployment, inputs: &ReportInputs) -> Option<String> {
+    let aim = inputs.optimize.first()?;
     Some(told(aim.metric, best.figure(aim.metric)?))
 }
 
@@ -134,7 +134,7 @@ pub fn answer(answer: &OptimizeResult, best: &ReportedDeployment, width: usize) 
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
     let style = if answer.status == Status::Optimal { GOOD } else { BOLD };
     let head = format!("{}{}", stopped(answer), styled(style, first));
-    format!("{head}\n{rest}{}", wrap(&self::asked(&answer.question), width, 0, 2))
+    format!("{head}\n{rest}{}", wrap(&problem(&answer.question), width, 0, 2))
 }
 
 /// A given deployment, with its violations first.
@@ -157,5 +157,5 @@ pub fn estimate(candidate: &ReportedDeployment, question: &ReportInputs, width: 
     let line = format!("{}, {formats}{}{yielded}", plan(candidate), offloaded(candidate));
     let line = wrap(&line, width, 0, 2);
     let (first, rest) = line.split_once('\n').unwrap_or((&line, ""));
-    text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&asked(question), width, 0, 2))
+    text + &format!("{}\n{rest}{}", styled(BOLD, first), wrap(&problem(question), width, 0, 2))
 }

@@ -18,8 +18,8 @@ pub fn head(answer: &OptimizeResult) -> String {
     let aim = answer.question.optimize.first().filter(|_| answer.status == Status::Unknown);
     let bound = aim.zip(answer.proof.bound);
     let bound = bound.map_or_else(String::new, |(aim, bound)| format!("bound {}; ", told(aim.metric, bound)));
-    let asked = bound + &head::asked(&answer.question);
-    format!("{}\n{}", styled(BAD, verdict), wrap(&asked, WIDTH, 0, 2))
+    let problem = bound + &head::problem(&answer.question);
+    format!("{}\n{}", styled(BAD, verdict), wrap(&problem, WIDTH, 0, 2))
 }
 
 /// Rejection reasons, the most frequent first.

@@ -1,4 +1,4 @@
-//! A result in one screen: plan, metrics against SLOs, cost, bottleneck, gains, and what to ask next.
+//! A result in one screen: plan, metrics against SLOs, cost, bottleneck, gains, and commands for more.
 //!
 //! [`super::table`] has the rest.
 
@@ -23,13 +23,12 @@ const INDENT: usize = 15;
 pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
     let flags = answer.scenario.as_ref().map_or_else(String::new, Scenario::flags);
     let Some(best) = &answer.best else {
-        let more = format!("  mantile-opt {flags} --detail\n");
         return join([
             infeasible::head(answer),
             infeasible::nearest(answer),
             infeasible::conflict(answer),
             infeasible::weights(answer),
-            styled(BOLD, "All reasons") + "\n" + &more,
+            next(&[(line(&[&flags, "--detail"]), "all reasons")]),
         ]);
     };
     let plan = format!("--plan '{}'", best.notation);
@@ -66,14 +65,14 @@ pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> S
 }
 
 /// Latencies and throughput with intervals and SLOs; empty if the deployment cannot run.
-fn slo_table(best: &ReportedDeployment, asked: &ReportInputs) -> String {
+fn slo_table(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
     let Some(m) = &best.metrics else { return String::new() };
     let interval = |quantiles: Option<Quantiles>, spell: fn(f64) -> String| {
         let known = quantiles.filter(|q| q.p10 < q.p90);
         known.map_or_else(|| "-".into(), |q| format!("{} to {}", spell(q.p10), spell(q.p90)))
     };
     // With `--risk p90` the value is the 90th percentile of the prediction.
-    let median = |value: f64, quantiles: Option<Quantiles>| match asked.risk {
+    let median = |value: f64, quantiles: Option<Quantiles>| match inputs.risk {
         Confidence::P50 => Some(value),
         Confidence::P90 => quantiles.map(|q| q.p50),
     };
@@ -96,9 +95,9 @@ fn slo_table(best: &ReportedDeployment, asked: &ReportInputs) -> String {
     let intervals = best.intervals.as_ref();
     let output = intervals.map(|known| known.output_tok_s);
     let rows = [
-        row("TTFT", m.ttft_ms, intervals.map(|known| known.ttft_ms), asked.limits.ttft),
-        row("TPOT", m.tpot_ms, intervals.map(|known| known.tpot_ms), asked.limits.tpot),
-        row("E2E", m.e2e_ms, None, asked.limits.e2e),
+        row("TTFT", m.ttft_ms, intervals.map(|known| known.ttft_ms), inputs.limits.ttft),
+        row("TPOT", m.tpot_ms, intervals.map(|known| known.tpot_ms), inputs.limits.tpot),
+        row("E2E", m.e2e_ms, None, inputs.limits.e2e),
         vec![
             "throughput".into(),
             format!("{} tok/s", digits(m.output_tok_s)),
@@ -114,7 +113,7 @@ fn slo_table(best: &ReportedDeployment, asked: &ReportInputs) -> String {
 /// Rates, cost, memory and bottleneck.
 fn facts(
     best: &ReportedDeployment,
-    asked: &ReportInputs,
+    inputs: &ReportInputs,
     constraints: &[Constraint],
     width: usize,
 ) -> String {
@@ -145,7 +144,7 @@ fn facts(
             true => format!("{room} GiB short of the {usable} GiB usable on the fullest device"),
             false => format!("{room} GiB free of {usable} GiB usable on the fullest device"),
         };
-        lines.push(("memory", format!("{room}; {} of {} devices in use", best.devices, asked.devices)));
+        lines.push(("memory", format!("{room}; {} of {} devices in use", best.devices, inputs.devices)));
     }
     let binding = constraints.iter().find(|one| one.binds).map(|one| one.why.clone());
     let part = best.bottleneck.as_ref().map(|part| format!("decode is bound by {part}"));
@@ -196,11 +195,11 @@ fn line(words: &[&str]) -> String {
 
 /// Commands to copy, never wrapped.
 fn next(commands: &[(String, &str)]) -> String {
-    let what: Vec<&str> = commands.iter().map(|(_, what)| *what).collect();
+    let contents: Vec<&str> = commands.iter().map(|(_, contents)| *contents).collect();
     let typed = |(command, _): &(String, &str)| format!("  {}\n", visible(&line(&["mantile-opt", command])));
     format!(
         "{}\n{}",
-        styled(BOLD, &format!("Next: {}", what.join("; "))),
+        styled(BOLD, &format!("Next: {}", contents.join("; "))),
         commands.iter().map(typed).collect::<String>()
     )
 }

@@ -62,6 +62,11 @@ fn of_metrics(question: &Problem, row: &Value, metrics: &Value) -> Vec<Option<St
             SUMMED,
         ));
     }
+    faults.push(off("metrics.requests_per_s: output over OSL", of("requests_per_s"), output / osl, SUMMED));
+    if !metrics["usd_per_mtok"].is_null() {
+        let usd = of("usd_per_mtok") * output * 3600.0 / 1e6;
+        faults.push(off("metrics.usd_per_hour: from cost per token", of("usd_per_hour"), usd, SUMMED));
+    }
     if !metrics["watts"].is_null() {
         let watts = of("watts");
         faults.push(off(

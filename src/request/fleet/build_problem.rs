@@ -23,7 +23,7 @@ use crate::store::resolved_scenario::{DEFAULT_MODEL, ResolvedScenario};
 ///
 /// # Errors
 /// A name is unknown.
-pub fn pose(
+pub fn build_problem(
     catalog: &Catalog,
     mut asked: FleetInputs,
     scenario: Scenario,
@@ -130,11 +130,11 @@ pub fn pose(
 }
 
 /// The best mix; if infeasible, the reasons and the part of the traffic that can be served.
-pub fn answered(posed: &FleetProblem) -> FleetResult {
-    let FleetProblem { asked, fleet, bounds, .. } = posed;
+pub fn solved(problem: &FleetProblem) -> FleetResult {
+    let FleetProblem { asked, fleet, bounds, .. } = problem;
     let found = mix(fleet, asked.aim, bounds, &SolveBudget::default());
     let partly = (found.solved.status == Status::Infeasible)
         .then(|| mix(fleet, FleetObjective::Throughput, bounds, &SolveBudget::default()));
     let most = partly.filter(|partly| partly.solved.values.is_some()).map(|partly| partly.served(fleet));
-    FleetResult { most_output_tok_s: most, ..fleet_answer(posed, &found) }
+    FleetResult { most_output_tok_s: most, ..fleet_answer(problem, &found) }
 }

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::super::UNCONTROLLED;
-use super::super::fleet::build_problem::{answered, pose};
+use super::super::fleet::build_problem::{build_problem, solved};
 use super::super::optimize::{self, OptimizeRequest};
 use super::super::place::aim;
 use super::super::place::solve::found;
@@ -51,9 +51,10 @@ impl Rerun {
                 Rerun::Place(Box::new(found(catalog, &placing, &UNWATCHED)?), aim(placing.objective))
             }
             SavedCommand::Fleet => {
-                let posed = pose(catalog, part(saved, "asked")?, part(saved, "scenario")?, &UNCONTROLLED)?;
-                let fresh = answered(&posed);
-                Rerun::Fleet(Box::new((posed, fresh)))
+                let problem =
+                    build_problem(catalog, part(saved, "asked")?, part(saved, "scenario")?, &UNCONTROLLED)?;
+                let fresh = solved(&problem);
+                Rerun::Fleet(Box::new((problem, fresh)))
             }
             SavedCommand::Recommend => {
                 let (scenario, sought): (Scenario, Requirements) =
