@@ -165,9 +165,11 @@ fn plainly(expected: &str, what: &str) -> String {
 /// Maximum length in bytes of a text that is compared with known names.
 const LONGEST_NAME: usize = 200;
 
-/// A name without case and separators: `Llama_3.3-70b` and `llama-3.3-70B` are one name.
+/// A name without case and separators: `Llama_3.3-70b` and `llama-3.3-70B` are one name. A sign before it remains:
+/// `-8xh100` is no name.
 pub fn folded(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    let kept = |(place, c): &(usize, char)| *place == 0 || c.is_alphanumeric();
+    name.char_indices().filter(kept).flat_map(|(_, c)| c.to_lowercase()).collect()
 }
 
 /// Words of a name: runs of letters and digits, or with `apart` runs of either.
