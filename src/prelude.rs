@@ -1,4 +1,4 @@
-//! What most users of the library need.
+//! The types and functions that most users of the library need.
 
 pub use crate::report::result::{EstimateResult, OptimizeResult, ReportedDeployment};
 pub use crate::request::estimate::{EstimateRequest, estimate};

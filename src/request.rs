@@ -62,7 +62,7 @@ impl RequestControl<'_> {
 pub struct RequestEntry {
     /// Name, which is that of the subcommand.
     pub name: &'static str,
-    /// What it answers, in one line.
+    /// Its answer, in one line.
     pub about: &'static str,
     /// JSON Schema of the request.
     pub request: fn() -> Schema,

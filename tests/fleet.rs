@@ -216,7 +216,7 @@ fn thirty_types_for_a_thousand_buckets_have_a_mix_and_a_bound() {
             let (objective, bound) = (found.solved.objective.unwrap(), found.solved.bound.unwrap());
             assert!(matches!(found.solved.status, Status::Optimal | Status::Feasible));
             assert_eq!(
-                found.programme.check(found.solved.values.as_ref().unwrap()),
+                found.program.check(found.solved.values.as_ref().unwrap()),
                 Ok(found.solved.rows_checked)
             );
             // A spare of every kind in use is no part of the bound but for one.
@@ -239,7 +239,7 @@ fn thirty_types_for_a_thousand_buckets_have_a_mix_and_a_bound() {
     }
 }
 
-/// What prices and a small programme find brackets what the solver proves.
+/// What prices and a small program find brackets what the solver proves.
 #[test]
 fn a_bound_by_prices_is_below_the_optimum_and_a_mix_by_groups_above() {
     for seed in 0..20 {

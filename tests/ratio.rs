@@ -1,4 +1,4 @@
-//! Mixes of unlike workers: what the dynamic programme finds is what trying every mix and the integer programme find.
+//! Mixes of unlike workers: what the dynamic program finds is what trying every mix and the integer program find.
 
 use mantile::report::answer::optimize_result;
 use mantile::report::ratio::SplitAdvice;
@@ -10,7 +10,7 @@ use mantile::search::mip::solve::{SolveBudget, solve};
 use mantile::search::outcome::Status;
 use mantile::search::point::place;
 use mantile::search::problem::Problem;
-use mantile::search::ratio::{Goal, Roles, Worker, WorkerMix, best, check, one_each, programme};
+use mantile::search::ratio::{Goal, Roles, Worker, WorkerMix, best, check, one_each, program};
 use mantile::search::run::{UNWATCHED, run};
 use mantile::spec::objective::Metric;
 use mantile::spec::scenario::Scenario;
@@ -98,10 +98,10 @@ proptest! {
             ..WorkerMix::default()
         };
         let mix = mix.unwrap_or(none);
-        let (programme, point) = programme(&roles, devices, 1.0, &mix);
-        prop_assert!(programme.check(&point).is_ok(), "{:?}", programme.check(&point));
-        let own = -programme.objective(&point) / SHARE;
-        let solved = solve(&programme, &SolveBudget::default());
+        let (program, point) = program(&roles, devices, 1.0, &mix);
+        prop_assert!(program.check(&point).is_ok(), "{:?}", program.check(&point));
+        let own = -program.objective(&point) / SHARE;
+        let solved = solve(&program, &SolveBudget::default());
         prop_assert_eq!(solved.status, Status::Optimal, "{:?}", solved.doubts);
         prop_assert_eq!(-solved.objective.unwrap(), own as f64);
         prop_assert_eq!(value, own as f64);

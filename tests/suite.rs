@@ -30,7 +30,7 @@ mod models;
 mod names;
 mod oracle;
 mod placement;
-mod programme;
+mod program;
 mod properties;
 mod published;
 mod ratio;

@@ -9,6 +9,8 @@ use serde_json::Value;
 mod documents;
 #[path = "tidy/floors.rs"]
 mod floors;
+#[path = "tidy/language.rs"]
+mod language;
 use crate::source;
 
 use source::{Source, files};

@@ -48,7 +48,8 @@ const fn beginning(
 }
 
 /// The source text of a required constant that the data do not identify; its value is 0.
-const UNTOLD: &str = "nothing: the fitted rows do not tell it, and other constants of the profile hold it";
+const UNTOLD: &str =
+    "nothing: the fitted rows do not identify it, and other constants of the profile hold it";
 
 /// Changes smaller than this are not written: they change no prediction by a tenth of the noise.
 const SMALLEST: f64 = 0.004;

@@ -182,6 +182,6 @@ crate::formulas! {
         symbol: "usable_memory",
         unit: BYTE,
         why: "memory visible to software times the fraction that the runtime uses",
-        cite: "vLLM --gpu-memory-utilization and its like",
+        cite: "vLLM --gpu-memory-utilization and similar options",
     }
 }

@@ -107,7 +107,8 @@ pub struct FleetCertificate {
     /// Errors of the solver, if any; the result is then from the exact search.
     pub doubts: Vec<String>,
     /// The integer program with the values of the solution, for independent checks.
-    pub programme: ReportedProgram,
+    #[serde(rename = "programme")]
+    pub program: ReportedProgram,
 }
 
 /// A change that makes the problem feasible.
@@ -289,10 +290,10 @@ fn certificate(aim: FleetObjective, mix: &FleetMix, (served, _): (f64, f64)) -> 
         unit: unit.to_string(),
         prover: solved.prover,
         nodes: solved.nodes,
-        columns: mix.programme.columns.len() as u64,
-        rows: mix.programme.rows.len() as u64,
+        columns: mix.program.columns.len() as u64,
+        rows: mix.program.rows.len() as u64,
         rows_checked: solved.rows_checked,
         doubts: solved.doubts.clone(),
-        programme: report_program(&mix.programme, solved.values.as_ref()),
+        program: report_program(&mix.program, solved.values.as_ref()),
     }
 }

@@ -167,7 +167,7 @@ impl GraphDrawing {
                 before = Some((at, output(block)));
             }
             if let Some((from, elements)) = before {
-                // Its tokens stand among the text's, or are attended to where layers do so.
+                // Its tokens are among the text's, or are attended to where layers do so.
                 self.links.push(GroupLink { from, to: crossing.unwrap_or(0), elements });
             }
         }

@@ -14,7 +14,7 @@ pub struct ConflictReport {
     pub conflicts: Vec<ConflictSet>,
     /// Changes that resolve every conflict, each re-optimized with exactly these flags.
     pub remedies: Vec<Remedy>,
-    /// So many GB more memory on every device of the same kind, in whole GB, and there is an answer; null where there
+    /// GB of additional memory on every device of the same kind, in whole GB, and there is an answer; null where there
     /// is none with four times as much, or memory is not what is short.
     pub more_memory_gb: Option<u64>,
     /// Whether the analysis is complete; false if it was stopped.

@@ -126,7 +126,7 @@ pub struct FleetMix {
     /// The certificate.
     pub solved: CertifiedSolution,
     /// The solved program. The solution satisfies its rows.
-    pub programme: MipModel,
+    pub program: MipModel,
     /// The reasons for infeasibility, if infeasible.
     pub reasons: Option<InfeasibleReasons>,
 }
@@ -167,36 +167,34 @@ const LARGE: u64 = 4_000_000;
 
 /// The best mix of `fleet` for `aim` within `bounds`.
 pub fn mix(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
-    let (programme, columns) = state(fleet, aim, bounds);
-    let solved = if entries(&programme) > LARGE {
-        large::solved(fleet, aim, bounds, (&programme, &columns), effort)
+    let (program, columns) = state(fleet, aim, bounds);
+    let solved = if entries(&program) > LARGE {
+        large::solved(fleet, aim, bounds, (&program, &columns), effort)
     } else {
-        better(solve(&programme, effort), || {
-            large::solved(fleet, aim, bounds, (&programme, &columns), effort)
-        })
+        better(solve(&program, effort), || large::solved(fleet, aim, bounds, (&program, &columns), effort))
     };
     let why = (solved.status == Status::Infeasible).then(|| {
         // Infeasibility analysis solves repeatedly.
-        if entries(&programme) > LARGE {
-            InfeasibleReasons { conflict: programme.groups(), ..InfeasibleReasons::default() }
+        if entries(&program) > LARGE {
+            InfeasibleReasons { conflict: program.groups(), ..InfeasibleReasons::default() }
         } else {
-            reasons(&programme, effort)
+            reasons(&program, effort)
         }
     });
-    solution(programme, &columns, solved, why)
+    solution(program, &columns, solved, why)
 }
 
 /// A mix for programs of any size without a full branch-and-bound tree: a bound from prices, and a mix of merged
 /// similar buckets.
 pub fn mixed(fleet: &Fleet, aim: FleetObjective, bounds: &FleetBounds, effort: &SolveBudget) -> FleetMix {
-    let (programme, columns) = state(fleet, aim, bounds);
-    let solved = large::solved(fleet, aim, bounds, (&programme, &columns), effort);
-    solution(programme, &columns, solved, None)
+    let (program, columns) = state(fleet, aim, bounds);
+    let solved = large::solved(fleet, aim, bounds, (&program, &columns), effort);
+    solution(program, &columns, solved, None)
 }
 
 /// Entries of the solver tableau.
-fn entries(programme: &MipModel) -> u64 {
-    (programme.rows.len() as u64).saturating_mul(programme.columns.len() as u64)
+fn entries(program: &MipModel) -> u64 {
+    (program.rows.len() as u64).saturating_mul(program.columns.len() as u64)
 }
 
 /// The solver result; if it is not proved optimal, the better of it and `another`.
@@ -230,18 +228,18 @@ pub fn pinned(
     let used = |(kind, count): (&SystemKind, &u64)| (*count > 0).then(|| (kind.clone(), *count));
     let (kinds, held): (Vec<SystemKind>, Vec<u64>) = fleet.kinds.iter().zip(counts).filter_map(used).unzip();
     let some = Fleet { kinds, ..fleet.clone() };
-    let (mut programme, columns) = state(&some, aim, bounds);
+    let (mut program, columns) = state(&some, aim, bounds);
     for (at, count) in columns.counts.iter().zip(&held) {
         let count = *count as i64;
-        programme.columns[*at].domain = VariableDomain::Whole { least: count, most: count };
+        program.columns[*at].domain = VariableDomain::Whole { least: count, most: count };
     }
-    let solved = solve(&programme, effort);
-    solution(programme, &columns, solved, None)
+    let solved = solve(&program, effort);
+    solution(program, &columns, solved, None)
 }
 
 /// Converts a solved program to a mix.
 fn solution(
-    programme: MipModel,
+    program: MipModel,
     columns: &Columns,
     solved: CertifiedSolution,
     reasons: Option<InfeasibleReasons>,
@@ -252,7 +250,7 @@ fn solution(
         let share = values.as_ref()?[at] as f64 / SHARE as f64;
         (share > 0.0).then_some(BucketShare { bucket, kind, share })
     });
-    FleetMix { counts: counts.collect(), parts: parts.collect(), programme, solved, reasons }
+    FleetMix { counts: counts.collect(), parts: parts.collect(), program, solved, reasons }
 }
 
 /// Units per system in which loads are counted, rounded up: as fine as the largest coefficient allows. A fleet is
@@ -280,72 +278,104 @@ fn state_with(
     bounds: &FleetBounds,
     tokens: &dyn Fn(usize) -> f64,
 ) -> (MipModel, Columns) {
-    let Fleet { buckets, supplies, kinds } = fleet;
-    let mut programme = MipModel::default();
-    let mut columns = Columns::default();
-    let mills = |kind: &SystemKind| (kind.usd_per_hour * MILLS).ceil() as i64;
-    let load = |bucket: usize, kind: &SystemKind| kind.load(&buckets[bucket], bucket);
-    let largest = (0..buckets.len()).map(tokens).fold(0.0, f64::max);
-    let mut terms_of: Vec<Vec<(usize, i64)>> = vec![vec![]; buckets.len()];
-    for (index, kind) in kinds.iter().enumerate() {
-        let loads: Vec<(usize, f64)> =
-            (0..buckets.len()).filter_map(|bucket| Some((bucket, load(bucket, kind)?))).collect();
+    let largest = (0..fleet.buckets.len()).map(tokens).fold(0.0, f64::max);
+    let value = |bucket: usize| (tokens(bucket) / largest * FINEST).round() as i64;
+    let terms = vec![vec![]; fleet.buckets.len()];
+    let mut builder = ProgramBuilder {
+        fleet,
+        aim,
+        bounds,
+        terms,
+        program: MipModel::default(),
+        columns: Columns::default(),
+    };
+    (0..fleet.kinds.len()).for_each(|kind| builder.add_kind(kind, &value));
+    builder.add_traffic();
+    builder.add_limits();
+    (builder.program, builder.columns)
+}
+
+/// Cost of a system in whole units of the program, rounded up.
+fn mills(kind: &SystemKind) -> i64 {
+    (kind.usd_per_hour * MILLS).ceil() as i64
+}
+
+/// The program of a fleet while it is written.
+struct ProgramBuilder<'a> {
+    fleet: &'a Fleet,
+    aim: FleetObjective,
+    bounds: &'a FleetBounds,
+    /// Columns of the shares of each bucket.
+    terms: Vec<Vec<(usize, i64)>>,
+    program: MipModel,
+    columns: Columns,
+}
+
+impl ProgramBuilder<'_> {
+    /// A kind of system: its number, its share of each bucket, and the row that its load fits its number.
+    fn add_kind(&mut self, index: usize, value: &dyn Fn(usize) -> i64) {
+        let (buckets, kind) = (&self.fleet.buckets, &self.fleet.kinds[index]);
+        let load = |bucket: usize| Some((bucket, kind.load(&buckets[bucket], bucket)?));
+        let loads: Vec<(usize, f64)> = (0..buckets.len()).filter_map(load).collect();
         let all: f64 = loads.iter().map(|(_, load)| load).sum();
-        let spare = i64::from(bounds.spare);
-        let most = (all.ceil() as i64 + spare).clamp(0, MOST);
-        let cost = match aim {
+        let most = (all.ceil() as i64 + i64::from(self.bounds.spare)).clamp(0, MOST);
+        let cost = match self.aim {
             FleetObjective::Cost => mills(kind),
             FleetObjective::Devices => kind.devices as i64,
             FleetObjective::Throughput => 0,
         };
-        let count = programme.whole(kind.name.clone(), (0, most), cost);
-        columns.counts.push(count);
+        let count = self.program.whole(kind.name.clone(), (0, most), cost);
+        self.columns.counts.push(count);
         let fine = fineness(loads.iter().map(|(_, load)| *load));
         let mut row = vec![(count, -(fine as i64))];
         for (bucket, load) in loads {
-            let worth = match aim {
-                FleetObjective::Throughput => -((tokens(bucket) / largest * FINEST).round() as i64),
+            let worth = match self.aim {
+                FleetObjective::Throughput => -value(bucket),
                 FleetObjective::Cost | FleetObjective::Devices => 0,
             };
-            let share = programme.share(format!("{} on {}", buckets[bucket].name, kind.name), worth);
+            let share = self.program.share(format!("{} on {}", buckets[bucket].name, kind.name), worth);
             row.push((share, (load * fine).ceil() as i64));
-            terms_of[bucket].push((share, 1));
-            columns.shares.push((bucket, index, share));
+            self.terms[bucket].push((share, 1));
+            self.columns.shares.push((bucket, index, share));
         }
-        if bounds.spare {
-            let used = programme.whole(format!("{} in use", kind.name), (0, 1), 0);
-            columns.used.insert(index, used);
+        if self.bounds.spare {
+            let used = self.program.whole(format!("{} in use", kind.name), (0, 1), 0);
+            self.columns.used.insert(index, used);
             row.push((used, fine as i64));
-            programme.row(
-                (format!("use of {}", kind.name), ""),
-                vec![(count, 1), (used, -most)],
-                Sense::AtMost,
-                0,
-            );
+            let terms = vec![(count, 1), (used, -most)];
+            self.program.row((format!("use of {}", kind.name), ""), terms, Sense::AtMost, 0);
         }
-        programme.row((format!("load of {}", kind.name), ""), row, Sense::AtMost, 0);
+        self.program.row((format!("load of {}", kind.name), ""), row, Sense::AtMost, 0);
     }
-    let sense = if aim == FleetObjective::Throughput { Sense::AtMost } else { Sense::Equal };
-    for (bucket, terms) in buckets.iter().zip(terms_of) {
-        programme.row((format!("traffic {}", bucket.name), "traffic"), terms, sense, 1);
+
+    /// Shares of a bucket add up to all of it, or to at most all of it.
+    fn add_traffic(&mut self) {
+        let sense = if self.aim == FleetObjective::Throughput { Sense::AtMost } else { Sense::Equal };
+        for (bucket, terms) in self.fleet.buckets.iter().zip(std::mem::take(&mut self.terms)) {
+            self.program.row((format!("traffic {}", bucket.name), "traffic"), terms, sense, 1);
+        }
     }
-    for (index, supply) in supplies.iter().enumerate() {
-        let Some(there) = supply.available else { continue };
-        let of = kinds.iter().zip(&columns.counts).filter(|(kind, _)| kind.supply_index == index);
-        let terms: Vec<(usize, i64)> = of.map(|(_, count)| (*count, 1)).collect();
-        let name = format!("available {}", supply.name);
-        programme.row((name.clone(), name), terms, Sense::AtMost, (there as i64).min(MOST));
+
+    /// Available systems, budget and devices.
+    fn add_limits(&mut self) {
+        let Fleet { supplies, kinds, .. } = self.fleet;
+        for (index, supply) in supplies.iter().enumerate() {
+            let Some(available) = supply.available else { continue };
+            let of = kinds.iter().zip(&self.columns.counts).filter(|(kind, _)| kind.supply_index == index);
+            let terms: Vec<(usize, i64)> = of.map(|(_, count)| (*count, 1)).collect();
+            let name = format!("available {}", supply.name);
+            self.program.row((name.clone(), name), terms, Sense::AtMost, (available as i64).min(MOST));
+        }
+        let all = |factor: &dyn Fn(&SystemKind) -> i64| -> Vec<(usize, i64)> {
+            kinds.iter().zip(&self.columns.counts).map(|(kind, count)| (*count, factor(kind))).collect()
+        };
+        let (cost, devices) = (all(&mills), all(&|kind| kind.devices as i64));
+        if let Some(usd) = self.bounds.usd_per_hour {
+            let bound = (usd * MILLS).floor() as i64;
+            self.program.row(("USD per hour", "budget"), cost, Sense::AtMost, bound);
+        }
+        if let Some(most) = self.bounds.devices {
+            self.program.row(("devices", "devices"), devices, Sense::AtMost, most as i64);
+        }
     }
-    let all = |factor: &dyn Fn(&SystemKind) -> i64| -> Vec<(usize, i64)> {
-        kinds.iter().zip(&columns.counts).map(|(kind, count)| (*count, factor(kind))).collect()
-    };
-    if let Some(usd) = bounds.usd_per_hour {
-        let bound = (usd * MILLS).floor() as i64;
-        programme.row(("USD per hour", "budget"), all(&|kind| mills(kind)), Sense::AtMost, bound);
-    }
-    if let Some(devices) = bounds.devices {
-        let terms = all(&|kind| kind.devices as i64);
-        programme.row(("devices", "devices"), terms, Sense::AtMost, devices as i64);
-    }
-    (programme, columns)
 }

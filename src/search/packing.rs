@@ -68,7 +68,7 @@ mod tests {
     }
 
     /// The same problem as an integer program, solved by branch and bound.
-    fn programme(items: &[Item], capacity: u64) -> f64 {
+    fn program(items: &[Item], capacity: u64) -> f64 {
         let mut vars = variables!();
         let counts: Vec<_> =
             items.iter().map(|_| vars.add(variable().integer().min(0).max(capacity as f64))).collect();
@@ -97,7 +97,7 @@ mod tests {
             let counts = DeviceCapacity::new(capacity, 1, 0, 1).pack(&items);
             let used: u64 = items.iter().zip(&counts).map(|(item, n)| item.devices * n).sum();
             prop_assert!(used <= capacity);
-            prop_assert_eq!(value(&items, &counts), programme(&items, capacity));
+            prop_assert_eq!(value(&items, &counts), program(&items, capacity));
         }
     }
 }

@@ -138,22 +138,22 @@ fn least_sum_shared(chain: &Chain, control: &Control) -> Result<Placement, Place
     let known = known(chain).into_iter().filter_map(|stages| Some((chain.sum(&stages).ok()?, stages)));
     let known = known.min_by_key(|(ticks, _)| *ticks);
     let bound = known.as_ref().map_or(u64::MAX, |(ticks, _)| *ticks);
-    let programme = MinLatencySearch::with_control(chain, &groups, bound, control);
-    let found = programme.least().map(|(ticks, state)| (ticks, programme.stages(state)));
+    let program = MinLatencySearch::with_control(chain, &groups, bound, control);
+    let found = program.least().map(|(ticks, state)| (ticks, program.stages(state)));
     // The result of the program comes first: of equals it uses the fewest members.
-    let best = found.into_iter().chain(known.filter(|_| !programme.complete)).min_by_key(|(ticks, _)| *ticks);
+    let best = found.into_iter().chain(known.filter(|_| !program.complete)).min_by_key(|(ticks, _)| *ticks);
     let cheap_bound = bound::sum(chain);
     let (ticks, stages) = match best {
         Some(best) => best,
-        None if programme.complete => return Err(refusal(chain, &groups)),
+        None if program.complete => return Err(refusal(chain, &groups)),
         None => return Err(PlacementInfeasible::Stopped { bound: cheap_bound }),
     };
     Ok(Placement {
         stages,
         ticks,
-        bound: if programme.complete { ticks } else { cheap_bound },
+        bound: if program.complete { ticks } else { cheap_bound },
         cheap_bound,
-        states: programme.states,
+        states: program.states,
         kinds: groups.kinds().len(),
         parts: None,
     })
@@ -162,9 +162,9 @@ fn least_sum_shared(chain: &Chain, control: &Control) -> Result<Placement, Place
 /// The minimum bottleneck time of exactly `stages` stages; `None` if none is below `below`, or none was found.
 pub fn least_slowest(chain: &Chain, stages: usize, below: u64) -> Option<Placement> {
     let groups = device_classes(chain);
-    let mut programme = MinMaxStage::new(chain, &groups);
-    let least = programme.least(stages, below, &|| false);
-    let states = programme.states;
+    let mut program = MinMaxStage::new(chain, &groups);
+    let least = program.least(stages, below, &|| false);
+    let states = program.states;
     least.found.map(|(ticks, stages)| Placement {
         stages,
         ticks,

@@ -204,9 +204,9 @@ pub const PARTS: f64 = 1e9;
 
 /// The same choice as an integer program with `parts` units per request/s, and `mix` as a point of it. The flow of
 /// each kind of worker is bounded by one compute row and one KV transfer row.
-pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (MipModel, MipValues) {
+pub fn program(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (MipModel, MipValues) {
     let whole = |rate: f64| (rate * parts).min(i64::MAX as f64 / 2.0) as i64;
-    let mut programme = MipModel::default();
+    let mut program = MipModel::default();
     let mut point = MipValues::new();
     let mut used = Vec::new();
     let most = |worker: &Worker| (devices / worker.devices) as i64;
@@ -215,15 +215,15 @@ pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (M
     for (kind, workers, counts) in kinds {
         let mut flows = Vec::new();
         for (at, (worker, count)) in workers.iter().zip(counts).enumerate() {
-            let number = programme.whole(format!("{kind} {at}"), (0, most(worker)), 0);
+            let number = program.whole(format!("{kind} {at}"), (0, most(worker)), 0);
             let through = whole(worker.rate());
-            let flow = programme.whole(format!("flow of {kind} {at}"), (0, most(worker) * through), 0);
+            let flow = program.whole(format!("flow of {kind} {at}"), (0, most(worker) * through), 0);
             point.extend([*count as i64, *count as i64 * through]);
             for (what, rate) in [("work", worker.works), ("kv transfer", worker.carries)] {
                 // A bound far above the total flow is never active.
                 let rate = whole(rate).min(through.saturating_mul(2).max(1));
                 let name = format!("{what} of {kind} {at}");
-                programme.row((name, what), vec![(flow, 1), (number, -rate)], Sense::AtMost, 0);
+                program.row((name, what), vec![(flow, 1), (number, -rate)], Sense::AtMost, 0);
             }
             used.push((number, worker.devices as i64));
             flows.push(flow);
@@ -232,22 +232,22 @@ pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (M
     }
     let sum = |point: &MipValues, flows: &[usize]| flows.iter().map(|at| point[*at]).sum::<i64>();
     let through = ends.iter().map(|(_, flows)| sum(&point, flows)).min().unwrap_or(0);
-    let bound = ends.iter().map(|(_, flows)| flows.iter().map(|at| programme.bounds(*at).1).sum::<i64>());
-    let flow = programme.whole("flow", (0, bound.min().unwrap_or(0)), -1);
+    let bound = ends.iter().map(|(_, flows)| flows.iter().map(|at| program.bounds(*at).1).sum::<i64>());
+    let flow = program.whole("flow", (0, bound.min().unwrap_or(0)), -1);
     point.push(through);
     for (kind, flows) in ends {
         let terms = flows.into_iter().map(|at| (at, -1)).chain([(flow, 1)]).collect();
-        programme.row((format!("flow of {kind}"), kind), terms, Sense::AtMost, 0);
+        program.row((format!("flow of {kind}"), kind), terms, Sense::AtMost, 0);
     }
     for (at, (worker, count)) in roles.aggregated.iter().zip(&mix.aggregated).enumerate() {
         used.push((
-            programme.whole(format!("both {at}"), (0, most(worker)), -whole(worker.rate())),
+            program.whole(format!("both {at}"), (0, most(worker)), -whole(worker.rate())),
             worker.devices as i64,
         ));
         point.push(*count as i64);
     }
-    programme.row(("devices", "devices"), used, Sense::AtMost, devices as i64);
-    (programme, point)
+    program.row(("devices", "devices"), used, Sense::AtMost, devices as i64);
+    (program, point)
 }
 
 /// Checks a mix row by row in integers, and returns the number of rows.
@@ -255,9 +255,9 @@ pub fn programme(roles: &Roles, devices: u64, parts: f64, mix: &WorkerMix) -> (M
 /// # Errors
 /// Names the violated row, or the incorrect rate.
 pub fn check(roles: &Roles, devices: u64, mix: &WorkerMix) -> Result<u64, String> {
-    let (programme, point) = programme(roles, devices, PARTS, mix);
-    let rows = programme.check(&point)?;
-    let found = -programme.objective(&point) as f64 / super::mip::SHARE as f64;
+    let (program, point) = program(roles, devices, PARTS, mix);
+    let rows = program.check(&point)?;
+    let found = -program.objective(&point) as f64 / super::mip::SHARE as f64;
     // The rate of each worker was rounded down to whole units.
     let cut = (mix.prefill.iter().chain(&mix.decode).chain(&mix.aggregated).sum::<u64>() + 1) as f64;
     if (found - mix.rate * PARTS).abs() > cut + HAIR * found {

@@ -234,7 +234,7 @@ pub fn max_context<R: Reading>(
     };
     // If the weights alone do not fit, no context does.
     let room = room.max(Qty::literal(0.0 * BYTE));
-    // With no cache that grows, one byte per token stands in, so that zero memory still gives zero context.
+    // With no cache that grows, one byte per token is assumed, so that zero memory still gives zero context.
     let grown = grown.max(Qty::literal(1.0 * BYTE));
     let fits = (room / grown * tokens).min(match limit {
         Some(limit) => read.count(Count::config("max_position_embeddings", limit)),

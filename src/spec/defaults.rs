@@ -112,24 +112,7 @@ impl Economics {
         let amortization = stated(scenario.amortization_months, "amortization_months", MONTH, &AMORTIZATION)?;
         let utilization = stated(scenario.utilization, "utilization", 1.0, &UTILIZATION)?;
         let fraction = |own: Option<&Figure<Ratio>>, general: &Figure<Ratio>| own.unwrap_or(general).clone();
-        let idle = power.and_then(|power| {
-            let idle = power.idle.as_ref()?;
-            let text = format!("{idle} of {}: {}", power.tdp, idle.source.text);
-            let source = Source { grade: idle.source.grade, text: text.into() };
-            Some(Figure::new(idle.value / power.tdp.value, source))
-        });
-        let owning = [
-            ("electricity_usd_per_kwh", scenario.electricity_usd_per_kwh),
-            ("pue", scenario.pue),
-            ("amortization_months", scenario.amortization_months),
-            ("utilization", scenario.utilization),
-        ];
-        let owning = owning.iter().find(|(_, value)| value.is_some()).map(|(key, _)| *key);
-        if let (Some(key), Some(_)) = (owning, scenario.usd_per_device_hour) {
-            let found = format!("both {key} and usd_per_device_hour");
-            let fix = "a rent includes power and building: set only the rent, or only the costs of owning";
-            return Err(Error::new(key, found, "one of them", fix));
-        }
+        let owning = owning(scenario)?;
         let purchase = cluster.price.purchase.clone().or_else(|| device.price.purchase.clone());
         let known_rent = cluster.price.rent.clone().or_else(|| device.price.rent.clone());
         // A scenario with costs of owning means owned devices, if their purchase price is known.
@@ -158,9 +141,38 @@ impl Economics {
                 power.and_then(|power| power.memory_bound.as_ref()),
                 &defaults.memory_bound_power,
             ),
-            idle_power: idle.unwrap_or_else(|| defaults.idle_power.clone()),
+            idle_power: idle_power(cluster).unwrap_or_else(|| defaults.idle_power.clone()),
         })
     }
+}
+
+/// Idle power as a fraction of TDP, where the device has one.
+fn idle_power(cluster: &Cluster) -> Option<Figure<Ratio>> {
+    let power = cluster.device.power.as_ref()?;
+    let idle = power.idle.as_ref()?;
+    let text = format!("{idle} of {}: {}", power.tdp, idle.source.text);
+    let source = Source { grade: idle.source.grade, text: text.into() };
+    Some(Figure::new(idle.value / power.tdp.value, source))
+}
+
+/// The first cost of owning that the scenario sets.
+///
+/// # Errors
+/// It sets a rent too.
+fn owning(scenario: &Scenario) -> Result<Option<&'static str>, Error> {
+    let costs = [
+        ("electricity_usd_per_kwh", scenario.electricity_usd_per_kwh),
+        ("pue", scenario.pue),
+        ("amortization_months", scenario.amortization_months),
+        ("utilization", scenario.utilization),
+    ];
+    let owning = costs.iter().find(|(_, value)| value.is_some()).map(|(key, _)| *key);
+    if let (Some(key), Some(_)) = (owning, scenario.usd_per_device_hour) {
+        let found = format!("both {key} and usd_per_device_hour");
+        let fix = "a rent includes power and building: set only the rent, or only the costs of owning";
+        return Err(Error::new(key, found, "one of them", fix));
+    }
+    Ok(owning)
 }
 
 /// The first bounds that contain the price: the system's, then the device's.

@@ -174,7 +174,7 @@ fn spell(value: f64) -> String {
 }
 
 /// Parser of a whole-number flag: digits with optional `_` separators, and as in vLLM an optional suffix: `15k` is
-/// 15,000, `16K` is 16,384, `m` and `M` alike.
+/// 15,000, `16K` is 16,384, `m` equals `M`.
 pub fn whole(limit: &'static Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text: &str| {
         let plain = text.trim().replace('_', "");

@@ -46,7 +46,7 @@ pub struct PoolText {
     pub concurrency: Option<u64>,
 }
 
-/// A complete plan: everything that determines the metrics besides the problem.
+/// A complete plan: everything that determines the metrics in addition to the problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanText {
     /// Its pools.

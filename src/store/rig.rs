@@ -4,12 +4,14 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::catalog::{Catalog, read_entry};
 use super::model::ResolvedModel;
 use super::resolved_scenario::ResolvedScenario;
 use crate::cost::machine::PricedLink;
+use crate::graph::model::ModelGraph;
 use crate::plan::infeasible::Infeasible;
 use crate::plan::legal::{LegalLimits, caches, check, has_experts};
 use crate::plan::parallel::ParallelPlan;
@@ -68,6 +70,126 @@ pub struct ResolvedRig {
 /// Maximum number of ways to share layers inside groups.
 const MOST_WAYS: usize = 64;
 
+/// The members of a rig while its problems are built.
+struct RigBuilder<'a> {
+    catalog: &'a Catalog,
+    scenario: &'a Scenario,
+    rig: &'a Rig,
+    model: (ResolvedModel, ModelGraph),
+    seats: Vec<PlacedMember>,
+    runtimes: Vec<String>,
+    /// Resolved members by index and number of devices that share a layer.
+    known: RefCell<HashMap<(usize, u64), Rc<ResolvedScenario>>>,
+}
+
+/// The parts of a placement problem that are the same for every way to share layers.
+struct RigFacts<'a> {
+    wires: Vec<(usize, usize, PricedLink<Datum>)>,
+    weights: &'a FormatOption,
+    kv: &'a FormatOption,
+    concurrency: u64,
+    /// The model cannot be cut into stages.
+    uncut: bool,
+}
+
+impl RigBuilder<'_> {
+    /// The member in seat `at` as a cluster of `devices` devices.
+    fn member(&self, at: usize, devices: u64) -> Result<Rc<ResolvedScenario>, Error> {
+        let seat = &self.seats[at];
+        if let Some(member) = self.known.borrow().get(&(seat.member, devices)) {
+            return Ok(member.clone());
+        }
+        let runtime = Some(self.runtimes[at].clone());
+        let own = Scenario { runtime, objective: None, ..self.scenario.clone() };
+        let cluster = seat.cluster(self.rig, devices)?;
+        let member = Rc::new(ResolvedScenario::placed(self.catalog, &own, self.model.clone(), cluster)?);
+        self.known.borrow_mut().insert((seat.member, devices), member.clone());
+        Ok(member)
+    }
+
+    /// The groups of `degree` devices in seat `at`; `None` where the runtime or the model allows no such group.
+    fn groups(
+        &self,
+        at: usize,
+        degree: u64,
+        facts: &RigFacts<'_>,
+        offload: bool,
+    ) -> Result<Option<Vec<DeviceGroup>>, Error> {
+        let (seat, member) = (&self.seats[at], self.member(at, degree)?);
+        let Some(plan) = shared(&member, facts.weights, degree) else { return Ok(None) };
+        let number = |host: &Option<String>| self.rig.hosts.keys().position(|key| Some(key) == host.as_ref());
+        let on_host: f64 =
+            self.seats.iter().filter(|other| other.host == seat.host).map(|other| other.count as f64).sum();
+        let host = member.cluster.host.as_ref().filter(|_| offload);
+        let link = seat.device.host_link.as_ref().filter(|_| offload);
+        let groups = seat.count / degree;
+        let group = |group: u64| -> Result<DeviceGroup, Error> {
+            let name = if groups > 1 { format!("{}/{}", seat.name, group + 1) } else { seat.name.clone() };
+            Ok(DeviceGroup {
+                name,
+                devices: degree,
+                machine: member.machine(facts.weights, facts.kv)?,
+                plan,
+                host_link: link.map(|link| link.bandwidth.datum("host_bandwidth")),
+                host: host
+                    .and_then(|host| Some((number(&seat.host)?, host.memory.as_ref()?.value)))
+                    .map(|(number, bytes)| HostCapacity { number, bytes }),
+                // Storage is not shared: each device has its part.
+                disk: host.and_then(|host| {
+                    let rate = host.storage_read.as_ref()?.datum("storage_read");
+                    Some(Disk { rate, bytes: host.storage.as_ref()?.value / on_host })
+                }),
+            })
+        };
+        (0..groups).map(group).collect::<Result<Vec<_>, Error>>().map(Some)
+    }
+
+    /// Links between groups, in both directions: the rig's wires, and those inside a seat. `parts` has the groups of
+    /// each seat.
+    fn hops(&self, parts: &[Range<usize>], facts: &RigFacts<'_>) -> Vec<Hop> {
+        let mut hops = Vec::new();
+        if facts.uncut {
+            return hops;
+        }
+        let mut join = |from: usize, to: usize, link: &PricedLink<Datum>| {
+            hops.push(Hop { from, to, link: link.clone() });
+            hops.push(Hop { from: to, to: from, link: link.clone() });
+        };
+        // Nodes beyond the seats are switches: one index after all groups.
+        let count = parts.last().map_or(0, |part| part.end);
+        let place = |node: usize| parts.get(node).cloned().unwrap_or(count..count + 1);
+        for (a, b, link) in &facts.wires {
+            place(*a).for_each(|a| place(*b).for_each(|b| join(a, b, link)));
+        }
+        for (seat, part) in self.seats.iter().zip(parts) {
+            let inner = seat.joined.as_ref().map(priced);
+            for (a, b) in part.clone().flat_map(|a| (a + 1..part.end).map(move |b| (a, b))) {
+                inner.iter().for_each(|link| join(a, b, link));
+            }
+        }
+        hops
+    }
+
+    /// The problem in which `degrees` devices of each seat share layers, where that is legal.
+    fn problem(
+        &self,
+        degrees: &[u64],
+        facts: &RigFacts<'_>,
+        offload: bool,
+    ) -> Result<Option<PlacementProblem>, Error> {
+        let first = self.member(0, 1)?;
+        let (mut members, mut parts) = (Vec::new(), Vec::new());
+        for (at, &degree) in degrees.iter().enumerate() {
+            let Some(groups) = self.groups(at, degree, facts, offload)? else { return Ok(None) };
+            parts.push(members.len()..members.len() + groups.len());
+            members.extend(groups);
+        }
+        let hops = self.hops(&parts, facts);
+        let (graph, lengths, concurrency) = (first.graph.clone(), first.lengths(), facts.concurrency);
+        Ok(Some(PlacementProblem { graph, members, hops, lengths, concurrency }))
+    }
+}
+
 impl ResolvedRig {
     /// Resolves `rig` for `scenario`, with `concurrency` concurrent requests.
     ///
@@ -79,115 +201,35 @@ impl ResolvedRig {
         rig: Rig,
         concurrency: u64,
     ) -> Result<ResolvedRig, Error> {
-        let (model, graph) =
-            catalog.built(scenario.model.as_deref().unwrap_or(super::resolved_scenario::DEFAULT_MODEL))?;
+        let name = scenario.model.as_deref().unwrap_or(super::resolved_scenario::DEFAULT_MODEL);
+        let model = catalog.built(name)?;
         let seats = catalog.seats(&rig)?;
         let names: Vec<String> = seats.iter().map(|seat| seat.name.clone()).collect();
         let wires = catalog.wires(&rig, &names)?;
         let runtimes = catalog.runtimes(&seats, scenario)?;
-        let known = RefCell::new(HashMap::<(usize, u64), Rc<ResolvedScenario>>::new());
-        let put = |at: usize, devices: u64| -> Result<Rc<ResolvedScenario>, Error> {
-            let seat = &seats[at];
-            if let Some(problem) = known.borrow().get(&(seat.member, devices)) {
-                return Ok(problem.clone());
-            }
-            let own = Scenario { runtime: Some(runtimes[at].clone()), objective: None, ..scenario.clone() };
-            let found = (model.clone(), graph.clone());
-            let problem =
-                Rc::new(ResolvedScenario::placed(catalog, &own, found, seat.cluster(&rig, devices)?)?);
-            known.borrow_mut().insert((seat.member, devices), problem.clone());
-            Ok(problem)
-        };
-        let alone: Vec<Rc<ResolvedScenario>> =
-            (0..seats.len()).map(|at| put(at, 1)).collect::<Result<_, Error>>()?;
-        let first = alone.first().ok_or_else(|| Error::new("members", "none", "a device", "name one"))?;
-        let weights = common("weight-format", &alone, |problem| &problem.weight_formats)?;
-        let kv = common("kv-format", &alone, |problem| &problem.kv_formats)?;
-        let whole = caches(&first.graph, &ParallelPlan { pp: 2, ..ParallelPlan::SINGLE }).err();
-        let lengths = first.lengths();
-        let graph = first.graph.clone();
-        let sharing = |host: &Option<String>| -> f64 {
-            seats.iter().filter(|seat| seat.host == *host).map(|seat| seat.count as f64).sum()
-        };
-        let number = |host: &Option<String>| rig.hosts.keys().position(|key| Some(key) == host.as_ref());
-        let ask = |degrees: &[u64], offload: bool| -> Result<Option<PlacementProblem>, Error> {
-            let (mut offers, mut parts) = (Vec::new(), Vec::new());
-            for (at, &degree) in degrees.iter().enumerate() {
-                let problem = put(at, degree)?;
-                let Some(plan) = shared(&problem, &weights, degree) else { return Ok(None) };
-                let seat = &seats[at];
-                let groups = seat.count / degree;
-                let begun = offers.len();
-                for group in 0..groups {
-                    let name =
-                        if groups > 1 { format!("{}/{}", seat.name, group + 1) } else { seat.name.clone() };
-                    let host = problem.cluster.host.as_ref().filter(|_| offload);
-                    offers.push(DeviceGroup {
-                        name,
-                        devices: degree,
-                        machine: problem.machine(&weights, &kv)?,
-                        plan,
-                        host_link: offload
-                            .then_some(seat.device.host_link.as_ref())
-                            .flatten()
-                            .map(|link| link.bandwidth.datum("host_bandwidth")),
-                        host: host
-                            .and_then(|host| Some((number(&seat.host)?, host.memory.as_ref()?.value)))
-                            .map(|(number, bytes)| HostCapacity { number, bytes }),
-                        // Storage is not shared: each device has its part.
-                        disk: host.and_then(|host| {
-                            let rate = host.storage_read.as_ref()?.datum("storage_read");
-                            Some(Disk { rate, bytes: host.storage.as_ref()?.value / sharing(&seat.host) })
-                        }),
-                    });
-                }
-                parts.push(begun..offers.len());
-            }
-            let count = offers.len();
-            let place = |node: usize| parts.get(node).cloned().unwrap_or(count..count + 1);
-            let mut hops = Vec::new();
-            let mut join = |a: usize, b: usize, link: &PricedLink<Datum>| {
-                hops.push(Hop { from: a, to: b, link: link.clone() });
-                hops.push(Hop { from: b, to: a, link: link.clone() });
-            };
-            for (a, b, link) in &wires {
-                place(*a).for_each(|a| place(*b).for_each(|b| join(a, b, link)));
-            }
-            for (seat, part) in seats.iter().zip(&parts) {
-                let inner = seat.joined.as_ref().map(priced);
-                for (a, b) in part.clone().flat_map(|a| (a + 1..part.end).map(move |b| (a, b))) {
-                    inner.iter().for_each(|link| join(a, b, link));
-                }
-            }
-            if whole.is_some() {
-                hops.clear();
-            }
-            Ok(Some(PlacementProblem { graph: graph.clone(), members: offers, hops, lengths, concurrency }))
-        };
-        let ways = ways(&seats);
+        let known = RefCell::default();
+        let builder = RigBuilder { catalog, scenario, rig: &rig, model, seats, runtimes, known };
+        let seats = &builder.seats;
+        let single: Vec<Rc<ResolvedScenario>> =
+            (0..seats.len()).map(|at| builder.member(at, 1)).collect::<Result<_, Error>>()?;
+        let first = single.first().ok_or_else(|| Error::new("members", "none", "a device", "name one"))?;
+        let weights = common("weight-format", &single, |member| &member.weight_formats)?;
+        let kv = common("kv-format", &single, |member| &member.kv_formats)?;
+        let infeasible = caches(&first.graph, &ParallelPlan { pp: 2, ..ParallelPlan::SINGLE }).err();
+        let facts = RigFacts { wires, weights: &weights, kv: &kv, concurrency, uncut: infeasible.is_some() };
+        let ways = ways(seats);
         let all = |offload: bool| -> Result<Vec<PlacementProblem>, Error> {
-            ways.iter().filter_map(|degrees| ask(degrees, offload).transpose()).collect()
+            ways.iter().filter_map(|degrees| builder.problem(degrees, &facts, offload).transpose()).collect()
         };
         let host = rig.hosts.values().any(|host| host.memory.is_some());
         let policy = scenario.offload.unwrap_or_default();
         let offloaded = if host && policy != OffloadMode::Never { all(true)? } else { vec![] };
-        let questions = if policy == OffloadMode::Always && !offloaded.is_empty() {
-            offloaded.clone()
-        } else {
-            all(false)?
-        };
-        Ok(ResolvedRig {
-            devices: seats.iter().map(|seat| seat.device.clone()).collect(),
-            runtimes: alone.iter().map(|problem| problem.runtime.clone()).collect(),
-            rig,
-            model,
-            names,
-            weights,
-            kv,
-            problems: questions,
-            offloaded,
-            infeasible: whole,
-        })
+        let always = policy == OffloadMode::Always && !offloaded.is_empty();
+        let problems = if always { offloaded.clone() } else { all(false)? };
+        let devices = seats.iter().map(|seat| seat.device.clone()).collect();
+        let runtimes = single.iter().map(|member| member.runtime.clone()).collect();
+        let model = builder.model.0;
+        Ok(ResolvedRig { rig, model, names, devices, runtimes, weights, kv, problems, offloaded, infeasible })
     }
 }
 

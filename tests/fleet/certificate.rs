@@ -1,4 +1,4 @@
-//! A fleet's certificate read by somebody else: from its JSON alone, every row is added up and the programme solved.
+//! A fleet's certificate read by somebody else: from its JSON alone, every row is added up and the program solved.
 
 use good_lp::solvers::microlp::microlp;
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, variable};
@@ -20,9 +20,9 @@ fn list(value: &Value) -> &Vec<Value> {
 }
 
 /// The sum of costs, or the first bound or row that is broken.
-fn checked(programme: &Value) -> Result<f64, String> {
+fn checked(program: &Value) -> Result<f64, String> {
     let mut cost = 0.0;
-    for column in list(&programme["columns"]) {
+    for column in list(&program["columns"]) {
         let value = number(&column["value"]);
         let whole = column["kind"] == "whole";
         if value < number(&column["least"])
@@ -33,10 +33,10 @@ fn checked(programme: &Value) -> Result<f64, String> {
         }
         cost += value * number(&column["cost"]);
     }
-    for row in list(&programme["rows"]) {
+    for row in list(&program["rows"]) {
         let (mut sum, mut slack) = (0.0, 1e-9);
         for (at, factor) in list(&row["columns"]).iter().zip(list(&row["coefficients"])) {
-            let column = &programme["columns"][at.as_u64().unwrap() as usize];
+            let column = &program["columns"][at.as_u64().unwrap() as usize];
             sum += number(factor) * number(&column["value"]);
             // Shares are told to a billionth.
             slack += if column["kind"] == "share" { number(factor).abs() * 1e-9 } else { 0.0 };
@@ -55,17 +55,17 @@ fn checked(programme: &Value) -> Result<f64, String> {
 }
 
 /// The least cost, by a solver that is given nothing else.
-fn solved(programme: &Value) -> Option<f64> {
+fn solved(program: &Value) -> Option<f64> {
     let mut variables = ProblemVariables::new();
-    let columns = list(&programme["columns"]).iter().map(|column| {
+    let columns = list(&program["columns"]).iter().map(|column| {
         let one = variable().bounds(number(&column["least"])..=number(&column["most"]));
         variables.add(if column["kind"] == "whole" { one.integer() } else { one })
     });
     let columns: Vec<_> = columns.collect();
-    let costs = columns.iter().zip(list(&programme["columns"]));
+    let costs = columns.iter().zip(list(&program["columns"]));
     let objective: Expression = costs.map(|(column, stated)| number(&stated["way"]) * *column).sum();
     let mut model = variables.minimise(objective.clone()).using(microlp);
-    for row in list(&programme["rows"]) {
+    for row in list(&program["rows"]) {
         let terms = list(&row["columns"]).iter().zip(list(&row["coefficients"]));
         let left: Expression =
             terms.map(|(at, factor)| number(factor) * columns[at.as_u64().unwrap() as usize]).sum();
@@ -89,7 +89,7 @@ proptest! {
         let aim = [FleetObjective::Cost, FleetObjective::Devices, FleetObjective::Throughput][aim];
         let budget = (aim == FleetObjective::Throughput).then_some(20.0);
         let found = mix(&fleet, aim, &FleetBounds { spare, usd_per_hour: budget, ..FleetBounds::default() }, &SolveBudget::default());
-        let mut told = serde_json::to_value(report_program(&found.programme, found.solved.values.as_ref())).unwrap();
+        let mut told = serde_json::to_value(report_program(&found.program, found.solved.values.as_ref())).unwrap();
         let Some(objective) = found.solved.objective else {
             prop_assert_eq!(solved(&told), None);
             return Ok(());
@@ -102,7 +102,7 @@ proptest! {
             prop_assert!(again.is_some_and(|again| close(again, objective)), "{:?} {}", again, objective);
         }
         // Another value is seen: it breaks a row, or costs something else, or was never needed.
-        let column = at.index(found.programme.columns.len());
+        let column = at.index(found.program.columns.len());
         told["columns"][column]["value"] = Value::from(1e7);
         prop_assert!(checked(&told).is_err());
     }

@@ -69,7 +69,7 @@ proptest! {
         check(&chain)?;
     }
 
-    /// Kinds of several members, which the programme counts instead of naming.
+    /// Kinds of several members, which the program counts instead of naming.
     #[test]
     fn like_members_are_counted_and_nothing_is_lost(chain in some(2, 4, 5)) {
         check(&chain)?;
@@ -127,7 +127,7 @@ proptest! {
     #[test]
     fn every_set_of_members_has_its_own_optimum(chain in any(3, 5)) {
         let groups = DeviceClasses::new(&chain, 1 << 20).unwrap();
-        let programme = MinLatencySearch::new(&chain, &groups, u64::MAX);
+        let program = MinLatencySearch::new(&chain, &groups, u64::MAX);
         let all = every(&chain);
         for state in 1..groups.states {
             let counts = |stages: &&Vec<Stage>| groups.kinds().all(|kind| {
@@ -135,9 +135,9 @@ proptest! {
                 of_kind.count() == groups.count(state, kind)
             });
             let least = all.iter().filter(counts).filter_map(|stages| chain.sum(stages).ok()).min();
-            prop_assert_eq!(programme.whole(state).map(|(ticks, _)| ticks), least);
+            prop_assert_eq!(program.whole(state).map(|(ticks, _)| ticks), least);
             if let Some(ticks) = least {
-                prop_assert_eq!(chain.sum(&programme.stages(state)), Ok(ticks));
+                prop_assert_eq!(chain.sum(&program.stages(state)), Ok(ticks));
             }
         }
     }

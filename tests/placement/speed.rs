@@ -37,20 +37,20 @@ fn sixteen_unlike_members_and_thirty_two_of_four_kinds_are_proved_soon() {
         let sum = least_sum(&chain).unwrap();
         assert_eq!(sum.kinds as u64, kinds);
         let groups = device_classes(&chain);
-        let mut programme = MinMaxStage::new(&chain, &groups);
+        let mut program = MinMaxStage::new(&chain, &groups);
         let mut counts: Vec<(u64, usize)> =
-            (1..=chain.members.len()).map(|stages| (programme.floor(stages), stages)).collect();
+            (1..=chain.members.len()).map(|stages| (program.floor(stages), stages)).collect();
         counts.sort_unstable();
         let mut slowest = u64::MAX;
         for (floor, stages) in counts {
             if floor < slowest {
-                let found = programme.least(stages, slowest, &|| false);
+                let found = program.least(stages, slowest, &|| false);
                 assert!(floor <= found.bound, "{stages} stages");
                 slowest = found.found.map_or(slowest, |(ticks, _)| ticks);
             }
         }
         assert!(slowest <= chain.slowest(&sum.stages).unwrap());
-        let looked = (sum.states, programme.states);
+        let looked = (sum.states, program.states);
         assert!(looked.0 <= most.0 && looked.1 <= most.1, "{kinds} x {each}: {looked:?}");
     }
 }

@@ -16,10 +16,11 @@ pub mod qwen;
 pub mod shuffle;
 pub mod whisper;
 
-use super::super::part::encoder::{Projection, linear};
+use super::super::part::encoder::{Projection, linear, once};
 use crate::graph::assembly::Assembly;
 use crate::graph::image_processor::{ImageProcessor, PatchGrid, SizeRounding};
 use crate::graph::operator::{Operator, Split};
+use crate::graph::tower::{Positions, TowerPart};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::image::ImageSize;
@@ -31,6 +32,33 @@ fn two_layers(block: &mut Assembly, from: NodeIndex, up: Projection, down: Proje
     let up = linear(block, from, up, Split::Column);
     let activated = block.node("activation", Operator::Activation { width, gated: false }, vec![], &[up]);
     linear(block, activated, down, Split::Row)
+}
+
+/// Two matrices with an activation between them, as a part named `name`.
+fn two_once(
+    name: &'static str,
+    up: Projection,
+    down: Projection,
+    prefix: &str,
+    positions: impl Into<Positions>,
+) -> TowerPart {
+    let mut block = Assembly::default();
+    let stream = block.input(up.input);
+    two_layers(&mut block, stream, up, down);
+    once(block, name, prefix, positions)
+}
+
+/// A replicated matrix as a part named `name`.
+fn matrix_once(
+    name: &'static str,
+    matrix: Projection,
+    prefix: &str,
+    positions: impl Into<Positions>,
+) -> TowerPart {
+    let mut block = Assembly::default();
+    let stream = block.input(matrix.input);
+    linear(&mut block, stream, matrix, Split::Replicate);
+    once(block, name, prefix, positions)
 }
 
 /// Patches along one side of an image.

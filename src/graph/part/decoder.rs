@@ -16,7 +16,7 @@ use crate::quantity::count::Count;
 use crate::spec::error::Error;
 use crate::spec::model::keys::Keys;
 
-/// The parts of a decoder besides its layers.
+/// The parts of a decoder other than its layers.
 #[derive(Clone, Copy, Debug)]
 pub struct DecoderSpec {
     /// Width of the residual stream.

@@ -82,7 +82,7 @@ impl Encoder {
         positions: impl Into<Positions>,
         extra: &[Weight],
     ) -> Result<TowerPart, Error> {
-        let Encoder { hidden, heads, intermediate, names, .. } = *self;
+        let Encoder { hidden, heads, .. } = *self;
         if !hidden.value.is_multiple_of(heads.value) {
             return Err(Error::new(
                 heads.symbol,
@@ -94,14 +94,32 @@ impl Encoder {
         let head_dim = Count::derived("head_dim", hidden.value / heads.value, "width / heads of the encoder");
         let mut block = Assembly::default();
         let stream = block.input(hidden);
-        let normed = norm(&mut block, stream, "attention_norm", names.norms[0], hidden, self.shift);
-        let mut qkv = vec![];
-        for ((name, tensor), bias) in
-            ["q_proj", "k_proj", "v_proj"].into_iter().zip(names.qkv).zip(self.qkv_bias)
-        {
-            let projection = Projection { name, tensor, input: hidden, output: hidden, bias };
-            qkv.push(linear(&mut block, normed, projection, Split::Heads));
-        }
+        let attended = self.attention(&mut block, stream, head_dim, reach);
+        let sum = Operator::Add { width: hidden };
+        let stream = block.node("attention_add", sum.clone(), extra.to_vec(), &[attended, stream]);
+        let network = self.network(&mut block, stream);
+        block.node("network_add", sum, vec![], &[network, stream]);
+        let block = block.finish(called, layers, vec![]);
+        Ok(TowerPart { prefix: prefix.to_owned(), block, positions: positions.into() })
+    }
+
+    /// Norm, queries, keys and values, attention, and its output projection.
+    fn attention(
+        &self,
+        block: &mut Assembly,
+        stream: NodeIndex,
+        head_dim: Count,
+        reach: AttentionMask,
+    ) -> NodeIndex {
+        let Encoder { hidden, heads, names, .. } = *self;
+        let normed = norm(block, stream, "attention_norm", names.norms[0], hidden, self.shift);
+        let operators = ["q_proj", "k_proj", "v_proj"].into_iter().zip(names.qkv).zip(self.qkv_bias);
+        let qkv: Vec<NodeIndex> = operators
+            .map(|((name, tensor), bias)| {
+                let projection = Projection { name, tensor, input: hidden, output: hidden, bias };
+                linear(block, normed, projection, Split::Heads)
+            })
+            .collect();
         let attention = Operator::Attention {
             heads,
             kv_heads: heads,
@@ -111,37 +129,25 @@ impl Encoder {
             shared: false,
         };
         let attention = block.node("attention", attention, vec![], &qkv);
-        let out = Projection {
-            name: "o_proj",
-            tensor: names.out,
-            input: hidden,
-            output: hidden,
-            bias: self.out_bias,
-        };
-        let out = linear(&mut block, attention, out, Split::Row);
-        let sum = Operator::Add { width: hidden };
-        let stream = block.node("attention_add", sum.clone(), extra.to_vec(), &[out, stream]);
-        let normed = norm(&mut block, stream, "network_norm", names.norms[1], hidden, self.shift);
+        let (name, tensor, bias) = ("o_proj", names.out, self.out_bias);
+        let out = Projection { name, tensor, input: hidden, output: hidden, bias };
+        linear(block, attention, out, Split::Row)
+    }
+
+    /// Norm, then the feed-forward network.
+    fn network(&self, block: &mut Assembly, stream: NodeIndex) -> NodeIndex {
+        let Encoder { hidden, intermediate, names, network_bias: bias, .. } = *self;
+        let normed = norm(block, stream, "network_norm", names.norms[1], hidden, self.shift);
         let (down, wide) = names.network.split_last().expect("a network has matrices");
         let mut widened = vec![];
         for (name, tensor) in ["up_proj", "gate_proj"].into_iter().zip(wide.iter().rev()) {
-            let up =
-                Projection { name, tensor, input: hidden, output: intermediate, bias: self.network_bias };
-            widened.push(linear(&mut block, normed, up, Split::Column));
+            let up = Projection { name, tensor, input: hidden, output: intermediate, bias };
+            widened.push(linear(block, normed, up, Split::Column));
         }
         let activation = Operator::Activation { width: intermediate, gated: wide.len() > 1 };
         let activated = block.node("activation", activation, vec![], &widened);
-        let down = Projection {
-            name: "down_proj",
-            tensor: down,
-            input: intermediate,
-            output: hidden,
-            bias: self.network_bias,
-        };
-        let down = linear(&mut block, activated, down, Split::Row);
-        block.node("network_add", sum, vec![], &[down, stream]);
-        let block = block.finish(called, layers, vec![]);
-        Ok(TowerPart { prefix: prefix.to_owned(), block, positions: positions.into() })
+        let down = Projection { name: "down_proj", tensor: down, input: intermediate, output: hidden, bias };
+        linear(block, activated, down, Split::Row)
     }
 }
 
@@ -201,4 +207,19 @@ impl Patches {
 pub fn once(block: Assembly, name: &'static str, prefix: &str, positions: impl Into<Positions>) -> TowerPart {
     let block = block.finish(name, vec![], vec![]);
     TowerPart { prefix: prefix.to_owned(), block, positions: positions.into() }
+}
+
+/// A norm that occurs once, as a part of its name.
+pub fn norm_once(
+    name: &'static str,
+    tensor: &str,
+    width: Count,
+    shift: bool,
+    prefix: &str,
+    positions: impl Into<Positions>,
+) -> TowerPart {
+    let mut block = Assembly::default();
+    let stream = block.input(width);
+    norm(&mut block, stream, name, tensor, width, shift);
+    once(block, name, prefix, positions)
 }

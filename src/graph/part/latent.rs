@@ -70,40 +70,9 @@ impl Latent {
 
     /// Adds the operators, from the normed stream to the output projection.
     pub fn assemble(&self, block: &mut Assembly, from: NodeIndex) -> NodeIndex {
-        let Latent { hidden, heads, q_lora_rank, kv_lora_rank, .. } = *self;
+        let Latent { hidden, heads, kv_lora_rank, .. } = *self;
         let Latent { qk_rope_head_dim, qk_nope_head_dim, v_head_dim, bias, .. } = *self;
-        let matrix = |name, tensor: &str, input, output, split, bias| Matrix {
-            name,
-            tensor: format!("self_attn.{tensor}"),
-            input,
-            output,
-            split,
-            role: Role::Attention,
-            bias,
-        };
-        let norm = |name, tensor: &str, width| NormSpec {
-            name,
-            tensor: format!("self_attn.{tensor}"),
-            width,
-            rows: once(),
-            split: Split::Replicate,
-            affine: Affine::Scale,
-            sharing: NormRows::Shared,
-        };
-        let q_head =
-            sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
-        let q_width = width("q_width", heads, q_head, "num_attention_heads × (qk_nope + qk_rope)");
-        let mut compressed = from;
-        let q = match q_lora_rank {
-            None => block.linear(from, matrix("q_proj", "q_proj", hidden, q_width, Split::Heads, false)),
-            Some(rank) => {
-                let a =
-                    block.linear(from, matrix("q_a_proj", "q_a_proj", hidden, rank, Split::Replicate, bias));
-                let a = block.norm(a, norm("q_a_norm", "q_a_layernorm", rank));
-                compressed = a;
-                block.linear(a, matrix("q_b_proj", "q_b_proj", rank, q_width, Split::Heads, false))
-            }
-        };
+        let (q, compressed) = self.queries(block, from);
         let latent = sum("kv_latent", kv_lora_rank, qk_rope_head_dim, "kv_lora_rank + qk_rope_head_dim");
         let kv = matrix("kv_a_proj", "kv_a_proj_with_mqa", hidden, latent, Split::Replicate, bias);
         let rope_and_latent = block.linear(from, kv);
@@ -131,6 +100,37 @@ impl Latent {
         );
         let v_width = width("v_width", heads, v_head_dim, "num_attention_heads × v_head_dim");
         block.linear(attention, matrix("o_proj", "o_proj", v_width, hidden, Split::Row, bias))
+    }
+
+    /// The queries, and the stream that they are computed from: compressed where the queries have a rank.
+    fn queries(&self, block: &mut Assembly, from: NodeIndex) -> (NodeIndex, NodeIndex) {
+        let Latent { hidden, heads, qk_rope_head_dim, qk_nope_head_dim, bias, .. } = *self;
+        let q_head =
+            sum("qk_head_dim", qk_nope_head_dim, qk_rope_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
+        let q_width = width("q_width", heads, q_head, "num_attention_heads × (qk_nope + qk_rope)");
+        let Some(rank) = self.q_lora_rank else {
+            let q = matrix("q_proj", "q_proj", hidden, q_width, Split::Heads, false);
+            return (block.linear(from, q), from);
+        };
+        let a = block.linear(from, matrix("q_a_proj", "q_a_proj", hidden, rank, Split::Replicate, bias));
+        let a = block.norm(a, norm("q_a_norm", "q_a_layernorm", rank));
+        (block.linear(a, matrix("q_b_proj", "q_b_proj", rank, q_width, Split::Heads, false)), a)
+    }
+}
+
+fn matrix(name: &'static str, tensor: &str, input: Count, output: Count, split: Split, bias: bool) -> Matrix {
+    Matrix { name, tensor: format!("self_attn.{tensor}"), input, output, split, role: Role::Attention, bias }
+}
+
+fn norm(name: &'static str, tensor: &str, width: Count) -> NormSpec {
+    NormSpec {
+        name,
+        tensor: format!("self_attn.{tensor}"),
+        width,
+        rows: once(),
+        split: Split::Replicate,
+        affine: Affine::Scale,
+        sharing: NormRows::Shared,
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Altup {
     pub laurel_rank: Count,
 }
 
-/// Additional parts of a layer besides mixer, network and their norms.
+/// Additional parts of a layer other than mixer, network and their norms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Extras {
     /// A per-layer input.

@@ -72,8 +72,8 @@ pub struct ReportedProgram {
     pub rows: Vec<ReportedConstraint>,
 }
 
-/// `programme` with the values of a solution.
-pub fn report_program(programme: &MipModel, values: Option<&MipValues>) -> ReportedProgram {
+/// `program` with the values of a solution.
+pub fn report_program(program: &MipModel, values: Option<&MipValues>) -> ReportedProgram {
     let column = |(at, column): (usize, &MipColumn)| {
         let value = values.and_then(|values| values.get(at)).map(|value| *value as f64);
         let (kind, (least, most), parts) = match column.domain {
@@ -95,7 +95,7 @@ pub fn report_program(programme: &MipModel, values: Option<&MipValues>) -> Repor
         bound: row.bound,
     };
     ReportedProgram {
-        columns: programme.columns.iter().enumerate().map(column).collect(),
-        rows: programme.rows.iter().map(row).collect(),
+        columns: program.columns.iter().enumerate().map(column).collect(),
+        rows: program.rows.iter().map(row).collect(),
     }
 }

@@ -1,4 +1,4 @@
-//! The graph as a picture: groups beside and under each other, operators in rows, flow from top to bottom.
+//! The graph as a picture: groups next to and under each other, operators in rows, flow from top to bottom.
 
 use petgraph::visit::EdgeRef;
 
@@ -140,7 +140,7 @@ fn arrange(boxes: &mut [Frame], links: usize) {
     }
 }
 
-/// Parts of one encoder stand above each other by their middles.
+/// Parts of one encoder are above each other by their middles.
 fn middle(boxes: &mut [Frame]) {
     let sides: Vec<f64> = boxes.iter().map(|group| side(boxes, group.group.place)).collect();
     for (group, side) in boxes.iter_mut().zip(sides) {
@@ -161,7 +161,7 @@ fn lane(number: usize) -> f64 {
     14.0 + LANE * number as f64
 }
 
-/// A line from under one group to over another, around what stands between.
+/// A line from under one group to over another, around the groups between.
 fn flow(boxes: &[Frame], link: &GroupLink, number: usize) -> String {
     let (from, to) = (&boxes[link.from], &boxes[link.to]);
     let lane = lane(number);
@@ -235,7 +235,7 @@ fn drawn(view: &GraphDrawing, group: &Frame) -> String {
         x + PAD,
         y + 35.0
     );
-    // Its operators stand in the middle.
+    // Its operators are in the middle.
     let (left, top) = (x + (width - group.layout.width) / 2.0, y + HEADING);
     let sizes: Vec<(f64, f64)> = group.group.nodes.iter().map(|node| size(&view.graph[*node])).collect();
     for (number, (_, to, _)) in group.edges.iter().enumerate() {

@@ -53,7 +53,7 @@ impl Reconciliation {
     }
 }
 
-/// Optional checkpoint contents of this model besides unique parameters.
+/// Optional checkpoint contents of this model in addition to unique parameters.
 fn beside(inspection: &Inspection) -> Vec<CountTerm> {
     let parameters = inspection.parameters;
     let elements = |tensor: &InspectedTensor| tensor.shape.iter().product::<u64>();

@@ -85,7 +85,7 @@ pub fn placement_report(problem: &PlacementProblem, solved: &SolvedPlacement) ->
 
 /// The certificate of a solved placement.
 pub fn certificate(solved: &SolvedPlacement, aim: PlacementObjective) -> PlacementCertificate {
-    let programme = match (aim, solved.is_optimal()) {
+    let program = match (aim, solved.is_optimal()) {
         (PlacementObjective::Latency | PlacementObjective::Request, true) => {
             "exact dynamic program over devices and layers (minimum sum)"
         }
@@ -105,7 +105,7 @@ pub fn certificate(solved: &SolvedPlacement, aim: PlacementObjective) -> Placeme
     PlacementCertificate {
         objective_ms: 1e3 * solved.seconds,
         lower_bound_ms: 1e3 * solved.bound,
-        proved_by: programme.into(),
+        proved_by: program.into(),
         gap: if solved.is_optimal() { 0.0 } else { 1.0 - solved.bound / solved.seconds },
         independent_bound_ms: 1e3 * solved.cheap_bound,
         states: solved.states,

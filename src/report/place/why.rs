@@ -11,72 +11,75 @@ use crate::search::placement::relax::{Lever, LeverRelaxation, lean};
 
 /// The report of an infeasibility.
 pub fn reason(problem: &PlacementProblem, refusal: &PlacementInfeasible) -> InfeasibleReport {
-    let bytes = |pages: u64| pages as f64 * PAGE;
-    let smaller = || "fewer bits per weight: --weight-format".to_owned();
-    let shorter = || "a shorter context or lower concurrency: --isl, --osl, --concurrency".to_owned();
-    let more = || "one more device, or a device with more memory".to_owned();
-    let (code, text, short, fixes) = match refusal {
-        PlacementInfeasible::LayerTooLarge { layer, member, short } => (
-            "layer_too_large",
-            format!(
-                "layer {layer} fits on no device: {}, which has the most free memory, is short by {}",
-                problem.members[*member].name,
-                gib(bytes(*short))
-            ),
-            Some(bytes(*short)),
-            vec![smaller(), shorter(), more()],
-        ),
-        PlacementInfeasible::Memory { needed, available } => (
-            "memory",
-            format!(
-                "layers, KV cache, embedding and head need {}, all devices have {}: short by {}",
-                gib(bytes(*needed)),
-                gib(bytes(*available)),
-                gib(bytes(needed - available))
-            ),
-            Some(bytes(needed - available)),
-            vec![smaller(), shorter(), more()],
-        ),
-        PlacementInfeasible::WholeLayers { held } => (
-            "whole_layers",
-            match held {
-                Some(held) => format!(
-                    "total memory of all devices suffices, but in whole layers they hold only {held} of {}",
-                    problem.graph.layer_block.len()
-                ),
-                None => "total memory of all devices suffices, but not in whole layers".to_owned(),
-            },
-            None,
-            vec![smaller(), shorter(), more()],
-        ),
-        PlacementInfeasible::Disconnected { .. } => (
-            "disconnected",
-            "the devices that could hold the model are not connected by links".to_owned(),
-            None,
-            vec!["a link between them: --link and --topology, or `links` of the rig".to_owned()],
-        ),
-        PlacementInfeasible::Stopped { .. } => (
-            "stopped",
-            "the search ended before a placement was found; one may exist".to_owned(),
-            None,
-            vec!["a longer --time-limit".to_owned(), "fewer kinds of devices, or more memory".to_owned()],
-        ),
+    let smaller = "fewer bits per weight: --weight-format";
+    let shorter = "a shorter context or lower concurrency: --isl, --osl, --concurrency";
+    let more = "one more device, or a device with more memory";
+    let fixes = match refusal {
+        PlacementInfeasible::LayerTooLarge { .. }
+        | PlacementInfeasible::Memory { .. }
+        | PlacementInfeasible::WholeLayers { .. } => vec![smaller, shorter, more],
+        PlacementInfeasible::Disconnected { .. } => {
+            vec!["a link between them: --link and --topology, or `links` of the rig"]
+        }
+        PlacementInfeasible::Stopped { .. } => {
+            vec!["a longer --time-limit", "fewer kinds of devices, or more memory"]
+        }
     };
+    let (code, text, short_pages) = summary(problem, refusal);
     let mut reason = InfeasibleReport {
         code: code.into(),
         text,
-        short_bytes: short,
+        short_bytes: short_pages.map(|pages| pages as f64 * PAGE),
         conflict: vec![],
         innocent: vec![],
         several: false,
         nearest: vec![],
         tried: vec![],
-        fixes,
+        fixes: fixes.into_iter().map(str::to_owned).collect(),
     };
     if !matches!(refusal, PlacementInfeasible::Stopped { .. }) {
         conflicting(problem, &mut reason);
     }
     reason
+}
+
+/// Code, sentence and missing pages of an infeasibility.
+fn summary(problem: &PlacementProblem, refusal: &PlacementInfeasible) -> (&'static str, String, Option<u64>) {
+    let memory = |pages: u64| gib(pages as f64 * PAGE);
+    match refusal {
+        PlacementInfeasible::LayerTooLarge { layer, member, short } => {
+            let (name, missing) = (&problem.members[*member].name, memory(*short));
+            let text = format!(
+                "layer {layer} fits on no device: {name}, which has the most free memory, is short by {missing}"
+            );
+            ("layer_too_large", text, Some(*short))
+        }
+        PlacementInfeasible::Memory { needed, available } => {
+            let (all, missing) = (memory(*available), memory(needed - available));
+            let needs = memory(*needed);
+            let text = format!(
+                "layers, KV cache, embedding and head need {needs}, all devices have {all}: short by {missing}"
+            );
+            ("memory", text, Some(needed - available))
+        }
+        PlacementInfeasible::WholeLayers { held: Some(held) } => {
+            let layers = problem.graph.layer_block.len();
+            let text = format!(
+                "total memory of all devices suffices, but in whole layers they hold only {held} of {layers}"
+            );
+            ("whole_layers", text, None)
+        }
+        PlacementInfeasible::WholeLayers { held: None } => {
+            ("whole_layers", "total memory of all devices suffices, but not in whole layers".to_owned(), None)
+        }
+        PlacementInfeasible::Disconnected { .. } => {
+            let text = "the devices that could hold the model are not connected by links";
+            ("disconnected", text.to_owned(), None)
+        }
+        PlacementInfeasible::Stopped { .. } => {
+            ("stopped", "the search ended before a placement was found; one may exist".to_owned(), None)
+        }
+    }
 }
 
 /// Fills in the conflict and the nearest placement.

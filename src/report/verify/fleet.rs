@@ -122,7 +122,7 @@ fn beside(read: &SavedFleet, bound: f64, (count, seed): (u64, u64)) -> (u64, Vec
 fn limits(posed: &FleetProblem) -> Vec<String> {
     let (told, sought) = (posed.asked.limits, posed.scenario.limits(posed.asked.limits));
     let same = sought.is_ok_and(|sought| sought == told);
-    if same { vec![] } else { vec!["asked.limits: differ from those of the scenario".to_string()] }
+    if same { vec![] } else { vec!["limits: differ from those of the scenario".to_string()] }
 }
 
 /// Checks a saved result of `posed`; `fresh` is the result of a new search.

@@ -1,4 +1,4 @@
-//! A saved answer of a search held against what its own question comes to: every row evaluated again, the laws that its
+//! A saved answer of a search compared with its recomputation: every row evaluated again, the laws that its
 //! numbers keep, the objective, the front, deployments drawn at random, and the search itself. Knows no file.
 
 use serde_json::Value;

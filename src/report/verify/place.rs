@@ -102,7 +102,7 @@ fn stopped(saved: &Value) -> bool {
 }
 
 /// Checks a saved answer; `questions` are those that it may be of, without host memory and with it, and `fresh` is
-/// what a search of its own comes to.
+/// the result of a new search.
 pub fn verify(
     questions: &[&[PlacementProblem]],
     aim: PlacementObjective,

@@ -78,6 +78,17 @@ impl ScarceResources<'_> {
         found
     }
 
+    /// The bound of a relaxed problem, tightened: with N+1 spares at least one kind has a spare, and costs of whole
+    /// systems are whole. A small margin covers floating-point rounding.
+    fn whole_bound(&self, bound: f64, aim: FleetObjective, spare: bool) -> f64 {
+        if aim == FleetObjective::Throughput {
+            return bound - 1e-9 * bound.abs();
+        }
+        let loaded = self.loads.iter().any(|loads| !loads.is_empty());
+        let spare = self.costs.iter().copied().reduce(f64::min).filter(|_| spare && loaded).unwrap_or(0.0);
+        (bound + spare - 1e-9 * bound.abs() - 1e-6).ceil()
+    }
+
     /// The best prices found, their bound, and the average number of busy systems of each kind.
     fn best(&self) -> (Vec<f64>, f64, Vec<f64>) {
         let mut prices = vec![0.0; self.rows.len()];
@@ -149,12 +160,12 @@ fn scarce<'a>(fleet: &'a Fleet, aim: FleetObjective, bounds: &FleetBounds) -> Sc
     }
 }
 
-/// Solves `programme`, which is that of `fleet`, without a full branch-and-bound tree.
+/// Solves `program`, which is that of `fleet`, without a full branch-and-bound tree.
 pub(super) fn solved(
     fleet: &Fleet,
     aim: FleetObjective,
     bounds: &FleetBounds,
-    (programme, columns): (&MipModel, &Columns),
+    (program, columns): (&MipModel, &Columns),
     effort: &SolveBudget,
 ) -> CertifiedSolution {
     let none = |status: Status, bound: Option<f64>| CertifiedSolution {
@@ -167,23 +178,12 @@ pub(super) fn solved(
         rows_checked: 0,
         doubts: vec![],
     };
-    if programme.hopeless() {
+    if program.hopeless() {
         return CertifiedSolution { prover: Prover::OwnSearch, ..none(Status::Infeasible, None) };
     }
     let scarce = scarce(fleet, aim, bounds);
     let (prices, bound, busy) = scarce.best();
-    // With N+1 spares, at least one kind has a spare.
-    let spare = if bounds.spare
-        && aim != FleetObjective::Throughput
-        && scarce.loads.iter().any(|loads| !loads.is_empty())
-    {
-        scarce.costs.iter().copied().reduce(f64::min).unwrap_or(0.0)
-    } else {
-        0.0
-    };
-    // A small margin for floating-point rounding; costs of whole systems are whole.
-    let bound = bound + spare - 1e-9 * bound.abs();
-    let bound = if aim == FleetObjective::Throughput { bound } else { (bound - 1e-6).ceil() };
+    let bound = scarce.whole_bound(bound, aim, bounds.spare);
     let most = match aim {
         FleetObjective::Cost => bounds.usd_per_hour.map(|usd| (usd * MILLS).floor()),
         FleetObjective::Devices => bounds.devices.map(|devices| devices as f64),
@@ -201,12 +201,12 @@ pub(super) fn solved(
         }
         let kinds = chosen(&scarce, &busy, count);
         let Some((values, looked)) =
-            mixed(&scarce, aim, bounds, (programme, columns), (&kinds, &costs, effort))
+            mixed(&scarce, aim, bounds, (program, columns), (&kinds, &costs, effort))
         else {
             continue;
         };
         nodes += looked;
-        let cost = programme.objective(&values);
+        let cost = program.objective(&values);
         if best.as_ref().is_none_or(|(best, _)| cost < *best) {
             best = Some((cost, values));
         }
@@ -219,7 +219,7 @@ pub(super) fn solved(
         objective: Some(objective),
         bound: Some(bound.min(objective)),
         values: Some(values),
-        rows_checked: programme.rows.len() as u64,
+        rows_checked: program.rows.len() as u64,
         nodes,
         ..none(Status::Feasible, None)
     }
@@ -248,7 +248,7 @@ fn mixed(
     scarce: &ScarceResources,
     aim: FleetObjective,
     bounds: &FleetBounds,
-    (programme, columns): (&MipModel, &Columns),
+    (program, columns): (&MipModel, &Columns),
     (kinds, costs, effort): (&[usize], &[f64], &SolveBudget),
 ) -> Option<(MipValues, u64)> {
     let fleet = scarce.fleet;
@@ -282,7 +282,7 @@ fn mixed(
     let small_effort = SolveBudget { nodes, own_nodes: effort.own_nodes.min(OWN_NODES) };
     let found = solve(&asked, &small_effort);
     let small_values = found.values?;
-    let mut values: MipValues = vec![0; programme.columns.len()];
+    let mut values: MipValues = vec![0; program.columns.len()];
     for (at, kind) in kinds.iter().enumerate() {
         values[columns.counts[*kind]] = small_values[placed.counts[at]];
         if let (Some(whole), Some(part)) = (columns.used.get(kind), placed.used.get(&at)) {
@@ -298,7 +298,7 @@ fn mixed(
     for &(bucket, kind, column) in &columns.shares {
         values[column] = shares.get(&(bucket, kind)).copied().unwrap_or(0);
     }
-    programme.check(&values).ok()?;
+    program.check(&values).ok()?;
     Some((values, found.nodes))
 }
 

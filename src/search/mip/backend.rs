@@ -35,8 +35,8 @@ pub enum SolverClaim {
 ///
 /// # Errors
 /// The error message of the solver.
-pub fn claim(programme: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
-    match solved(programme, nodes, false) {
+pub fn claim(program: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
+    match solved(program, nodes, false) {
         Err(Error::Infeasible) => Ok(SolverClaim::Infeasible),
         Err(fault) => Err(fault.to_string()),
         Ok(SolveOutcome::Interrupted(stopped)) => {
@@ -47,7 +47,7 @@ pub fn claim(programme: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
             let (optimal, stats) = (outcome.is_optimal(), outcome.stats());
             let solution =
                 outcome.into_solution().map_err(|_| "the solver returned no solution".to_string())?;
-            let values = solution.iter().map(|(variable, value)| whole(programme, variable.idx(), value));
+            let values = solution.iter().map(|(variable, value)| whole(program, variable.idx(), value));
             let values = values.collect();
             Ok(SolverClaim::Point { values, bound: stats.best_bound, optimal, nodes: stats.nodes_solved })
         }
@@ -56,24 +56,24 @@ pub fn claim(programme: &MipModel, nodes: u64) -> Result<SolverClaim, String> {
 
 /// The optimum of the LP relaxation with integer columns rounded up, and its lower bound. Where more of a column is
 /// never worse, such as devices that carry a load, the point satisfies every row.
-pub fn rounded_up(programme: &MipModel) -> Option<(MipValues, f64)> {
+pub fn rounded_up(program: &MipModel) -> Option<(MipValues, f64)> {
     // A value slightly above an integer is solver rounding.
     const HAIR: f64 = 1e-7;
-    let outcome = solved(programme, 1, true).ok()?;
+    let outcome = solved(program, 1, true).ok()?;
     let solution = outcome.into_solution().ok()?;
     let numbers: Vec<(usize, f64)> =
         solution.iter().map(|(variable, value)| (variable.idx(), value)).collect();
-    let cost = |(at, value): &(usize, f64)| programme.columns[*at].cost as f64 * value;
+    let cost = |(at, value): &(usize, f64)| program.columns[*at].cost as f64 * value;
     let least = numbers.iter().map(cost).sum();
-    let up = |(at, value): &(usize, f64)| match programme.columns[*at].domain {
-        VariableDomain::Whole { .. } => whole(programme, *at, (value - HAIR).ceil()),
-        VariableDomain::Share => whole(programme, *at, *value),
+    let up = |(at, value): &(usize, f64)| match program.columns[*at].domain {
+        VariableDomain::Whole { .. } => whole(program, *at, (value - HAIR).ceil()),
+        VariableDomain::Share => whole(program, *at, *value),
     };
     Some((numbers.iter().map(up).collect(), least))
 }
 
 /// The solver result; integer columns are continuous if `relaxed`.
-fn solved(programme: &MipModel, nodes: u64, relaxed: bool) -> Result<SolveOutcome, Error> {
+fn solved(program: &MipModel, nodes: u64, relaxed: bool) -> Result<SolveOutcome, Error> {
     let mut variables = ProblemVariables::new();
     let of = |domain: VariableDomain| match domain {
         VariableDomain::Whole { least, most } if relaxed => variable().bounds(least as f64..=most as f64),
@@ -81,14 +81,14 @@ fn solved(programme: &MipModel, nodes: u64, relaxed: bool) -> Result<SolveOutcom
         VariableDomain::Share => variable().bounds(0.0..=1.0),
     };
     let columns: Vec<Variable> =
-        programme.columns.iter().map(|column| variables.add(of(column.domain))).collect();
+        program.columns.iter().map(|column| variables.add(of(column.domain))).collect();
     let sum = |terms: &mut dyn Iterator<Item = (usize, i64)>| -> Expression {
         terms.map(|(at, factor)| factor as f64 * columns[at]).sum()
     };
-    let costs = programme.columns.iter().enumerate().map(|(at, column)| (at, column.cost));
+    let costs = program.columns.iter().enumerate().map(|(at, column)| (at, column.cost));
     let objective = sum(&mut costs.filter(|(_, cost)| *cost != 0));
     let mut model = variables.minimise(objective).using(microlp);
-    for row in &programme.rows {
+    for row in &program.rows {
         let left = sum(&mut row.terms.iter().copied());
         let bound = row.bound as f64;
         model.add_constraint(match row.sense {
@@ -105,9 +105,9 @@ fn solved(programme: &MipModel, nodes: u64, relaxed: bool) -> Result<SolveOutcom
 }
 
 /// A solver value as a whole number of column units.
-fn whole(programme: &MipModel, column: usize, value: f64) -> i64 {
-    let (least, most) = programme.bounds(column);
-    let parts = match programme.columns[column].domain {
+fn whole(program: &MipModel, column: usize, value: f64) -> i64 {
+    let (least, most) = program.bounds(column);
+    let parts = match program.columns[column].domain {
         VariableDomain::Whole { .. } => value,
         // Clamp values slightly outside the bounds.
         VariableDomain::Share => return ((value * SHARE as f64).round() as i64).clamp(least, most),

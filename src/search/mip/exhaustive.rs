@@ -20,7 +20,7 @@ pub struct ExhaustiveResult {
 const EIGHTHS: i64 = 8;
 
 struct ExhaustiveSearch<'a> {
-    programme: &'a MipModel,
+    program: &'a MipModel,
     /// Step of every column, in its own units.
     step: Vec<i64>,
     best: Option<(i128, MipValues)>,
@@ -29,14 +29,14 @@ struct ExhaustiveSearch<'a> {
 }
 
 /// Searches at most `most` nodes.
-pub fn search(programme: &MipModel, most: u64) -> ExhaustiveResult {
-    let step = programme.columns.iter().map(|column| match column.domain {
+pub fn search(program: &MipModel, most: u64) -> ExhaustiveResult {
+    let step = program.columns.iter().map(|column| match column.domain {
         VariableDomain::Whole { .. } => 1,
         VariableDomain::Share => SHARE as i64 / EIGHTHS,
     });
-    let exact = programme.columns.iter().all(|column| column.domain != VariableDomain::Share);
-    let bounds: Vec<(i64, i64)> = (0..programme.columns.len()).map(|at| programme.bounds(at)).collect();
-    let mut search = ExhaustiveSearch { programme, step: step.collect(), best: None, nodes: 0, most };
+    let exact = program.columns.iter().all(|column| column.domain != VariableDomain::Share);
+    let bounds: Vec<(i64, i64)> = (0..program.columns.len()).map(|at| program.bounds(at)).collect();
+    let mut search = ExhaustiveSearch { program, step: step.collect(), best: None, nodes: 0, most };
     search.visit(bounds);
     let complete = exact && search.nodes <= most;
     ExhaustiveResult { best: search.best.map(|(_, values)| values), complete, nodes: search.nodes.min(most) }
@@ -45,7 +45,7 @@ pub fn search(programme: &MipModel, most: u64) -> ExhaustiveResult {
 impl ExhaustiveSearch<'_> {
     /// Minimum and maximum of a factor times a column, in share units.
     fn range(&self, at: usize, factor: i64, (low, high): (i64, i64)) -> (i128, i128) {
-        let factor = i128::from(factor) * self.programme.weight(at);
+        let factor = i128::from(factor) * self.program.weight(at);
         let (a, b) = (factor * i128::from(low), factor * i128::from(high));
         (a.min(b), a.max(b))
     }
@@ -54,9 +54,9 @@ impl ExhaustiveSearch<'_> {
     fn narrow(&self, bounds: &mut [(i64, i64)]) -> bool {
         loop {
             let mut changed = false;
-            for row in &self.programme.rows {
+            for row in &self.program.rows {
                 let right = i128::from(row.bound) * SHARE;
-                let slack = self.programme.rounding(row);
+                let slack = self.program.rounding(row);
                 let ranges: Vec<(i128, i128)> =
                     row.terms.iter().map(|(at, factor)| self.range(*at, *factor, bounds[*at])).collect();
                 let (least, most) =
@@ -100,7 +100,7 @@ impl ExhaustiveSearch<'_> {
         (low, high): (i64, i64),
         (least, most): (Option<i128>, Option<i128>),
     ) -> (i64, i64) {
-        let factor = i128::from(factor) * self.programme.weight(at);
+        let factor = i128::from(factor) * self.program.weight(at);
         let (floor, ceil) =
             (|a: i128| a.div_euclid(factor.abs()), |a: i128| -((-a).div_euclid(factor.abs())));
         let (under, over) = if factor > 0 {
@@ -121,7 +121,7 @@ impl ExhaustiveSearch<'_> {
         if self.nodes > self.most || !self.narrow(&mut bounds) {
             return;
         }
-        let cost = |at: usize| self.range(at, self.programme.columns[at].cost, bounds[at]).0;
+        let cost = |at: usize| self.range(at, self.program.columns[at].cost, bounds[at]).0;
         let least: i128 = (0..bounds.len()).map(cost).sum();
         if self.best.as_ref().is_some_and(|(best, _)| least >= *best) {
             return;
@@ -132,8 +132,8 @@ impl ExhaustiveSearch<'_> {
             (i128::from(bounds[*at].1) - i128::from(bounds[*at].0)) / i128::from(self.step[*at])
         }) else {
             let values: MipValues = bounds.iter().map(|(low, _)| *low).collect();
-            if self.programme.check(&values).is_ok() {
-                self.best = Some((self.programme.objective(&values), values));
+            if self.program.check(&values).is_ok() {
+                self.best = Some((self.program.objective(&values), values));
             }
             return;
         };
@@ -142,7 +142,7 @@ impl ExhaustiveSearch<'_> {
         let middle = low + (parts / 2) as i64 * self.step[at];
         let mut halves = [(low, middle), (middle + self.step[at], high)];
         // The cheaper half first, for a better bound.
-        if self.programme.columns[at].cost < 0 {
+        if self.program.columns[at].cost < 0 {
             halves.reverse();
         }
         for half in halves {

@@ -34,25 +34,25 @@ pub struct InfeasibleReasons {
 const FURTHEST: i64 = 1 << 30;
 
 /// The reasons for an infeasible program.
-pub fn reasons(programme: &MipModel, effort: &SolveBudget) -> InfeasibleReasons {
-    let groups = programme.groups();
+pub fn reasons(program: &MipModel, effort: &SolveBudget) -> InfeasibleReasons {
+    let groups = program.groups();
     let named = |keep: &[usize]| -> Vec<String> { keep.iter().map(|at| groups[*at].clone()).collect() };
     let found =
-        irreducible(groups.len(), |without| match solve(&programme.only(&named(without)), effort).status {
+        irreducible(groups.len(), |without| match solve(&program.only(&named(without)), effort).status {
             Status::Infeasible => Some(true),
             Status::Unknown => None,
             Status::Optimal | Status::Feasible => Some(false),
         });
     let keep = named(&found.kept);
-    let rows = (0..programme.rows.len()).filter(|at| keep.contains(&programme.rows[*at].group));
-    let relaxations = rows.filter_map(|at| relax(programme, at, effort)).collect();
+    let rows = (0..program.rows.len()).filter(|at| keep.contains(&program.rows[*at].group));
+    let relaxations = rows.filter_map(|at| relax(program, at, effort)).collect();
     InfeasibleReasons { conflict: keep, irreducible: found.irreducible, relaxations }
 }
 
 /// The smallest relaxation of one row that makes the program feasible.
-fn relax(programme: &MipModel, at: usize, effort: &SolveBudget) -> Option<RowRelaxation> {
-    let row = &programme.rows[at];
-    let mut elastic = programme.clone();
+fn relax(program: &MipModel, at: usize, effort: &SolveBudget) -> Option<RowRelaxation> {
+    let row = &program.rows[at];
+    let mut elastic = program.clone();
     elastic.columns.iter_mut().for_each(|column| column.cost = 0);
     let way = match row.sense {
         Sense::AtMost => -1,
@@ -64,7 +64,7 @@ fn relax(programme: &MipModel, at: usize, effort: &SolveBudget) -> Option<RowRel
     elastic.rows[at].terms.push((moved, way));
     let values = solve(&elastic, effort).values?;
     let needed = row.bound - way * values[moved];
-    let mut again = programme.clone();
+    let mut again = program.clone();
     again.rows[at].bound = needed;
     let helps = matches!(solve(&again, effort).status, Status::Optimal | Status::Feasible);
     helps.then(|| RowRelaxation {

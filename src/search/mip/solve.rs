@@ -66,11 +66,11 @@ const TABLEAU: u64 = 400_000_000;
 
 impl SolveBudget {
     /// The budget reduced to the size of the program.
-    fn within(&self, programme: &MipModel) -> SolveBudget {
-        let (rows, columns) = (programme.rows.len() as u64, programme.columns.len() as u64);
+    fn within(&self, program: &MipModel) -> SolveBudget {
+        let (rows, columns) = (program.rows.len() as u64, program.columns.len() as u64);
         SolveBudget {
             nodes: self.nodes.min((TABLEAU / (rows * columns).max(1)).max(1)),
-            own_nodes: self.own_nodes.min((WORK / programme.terms().max(1)).max(1)),
+            own_nodes: self.own_nodes.min((WORK / program.terms().max(1)).max(1)),
         }
     }
 }
@@ -78,32 +78,30 @@ impl SolveBudget {
 /// Nodes of the built-in search used to confirm infeasibility.
 const DOUBT: u64 = 2_000;
 
-/// Solves `programme`.
-pub fn solve(programme: &MipModel, effort: &SolveBudget) -> CertifiedSolution {
-    solve_with(programme, effort, &claim)
+/// Solves `program`.
+pub fn solve(program: &MipModel, effort: &SolveBudget) -> CertifiedSolution {
+    solve_with(program, effort, &claim)
 }
 
-/// Solves `programme` with a solver that may be incorrect.
-pub fn solve_with(programme: &MipModel, effort: &SolveBudget, solver: Solver) -> CertifiedSolution {
+/// Solves `program` with a solver that may be incorrect.
+pub fn solve_with(program: &MipModel, effort: &SolveBudget, solver: Solver) -> CertifiedSolution {
     let mut doubts = Vec::new();
-    if let Some(at) =
-        (0..programme.columns.len()).find(|at| programme.bounds(*at).0 > programme.bounds(*at).1)
-    {
-        doubts.push(format!("the domain of {} is empty", programme.columns[at].name));
+    if let Some(at) = (0..program.columns.len()).find(|at| program.bounds(*at).0 > program.bounds(*at).1) {
+        doubts.push(format!("the domain of {} is empty", program.columns[at].name));
         return nothing(Prover::OwnSearch, 0, doubts);
     }
-    if programme.hopeless() {
+    if program.hopeless() {
         return nothing(Prover::OwnSearch, 0, doubts);
     }
-    let effort = &effort.within(programme);
-    let said = match programme.even() {
-        Ok(()) => solver(programme, effort.nodes),
+    let effort = &effort.within(program);
+    let said = match program.even() {
+        Ok(()) => solver(program, effort.nodes),
         Err(spread) => Err(spread.to_string()),
     };
     match said {
-        Ok(SolverClaim::Point { values, bound, optimal, nodes }) => match programme.check(&values) {
+        Ok(SolverClaim::Point { values, bound, optimal, nodes }) => match program.check(&values) {
             Ok(rows) => {
-                let solved = point(programme, values, (bound, optimal), (nodes, rows));
+                let solved = point(program, values, (bound, optimal), (nodes, rows));
                 if let Some(solved) = solved {
                     return solved;
                 }
@@ -112,7 +110,7 @@ pub fn solve_with(programme: &MipModel, effort: &SolveBudget, solver: Solver) ->
             Err(broken) => doubts.push(format!("the solver's point: {broken}")),
         },
         Ok(SolverClaim::Infeasible) => {
-            let doubted = search(programme, DOUBT.min(effort.own_nodes));
+            let doubted = search(program, DOUBT.min(effort.own_nodes));
             if doubted.best.is_none() {
                 let prover = if doubted.complete { Prover::OwnSearch } else { Prover::Solver };
                 return nothing(prover, doubted.nodes, doubts);
@@ -120,7 +118,7 @@ pub fn solve_with(programme: &MipModel, effort: &SolveBudget, solver: Solver) ->
             doubts.push("the solver reported a feasible program as infeasible".to_string());
         }
         Ok(SolverClaim::Stopped { bound, nodes }) => {
-            let found = own(programme, effort, doubts.clone());
+            let found = own(program, effort, doubts.clone());
             if found.status == Status::Unknown {
                 return CertifiedSolution { bound, ..found };
             }
@@ -129,20 +127,20 @@ pub fn solve_with(programme: &MipModel, effort: &SolveBudget, solver: Solver) ->
         }
         Err(fault) => doubts.push(fault),
     }
-    own(programme, effort, doubts)
+    own(program, effort, doubts)
 }
 
 /// A checked point with the bound of the solver; `None` where the two contradict.
 fn point(
-    programme: &MipModel,
+    program: &MipModel,
     values: MipValues,
     (bound, optimal): (Option<f64>, bool),
     (nodes, rows_checked): (u64, u64),
 ) -> Option<CertifiedSolution> {
-    let objective = programme.objective(&values) as f64 / SHARE as f64;
+    let objective = program.objective(&values) as f64 / SHARE as f64;
     let close = 1e-6 * objective.abs().max(1.0);
     // Integer costs of integer columns: the optimum is an integer, so the bound can be rounded up.
-    let whole = programme.columns.iter().all(|c| c.cost == 0 || c.domain != VariableDomain::Share);
+    let whole = program.columns.iter().all(|c| c.cost == 0 || c.domain != VariableDomain::Share);
     let bound = bound.map(|bound| if whole { (bound - close).ceil() } else { bound });
     if bound.is_some_and(|bound| bound > objective + close) {
         return None;
@@ -174,25 +172,25 @@ fn nothing(prover: Prover, nodes: u64, doubts: Vec<String>) -> CertifiedSolution
 }
 
 /// The built-in search as a fallback; if it is incomplete, the rounded LP relaxation.
-fn own(programme: &MipModel, effort: &SolveBudget, doubts: Vec<String>) -> CertifiedSolution {
-    let found = search(programme, effort.own_nodes);
-    let fit = !found.complete && programme.even().is_ok();
-    let relaxed = if fit { rounded_up(programme) } else { None };
-    let rounded = relaxed.as_ref().filter(|(values, _)| programme.check(values).is_ok());
+fn own(program: &MipModel, effort: &SolveBudget, doubts: Vec<String>) -> CertifiedSolution {
+    let found = search(program, effort.own_nodes);
+    let fit = !found.complete && program.even().is_ok();
+    let relaxed = if fit { rounded_up(program) } else { None };
+    let rounded = relaxed.as_ref().filter(|(values, _)| program.check(values).is_ok());
     let points = found.best.into_iter().chain(rounded.map(|(values, _)| values.clone()));
-    let Some(values) = points.min_by_key(|values| programme.objective(values)) else {
+    let Some(values) = points.min_by_key(|values| program.objective(values)) else {
         let status = if found.complete { Status::Infeasible } else { Status::Unknown };
         return CertifiedSolution { status, ..nothing(Prover::OwnSearch, found.nodes, doubts) };
     };
-    let rows_checked = programme.rows.len() as u64;
-    let objective = programme.objective(&values) as f64 / SHARE as f64;
+    let rows_checked = program.rows.len() as u64;
+    let objective = program.objective(&values) as f64 / SHARE as f64;
     let least = |at: usize| {
-        let (low, high) = programme.bounds(at);
-        let part = if programme.columns[at].domain == VariableDomain::Share { SHARE as f64 } else { 1.0 };
-        let cost = programme.columns[at].cost as f64;
+        let (low, high) = program.bounds(at);
+        let part = if program.columns[at].domain == VariableDomain::Share { SHARE as f64 } else { 1.0 };
+        let cost = program.columns[at].cost as f64;
         (cost * low as f64 / part).min(cost * high as f64 / part)
     };
-    let trivial: f64 = (0..programme.columns.len()).map(least).sum();
+    let trivial: f64 = (0..program.columns.len()).map(least).sum();
     let (status, bound, prover) = match relaxed {
         _ if found.complete => (Status::Optimal, objective, Prover::OwnSearch),
         Some((_, least)) if least > trivial => (Status::Feasible, least.min(objective), Prover::Solver),

@@ -76,6 +76,121 @@ impl BestCycle<'_> {
     }
 }
 
+/// Chains priced for every number of requests per micro-batch that some number of stages needs.
+fn loads(prices: &MemberPrices<'_>, parts: Option<&[u64]>, most: usize) -> Vec<CycleLoad> {
+    let mut loads: Vec<CycleLoad> = Vec::new();
+    for stages in 1..=most {
+        let (_, requests) = batches(prices.problem.concurrency, stages);
+        if !loads.iter().any(|load| load.requests == requests) {
+            let shared_hosts = prices.chain(PlacementWork::Token(requests));
+            let mut priced = shared_hosts.clone();
+            parts.into_iter().for_each(|parts| priced.chain = shared_hosts.chain.with_host_parts(parts));
+            let groups = device_classes(&priced.chain);
+            loads.push(CycleLoad { requests, priced, groups, shared_hosts });
+        }
+    }
+    loads
+}
+
+/// The search over numbers of stages.
+struct CycleSearch<'a> {
+    loads: &'a [CycleLoad],
+    /// One table of segments for each load, shared by all numbers of stages.
+    bottlenecks: Vec<MinMaxStage<'a>>,
+    /// Tables of sums for each load, made where a number of stages needs one.
+    sums: Vec<Option<MinLatencySearch<'a>>>,
+    best: BestCycle<'a>,
+    /// Lower bound over the numbers of stages visited so far, in seconds.
+    bound: f64,
+    states: u64,
+}
+
+impl<'a> CycleSearch<'a> {
+    fn new(loads: &'a [CycleLoad]) -> Self {
+        let bottlenecks = loads.iter().map(|load| MinMaxStage::new(&load.priced.chain, &load.groups));
+        CycleSearch {
+            loads,
+            bottlenecks: bottlenecks.collect(),
+            sums: loads.iter().map(|_| None).collect(),
+            best: BestCycle { loads, seconds: f64::INFINITY, stages: vec![], batches: (1, 1) },
+            bound: f64::INFINITY,
+            states: 0,
+        }
+    }
+
+    /// A number of stages with its load and lower bound.
+    fn count(&mut self, concurrency: u64, stages: usize) -> StageCount {
+        let (micro_batches, requests) = batches(concurrency, stages);
+        let load = self.loads.iter().position(|load| load.requests == requests);
+        let load = load.expect("every load was priced before");
+        let floor = self.bottlenecks[load].floor(stages).saturating_mul(micro_batches);
+        let lower_bound = self.loads[load].priced.seconds(floor);
+        StageCount { stages, micro_batches, load, lower_bound }
+    }
+
+    /// Searches one number of stages; returns a lower bound of its cycle in seconds.
+    fn visit(&mut self, count: &StageCount, control: &Control) -> f64 {
+        let load = &self.loads[count.load];
+        let seconds = |ticks: u64| if ticks == u64::MAX { f64::INFINITY } else { load.priced.seconds(ticks) };
+        let below = (self.best.seconds / load.priced.tick / count.micro_batches as f64).ceil() as u64;
+        let MinMaxResult { found, bound } =
+            self.bottlenecks[count.load].least(count.stages, below, control.stop);
+        let least = seconds(bound.saturating_mul(count.micro_batches));
+        found.into_iter().for_each(|(_, stages)| self.best.offer(count, stages));
+        if !count.short() || least >= self.best.seconds {
+            return least;
+        }
+        if load.groups.listed() {
+            return least.max(self.shortest_sum(count, control));
+        }
+        let (chain, begin) = (&load.priced.chain, known(&load.priced.chain));
+        let summed = wide::sum(chain, &load.groups, Some(count.stages), begin, control);
+        self.states += summed.states;
+        summed.found.into_iter().for_each(|(_, stages)| self.best.offer(count, stages));
+        least.max(seconds(summed.bound))
+    }
+
+    /// The least latency of one request on this number of stages, from the tables of its load; zero where they are
+    /// incomplete.
+    fn shortest_sum(&mut self, count: &StageCount, control: &Control) -> f64 {
+        let load = &self.loads[count.load];
+        let below = self.best.below(&load.priced);
+        let sum = self.sums[count.load].get_or_insert_with(|| {
+            MinLatencySearch::with_control(&load.priced.chain, &load.groups, below, control)
+        });
+        match shortest(sum, &load.groups, count.stages) {
+            Some((ticks, state)) => {
+                self.best.offer(count, sum.stages(state));
+                if sum.complete { load.priced.seconds(ticks) } else { 0.0 }
+            }
+            // The tables contain everything below the best at the time they were built.
+            None if sum.complete => self.best.seconds,
+            None => 0.0,
+        }
+    }
+
+    /// Visits `counts` in order, which is best by lower bound: a good result prunes the rest.
+    fn visit_all(&mut self, counts: &[StageCount], control: &Control) {
+        for (at, count) in counts.iter().enumerate() {
+            (control.progress)(at, counts.len());
+            let pruned = count.lower_bound >= self.best.seconds || (control.stop)();
+            let least = if pruned { count.lower_bound } else { self.visit(count, control) };
+            self.bound = self.bound.min(least);
+        }
+        let tables = self.bottlenecks.iter().map(|table| table.states);
+        self.states += tables.chain(self.sums.iter().flatten().map(|sum| sum.states)).sum::<u64>();
+    }
+}
+
+/// A bound that needs no search: the slowest stage at best, over every number of stages.
+fn cheap_bound(counts: &[StageCount], loads: &[CycleLoad]) -> f64 {
+    let cheap = |count: &StageCount| {
+        let priced = &loads[count.load].priced;
+        priced.seconds(super::bound::slowest(&priced.chain, Some(count.stages))) * count.micro_batches as f64
+    };
+    counts.iter().map(cheap).fold(f64::INFINITY, f64::min)
+}
+
 /// The shortest cycle, over every number of stages; the best so far where `control` stops the search.
 ///
 /// Where members share hosts, each takes at most its share in `parts`.
@@ -89,87 +204,21 @@ pub fn cycle(
 ) -> Result<SolvedPlacement, PlacementInfeasible> {
     let problem = prices.problem;
     let most = problem.members.len().min(problem.graph.layer_block.len());
-    let mut loads: Vec<CycleLoad> = Vec::new();
-    for stages in 1..=most {
-        let (_, each) = batches(problem.concurrency, stages);
-        if !loads.iter().any(|load| load.requests == each) {
-            let stated = prices.chain(PlacementWork::Token(each));
-            let mut priced = stated.clone();
-            parts.into_iter().for_each(|parts| priced.chain = stated.chain.with_host_parts(parts));
-            let groups = device_classes(&priced.chain);
-            loads.push(CycleLoad { requests: each, priced, groups, shared_hosts: stated });
-        }
-    }
-    // One table of segments for each load, shared by all numbers of stages.
-    let peaks = loads.iter().map(|load| MinMaxStage::new(&load.priced.chain, &load.groups));
-    let mut peaks: Vec<MinMaxStage<'_>> = peaks.collect();
-    let count = |stages: usize| {
-        let (flying, each) = batches(problem.concurrency, stages);
-        let load = loads.iter().position(|load| load.requests == each).expect("every load was priced above");
-        let floor = loads[load].priced.seconds(peaks[load].floor(stages).saturating_mul(flying));
-        StageCount { stages, micro_batches: flying, load, lower_bound: floor }
-    };
-    let mut counts: Vec<StageCount> = (1..=most).map(count).collect();
+    let loads = loads(prices, parts, most);
+    let mut search = CycleSearch::new(&loads);
+    let mut counts: Vec<StageCount> =
+        (1..=most).map(|stages| search.count(problem.concurrency, stages)).collect();
     let others = others(&counts, &loads);
-    let mut best = BestCycle { loads: &loads, seconds: f64::INFINITY, stages: vec![], batches: (1, 1) };
     for count in &counts {
         let known = known(&loads[count.load].priced.chain).into_iter();
-        known.filter(|stages| stages.len() == count.stages).for_each(|stages| best.offer(count, stages));
+        known
+            .filter(|stages| stages.len() == count.stages)
+            .for_each(|stages| search.best.offer(count, stages));
     }
-    let cheap = |count: &StageCount| {
-        let priced = &loads[count.load].priced;
-        priced.seconds(super::bound::slowest(&priced.chain, Some(count.stages))) * count.micro_batches as f64
-    };
-    let cheap = counts.iter().map(cheap).fold(f64::INFINITY, f64::min);
-    // The lowest floor first: its best result prunes the rest.
+    let cheap = cheap_bound(&counts, &loads);
     counts.sort_by(|a, b| a.lower_bound.total_cmp(&b.lower_bound).then(a.stages.cmp(&b.stages)));
-    let (mut bound, mut looked) = (f64::INFINITY, 0);
-    let mut sums: Vec<Option<MinLatencySearch<'_>>> = loads.iter().map(|_| None).collect();
-    for (at, count) in counts.iter().enumerate() {
-        (control.progress)(at, counts.len());
-        if count.lower_bound >= best.seconds || (control.stop)() {
-            bound = bound.min(count.lower_bound);
-            continue;
-        }
-        let load = &loads[count.load];
-        let below = (best.seconds / load.priced.tick / count.micro_batches as f64).ceil() as u64;
-        let MinMaxResult { found, bound: least } = peaks[count.load].least(count.stages, below, control.stop);
-        let mut least = match least {
-            u64::MAX => f64::INFINITY,
-            ticks => load.priced.seconds(ticks.saturating_mul(count.micro_batches)),
-        };
-        found.into_iter().for_each(|(_, stages)| best.offer(count, stages));
-        if count.short() && least < best.seconds && !load.groups.listed() {
-            let (chain, begin) = (&load.priced.chain, known(&load.priced.chain));
-            let summed = wide::sum(chain, &load.groups, Some(count.stages), begin, control);
-            looked += summed.states;
-            summed.found.into_iter().for_each(|(_, stages)| best.offer(count, stages));
-            least = least.max(match summed.bound {
-                u64::MAX => f64::INFINITY,
-                ticks => load.priced.seconds(ticks),
-            });
-        } else if count.short() && least < best.seconds {
-            let below = best.below(&load.priced);
-            let sum = sums[count.load].get_or_insert_with(|| {
-                MinLatencySearch::with_control(&load.priced.chain, &load.groups, below, control)
-            });
-            match shortest(sum, &load.groups, count.stages) {
-                Some((ticks, state)) => {
-                    best.offer(count, sum.stages(state));
-                    if sum.complete {
-                        least = least.max(load.priced.seconds(ticks));
-                    }
-                }
-                // The tables contain everything below the best at the time they were built.
-                None if sum.complete => least = least.max(best.seconds),
-                None => {}
-            }
-        }
-        bound = bound.min(least);
-    }
-    looked +=
-        peaks.iter().map(|peak| peak.states).chain(sums.iter().flatten().map(|sum| sum.states)).sum::<u64>();
-    let BestCycle { seconds, stages, batches, .. } = best;
+    search.visit_all(&counts, control);
+    let CycleSearch { best: BestCycle { seconds, stages, batches, .. }, bound, states, .. } = search;
     if seconds.is_infinite() {
         let Some(CycleLoad { priced, groups, .. }) = loads.last() else {
             return Err(PlacementInfeasible::WholeLayers { held: None });
@@ -179,21 +228,17 @@ pub fn cycle(
             seconds => PlacementInfeasible::Stopped { bound: (seconds / priced.tick) as u64 },
         });
     }
-    let kinds = loads.first().map_or(0, |load| load.groups.kinds().len());
-    let (bound, cheap_bound) = (bound.min(seconds), cheap.min(seconds));
-    let parts = None;
-    let (states, copies) = (looked, vec![]);
     Ok(SolvedPlacement {
         way: 0,
         stages,
-        copies,
+        copies: vec![],
         seconds,
-        bound,
-        cheap_bound,
+        bound: bound.min(seconds),
+        cheap_bound: cheap.min(seconds),
         batches,
         states,
-        kinds,
-        parts,
+        kinds: loads.first().map_or(0, |load| load.groups.kinds().len()),
+        parts: None,
         others,
     })
 }

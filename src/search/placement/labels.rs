@@ -272,87 +272,41 @@ impl<'a> LabelSearch<'a> {
         (below, below_ticks): (u64, i64),
         control: &Control,
     ) -> LabelSearchResult {
-        let mut best = known.filter(|(ticks, _)| *ticks < below_ticks);
-        let paid: i64 = tails.prices.iter().zip(&self.counts).map(|(price, count)| price * count).sum();
-        // The bound of a successor is never lower.
-        let bound = |label: &PartialPath| {
-            let used: i64 =
-                label.used.iter().zip(&tails.prices).map(|(used, price)| i64::from(*used) * price).sum();
-            let tail = tails.tails[label.left][label.kind][label.from];
-            if tail >= NEVER / 2 {
-                NEVER
-            } else {
-                label.ticks + used - tails.prices[label.kind] + tail - paid
-            }
-        };
-        let (mut labels, mut open): (Vec<PartialPath>, BinaryHeap<_>) = (Vec::new(), BinaryHeap::new());
-        let mut seen: HashMap<Vec<u16>, i64> = HashMap::new();
-        let mut keep =
-            |label: PartialPath, end: i64, labels: &mut Vec<PartialPath>, open: &mut BinaryHeap<_>| {
-                let least = bound(&label);
-                if least >= end {
-                    return;
-                }
-                let before = seen.entry(self.key(&label)).or_insert(i64::MAX);
-                if label.ticks < *before {
-                    *before = label.ticks;
-                    open.push((Reverse(least), label.from, labels.len()));
-                    labels.push(label);
-                }
-            };
-        let end = |best: &Option<(i64, Vec<Stage>)>| best.as_ref().map_or(below_ticks, |(ticks, _)| *ticks);
+        let mut queue = LabelQueue::new(self, tails, known, below_ticks);
         for kind in self.groups.kinds().filter(|kind| self.alike[*kind] == *kind) {
             let mut used = vec![0; self.counts.len()].into_boxed_slice();
             used[kind] = 1;
-            let label = PartialPath { from: 0, kind, left: self.stages, ticks: 0, before: None, used };
-            keep(label, end(&best), &mut labels, &mut open);
+            queue.keep(PartialPath { from: 0, kind, left: self.stages, ticks: 0, before: None, used });
         }
-        let (mut looked, mut stopped) = (0, None);
-        while let Some((Reverse(least), _, at)) = open.pop() {
-            if least >= end(&best) {
+        let (mut states, mut stopped) = (0, None);
+        while let Some((Reverse(least), _, at)) = queue.open.pop() {
+            if least >= queue.end() {
                 break;
             }
-            looked += 1;
-            let late = (looked as usize).is_multiple_of(STRETCH) && (control.stop)();
-            if labels.len() > MOST_LABELS || late {
+            states += 1;
+            let late = (states as usize).is_multiple_of(STRETCH) && (control.stop)();
+            if queue.labels.len() > MOST_LABELS || late {
                 stopped = Some(least);
                 break;
             }
-            let PartialPath { from, kind, left, ticks, ref used, .. } = labels[at];
-            let used = used.clone();
-            let whole = ticks + self.time(kind, from, self.layers);
-            if left <= 1 && whole < end(&best) {
-                best = Some((whole, self.traced(&labels, at)));
-            }
-            for to in from + 1..self.layers {
-                let time = self.time(kind, from, to);
-                if time >= NEVER || left == 1 {
-                    break;
-                }
-                for next in self.groups.kinds() {
-                    let link = self.links[kind][next];
-                    if link >= NEVER || i64::from(used[next]) >= self.counts[next] {
-                        continue;
-                    }
-                    // Of interchangeable kinds with equal use, only the first is expanded.
-                    let twin = |other: usize| {
-                        other != kind && self.alike[other] == self.alike[next] && used[other] == used[next]
-                    };
-                    if next != kind && (self.alike[next]..next).any(twin) {
-                        continue;
-                    }
-                    let mut used = used.clone();
-                    used[next] += 1;
-                    let (ticks, left) = (ticks + time + link, LabelSearch::behind(left));
-                    let label = PartialPath { from: to, kind: next, left, ticks, before: Some(at), used };
-                    keep(label, end(&best), &mut labels, &mut open);
-                }
-            }
+            queue.expand(at);
         }
-        let found = best.map(|(ticks, stages)| (ticks as u64, stages));
+        let found = queue.best.map(|(ticks, stages)| (ticks as u64, stages));
         let proved = found.as_ref().map_or(below, |(ticks, _)| *ticks);
         let bound = stopped.map_or(proved, |least| (least.max(0) as u64).min(proved));
-        LabelSearchResult { found, bound, states: looked }
+        LabelSearchResult { found, bound, states }
+    }
+
+    /// Whether a member of `next` may follow one of `kind`. Of interchangeable kinds with equal use, only the first is
+    /// expanded.
+    fn continues(&self, kind: usize, next: usize, used: &[u16]) -> bool {
+        if self.links[kind][next] >= NEVER || i64::from(used[next]) >= self.counts[next] {
+            return false;
+        }
+        let twin = |other: usize| {
+            other != kind && self.alike[other] == self.alike[next] && used[other] == used[next]
+        };
+        next == kind || !(self.alike[next]..next).any(twin)
     }
 
     /// The stages on the path to the label with index `at`; the last stage takes all remaining layers.
@@ -365,5 +319,86 @@ impl<'a> LabelSearch<'a> {
         }
         way.reverse();
         self.stages(&way)
+    }
+}
+
+/// Open labels, best first, and the best placement so far.
+struct LabelQueue<'s> {
+    search: &'s LabelSearch<'s>,
+    tails: &'s Tails,
+    /// Price of all devices.
+    paid: i64,
+    labels: Vec<PartialPath>,
+    /// Lower bound, first layer, index of the label.
+    open: BinaryHeap<(Reverse<i64>, usize, usize)>,
+    seen: HashMap<Vec<u16>, i64>,
+    best: Option<(i64, Vec<Stage>)>,
+    below: i64,
+}
+
+impl<'s> LabelQueue<'s> {
+    fn new(
+        search: &'s LabelSearch<'s>,
+        tails: &'s Tails,
+        known: Option<(i64, Vec<Stage>)>,
+        below: i64,
+    ) -> Self {
+        let paid = tails.prices.iter().zip(&search.counts).map(|(price, count)| price * count).sum();
+        let best = known.filter(|(ticks, _)| *ticks < below);
+        let (labels, open, seen) = (Vec::new(), BinaryHeap::new(), HashMap::new());
+        LabelQueue { search, tails, paid, labels, open, seen, best, below }
+    }
+
+    /// Ticks that a placement must stay below.
+    fn end(&self) -> i64 {
+        self.best.as_ref().map_or(self.below, |(ticks, _)| *ticks)
+    }
+
+    /// Lower bound of all completions of a label; that of a successor is never lower.
+    fn bound(&self, label: &PartialPath) -> i64 {
+        let Tails { prices, tails, .. } = self.tails;
+        let tail = tails[label.left][label.kind][label.from];
+        if tail >= NEVER / 2 {
+            return NEVER;
+        }
+        let used: i64 = label.used.iter().zip(prices).map(|(used, price)| i64::from(*used) * price).sum();
+        label.ticks + used - prices[label.kind] + tail - self.paid
+    }
+
+    /// Keeps a label that may improve on the best, unless its state was reached in less time.
+    fn keep(&mut self, label: PartialPath) {
+        let least = self.bound(&label);
+        if least >= self.end() {
+            return;
+        }
+        let before = self.seen.entry(self.search.key(&label)).or_insert(i64::MAX);
+        if label.ticks < *before {
+            *before = label.ticks;
+            self.open.push((Reverse(least), label.from, self.labels.len()));
+            self.labels.push(label);
+        }
+    }
+
+    /// Keeps all successors of the label with index `at`, and its completion where it is the best.
+    fn expand(&mut self, at: usize) {
+        let search = self.search;
+        let PartialPath { from, kind, left, ticks, ref used, .. } = self.labels[at];
+        let used = used.clone();
+        let complete = ticks + search.time(kind, from, search.layers);
+        if left <= 1 && complete < self.end() {
+            self.best = Some((complete, search.traced(&self.labels, at)));
+        }
+        for to in from + 1..search.layers {
+            let time = search.time(kind, from, to);
+            if time >= NEVER || left == 1 {
+                break;
+            }
+            for next in search.groups.kinds().filter(|next| search.continues(kind, *next, &used)) {
+                let mut used = used.clone();
+                used[next] += 1;
+                let (ticks, left) = (ticks + time + search.links[kind][next], LabelSearch::behind(left));
+                self.keep(PartialPath { from: to, kind: next, left, ticks, before: Some(at), used });
+            }
+        }
     }
 }

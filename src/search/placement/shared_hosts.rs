@@ -88,6 +88,28 @@ fn possible(chain: &Chain, least: &[u64]) -> bool {
     })
 }
 
+/// A first solution with its host memory for each member: equal shares; where these are infeasible, the placement
+/// with the least host memory, which decides feasibility.
+fn first_split<S>(
+    chain: &Chain,
+    most: &[u64],
+    look: &mut impl FnMut(&[u64]) -> Result<BoundedSolution<S>, PlacementInfeasible>,
+) -> Result<Option<(BoundedSolution<S>, Vec<u64>)>, PlacementInfeasible> {
+    let mut equal = most.to_vec();
+    for host in &chain.hosts {
+        let devices: u64 = host.members.iter().map(|(_, devices)| devices).sum();
+        for (member, _) in &host.members {
+            equal[*member] = equal[*member].min(host.pages / devices.max(1));
+        }
+    }
+    if let Ok(found) = look(&equal) {
+        return Ok(Some((found, equal)));
+    }
+    let Some(least) = min_host_memory(chain) else { return Ok(None) };
+    let parts = least?.parts;
+    Ok(look(&parts).ok().map(|found| (found, parts)))
+}
+
 /// The best placement on members of `chain` that share hosts, until `stop` ends the search. `look` solves a program
 /// with a limit on host memory for each member, in pages.
 ///
@@ -105,22 +127,7 @@ pub fn share<S>(
         most: (0..members).map(all).collect(),
         bound: f64::NEG_INFINITY,
     };
-    // Equal shares are the starting point.
-    let mut equal = root.most.clone();
-    for host in &chain.hosts {
-        let devices: u64 = host.members.iter().map(|(_, devices)| devices).sum();
-        host.members
-            .iter()
-            .for_each(|(member, _)| equal[*member] = equal[*member].min(host.pages / devices.max(1)));
-    }
-    let mut best: Option<(BoundedSolution<S>, Vec<u64>)> = look(&equal).ok().map(|found| (found, equal));
-    // Where equal shares are infeasible, the placement with the least host memory decides feasibility.
-    if best.is_none()
-        && let Some(least) = min_host_memory(chain)
-    {
-        let parts = least?.parts;
-        best = look(&parts).ok().map(|found| (found, parts));
-    }
+    let mut best = first_split(chain, &root.most, &mut look)?;
     let (mut open, mut looks, mut why, mut unseen) = (vec![root], 1, None, false);
     let mut bound = f64::INFINITY;
     while let Some(next) = (0..open.len()).min_by(|a, b| open[*a].bound.total_cmp(&open[*b].bound)) {

@@ -111,7 +111,7 @@ const MOST_WORK: usize = 1 << 31;
 /// No choice.
 const NONE: u32 = u32::MAX;
 
-/// What the states count in addition to layers.
+/// The counts of the states in addition to layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Nothing.

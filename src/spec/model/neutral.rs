@@ -4,7 +4,7 @@
 
 /// Keys without effect on shapes: tokens, training, position encoding, numerics, file keeping.
 const NEUTRAL: &[&str] = &[
-    // read by every model alike
+    // read by every model in the same way
     "architectures",
     "dtype",
     "max_position_embeddings",

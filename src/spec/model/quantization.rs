@@ -129,40 +129,7 @@ impl Quantization {
             .or(group.and_then(|weights| block_size(weights.get("block_structure")).ok().flatten()));
         let group_size = number("group_size")
             .or_else(|| group.and_then(|weights| weights.get("group_size")).and_then(Value::as_u64));
-        let refuse = |found: String| Error::new(KEY, found, KNOWN, FIX);
-        let weight_format = match (text("quant_algo"), text("quant_method")) {
-            (Some(algorithm), _) => ALGORITHMS
-                .iter()
-                .find(|(name, _)| *name == algorithm)
-                .map(|(_, format)| *format)
-                .ok_or_else(|| refuse(format!("quant_algo {algorithm}")))?,
-            (None, Some("fp8")) if weight_block_size.is_some() => Some("fp8-block"),
-            (None, Some("fp8" | "fbgemm_fp8")) => Some("fp8"),
-            (None, Some("mxfp4")) => Some("mxfp4"),
-            (None, Some(method @ ("awq" | "gptq"))) => match (method, number("bits")) {
-                ("awq", Some(4)) => Some("int4-awq"),
-                ("gptq", Some(4)) => Some("int4-gptq"),
-                ("gptq", Some(8)) => Some("int8"),
-                (_, Some(1..=8)) => None,
-                (_, Some(bits)) => return Err(refuse(format!("{method} of {bits} bits"))),
-                (_, None) => return Err(refuse(format!("{method} without `bits`"))),
-            },
-            (None, Some("compressed-tensors")) => match group {
-                Some(weights) => {
-                    let said = |key: &str| weights.get(key).map_or_else(|| "nothing".to_owned(), shown);
-                    let words = ["type", "num_bits", "strategy", "group_size"];
-                    let words = words.map(|key| format!("{key} {}", said(key))).join(", ");
-                    Some(group_format(weights).ok_or_else(|| refuse(format!("weights of {words}")))?)
-                }
-                None if !parts::mixed(map).is_empty() => None,
-                None => return Err(refuse("compressed-tensors without config_groups".to_owned())),
-            },
-            (None, Some(other)) if WITHOUT_FORMAT.contains(&other) => None,
-            (None, Some(other)) => return Err(refuse(format!("quant_method {other}"))),
-            // MLX writes only bits and group size.
-            (None, None) if number("bits").is_some() && group_size.is_some() => None,
-            (None, None) => return Err(refuse("neither quant_method nor quant_algo".to_owned())),
-        };
+        let weight_format = weight_format(map, group, weight_block_size.is_some(), group_size.is_some())?;
         let modules_to_not_convert = ["modules_to_not_convert", "ignore", "exclude_modules"]
             .iter()
             .filter_map(|key| map.get(*key).and_then(Value::as_array))
@@ -190,6 +157,53 @@ impl Quantization {
             kv_format: kv_format(map)?,
         })
     }
+}
+
+/// The weight format of a quantisation that has one name; `None` where it has none here.
+///
+/// # Errors
+/// A method or algorithm that is unknown, or its numbers are.
+fn weight_format(
+    map: &Map<String, Value>,
+    group: Option<&Map<String, Value>>,
+    blocks: bool,
+    groups: bool,
+) -> Result<Option<&'static str>, Error> {
+    let text = |key: &str| map.get(key).and_then(Value::as_str);
+    let bits = map.get("bits").and_then(Value::as_u64);
+    let refuse = |found: String| Error::new(KEY, found, KNOWN, FIX);
+    if let Some(algorithm) = text("quant_algo") {
+        let known = ALGORITHMS.iter().find(|(name, _)| *name == algorithm);
+        return known.map(|(_, format)| *format).ok_or_else(|| refuse(format!("quant_algo {algorithm}")));
+    }
+    Ok(match text("quant_method") {
+        Some("fp8") if blocks => Some("fp8-block"),
+        Some("fp8" | "fbgemm_fp8") => Some("fp8"),
+        Some("mxfp4") => Some("mxfp4"),
+        Some(method @ ("awq" | "gptq")) => match (method, bits) {
+            ("awq", Some(4)) => Some("int4-awq"),
+            ("gptq", Some(4)) => Some("int4-gptq"),
+            ("gptq", Some(8)) => Some("int8"),
+            (_, Some(1..=8)) => None,
+            (_, Some(bits)) => return Err(refuse(format!("{method} of {bits} bits"))),
+            (_, None) => return Err(refuse(format!("{method} without `bits`"))),
+        },
+        Some("compressed-tensors") => match group {
+            Some(weights) => {
+                let found = |key: &str| weights.get(key).map_or_else(|| "nothing".to_owned(), shown);
+                let words = ["type", "num_bits", "strategy", "group_size"];
+                let words = words.map(|key| format!("{key} {}", found(key))).join(", ");
+                Some(group_format(weights).ok_or_else(|| refuse(format!("weights of {words}")))?)
+            }
+            None if !parts::mixed(map).is_empty() => None,
+            None => return Err(refuse("compressed-tensors without config_groups".to_owned())),
+        },
+        Some(other) if WITHOUT_FORMAT.contains(&other) => None,
+        Some(other) => return Err(refuse(format!("quant_method {other}"))),
+        // MLX writes only bits and group size.
+        None if bits.is_some() && groups => None,
+        None => return Err(refuse("neither quant_method nor quant_algo".to_owned())),
+    })
 }
 
 /// The `weights` of `config_groups`, if exactly one kind exists.

@@ -8,7 +8,9 @@ use super::{side, two_layers};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::part::encoder::{
+    Encoder, EncoderNames, Patches, Projection, linear, norm, norm_once, once,
+};
 use crate::graph::tensor::Role;
 use crate::graph::tower::{Positions, Tower, TowerPart};
 use crate::quantity::count::Count;
@@ -111,10 +113,7 @@ pub fn encoder(keys: &Keys<'_>, clip: bool, prefix: &str) -> Result<Vit, Error> 
         positions,
         &[],
     )?;
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
-    norm(&mut block, stream, "post_norm", "post_layernorm", hidden, true);
-    let last = once(block, "post_norm", prefix, positions);
+    let last = norm_once("post_norm", "post_layernorm", hidden, true, prefix, positions);
     Ok(Vit { hidden, positions, parts: vec![stem, layers, last] })
 }
 

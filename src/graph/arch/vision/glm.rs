@@ -5,7 +5,9 @@
 use super::{side, stretched};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::operator::{Operator, Split};
-use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::part::encoder::{
+    Encoder, EncoderNames, Patches, Projection, linear, norm, norm_once, once,
+};
 use crate::graph::tensor::Role;
 use crate::graph::tower::{Positions, Tower};
 use crate::spec::error::Error;
@@ -51,10 +53,7 @@ pub fn tower(keys: &Keys<'_>) -> Result<Tower, Error> {
         names: &NAMES,
     };
     let layers = encoder.layers("model.visual.blocks", keys.count_or("depth", 24)?, positions, &[])?;
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
-    norm(&mut block, stream, "post_norm", "post_layernorm", hidden, false);
-    let last = once(block, "post_norm", prefix, positions);
+    let last = norm_once("post_norm", "post_layernorm", hidden, false, prefix, positions);
     let mut block = Assembly::default();
     let wide = super::merged_width(hidden, merge);
     let stream = block.input(wide);

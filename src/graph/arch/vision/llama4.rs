@@ -4,11 +4,10 @@
 
 use serde_json::json;
 
-use super::{side, two_layers};
+use super::{matrix_once, side, two_once};
 use crate::graph::assembly::Assembly;
 use crate::graph::image_processor::ImageProcessor;
-use crate::graph::operator::Split;
-use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, norm_once, once};
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -57,15 +56,10 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     };
     let layers =
         encoder.layers("vision_model.model.layers", keys.count("num_hidden_layers")?, positions, &[])?;
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
-    norm(&mut block, stream, "post_norm", "layernorm_post", hidden, true);
-    let last = once(block, "post_norm", prefix, positions);
+    let last = norm_once("post_norm", "layernorm_post", hidden, true, prefix, positions);
     let tokens =
         Count::derived("image_tokens", side * side / 4, "(image_size / patch_size)² × pixel_shuffle_ratio²");
     let (inner, out) = (keys.count("projector_input_dim")?, keys.count("projector_output_dim")?);
-    let mut block = Assembly::default();
-    let stream = block.input(intermediate);
     let up = Projection {
         name: "adapter_1",
         tensor: "vision_adapter.mlp.fc1",
@@ -80,17 +74,13 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
         output: out,
         bias: false,
     };
-    two_layers(&mut block, stream, up, down);
-    let adapter = once(block, "adapter", prefix, tokens);
+    let adapter = two_once("adapter", up, down, prefix, tokens);
     // The class's second matrix has the output's width as its input, not the first matrix's output.
     keys.only("projector_input_dim", &json!(out.value))?;
     let width = keys.count("vision_output_dim")?;
-    let mut block = Assembly::default();
-    let stream = block.input(width);
     let matrix =
         Projection { name: "projection", tensor: "linear_1", input: width, output: text, bias: false };
-    linear(&mut block, stream, matrix, Split::Replicate);
-    let projector = once(block, "projector", "multi_modal_projector", tokens);
+    let projector = matrix_once("projector", matrix, "multi_modal_projector", tokens);
     Ok(Tower {
         name: "vision",
         parts: vec![stem, layers, last, adapter, projector],

@@ -2,11 +2,10 @@
 //!
 //! Defaults for missing keys: `MllamaVisionConfig` of transformers.
 
-use super::side;
+use super::{matrix_once, side};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
-use crate::graph::operator::Split;
-use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, linear, norm, once};
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, norm_once, once};
 use crate::graph::tensor::Role;
 use crate::graph::tower::Tower;
 use crate::quantity::count::Count;
@@ -71,17 +70,11 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<(Tower, Count), Error> {
     let gates = ["gate_attn", "gate_ffn"].map(|name| weight(name, vec![1], Role::Norm));
     let global = keys.count("num_global_layers")?;
     let global = encoder.layers(&format!("{prefix}.global_transformer.layers"), global, positions, &gates)?;
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
-    norm(&mut block, stream, "post_norm", "layernorm_post", hidden, true);
-    let last = once(block, "post_norm", prefix, positions);
+    let last = norm_once("post_norm", "layernorm_post", hidden, true, prefix, positions);
     let width = keys.count("vision_output_dim")?;
-    let mut block = Assembly::default();
-    let stream = block.input(width);
     let tensor = "multi_modal_projector";
     let matrix = Projection { name: "projection", tensor, input: width, output: text, bias: true };
-    linear(&mut block, stream, matrix, Split::Replicate);
-    let projector = once(block, "projector", "model", positions);
+    let projector = matrix_once("projector", matrix, "model", positions);
     Ok((
         Tower {
             name: "vision",

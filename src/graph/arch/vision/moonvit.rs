@@ -4,10 +4,10 @@
 
 use serde_json::json;
 
-use super::{merged_width, two_layers};
+use super::{merged_width, two_once};
 use crate::graph::assembly::Assembly;
 use crate::graph::image_processor::{ImageProcessor, PatchGrid, SizeRounding};
-use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm, once};
+use crate::graph::part::encoder::{Encoder, EncoderNames, Patches, Projection, norm_once, once};
 use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -70,22 +70,13 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     };
     let depth = named(["num_hidden_layers", "vt_num_hidden_layers"])?;
     let layers = encoder.layers(&format!("{prefix}.layers"), depth, positions, &[])?;
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
-    norm(&mut block, stream, "post_norm", "final_layernorm", hidden, true);
-    let last = once(block, "post_norm", prefix, positions);
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
-    norm(&mut block, stream, "projector_norm", "pre_norm", hidden, true);
-    let normed = once(block, "projector_norm", "model.mm_projector", positions);
+    let last = norm_once("post_norm", "final_layernorm", hidden, true, prefix, positions);
+    let normed = norm_once("projector_norm", "pre_norm", hidden, true, "model.mm_projector", positions);
     let two = Count::derived("merge", 2, "merge_kernel_size");
     let wide = merged_width(hidden, two);
-    let mut block = Assembly::default();
-    let stream = block.input(wide);
     let up = Projection { name: "in_proj", tensor: "in_proj", input: wide, output: wide, bias: true };
     let down = Projection { name: "out_proj", tensor: "out_proj", input: wide, output: text, bias: true };
-    two_layers(&mut block, stream, up, down);
-    let projector = once(block, "projector", "model.mm_projector", Positions::PerCell(1));
+    let projector = two_once("projector", up, down, "model.mm_projector", Positions::PerCell(1));
     Ok(Tower { name: "vision", parts: vec![stem, layers, last, normed, projector], image_processor: sight })
 }
 

@@ -2,10 +2,11 @@
 //!
 //! Defaults for missing keys: `Qwen2AudioEncoderConfig` of transformers.
 
+use super::matrix_once;
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::image_processor::ImageProcessor;
 use crate::graph::operator::{Operator, Split};
-use crate::graph::part::encoder::{Encoder, EncoderNames, Projection, linear, norm, once};
+use crate::graph::part::encoder::{Encoder, EncoderNames, Projection, norm_once, once};
 use crate::graph::tensor::Role;
 use crate::graph::tower::{Positions, Tower};
 use crate::quantity::count::Count;
@@ -55,15 +56,9 @@ pub fn tower(keys: &Keys<'_>, text: Count) -> Result<Tower, Error> {
     };
     let layers = keys.count_or("encoder_layers", 32)?;
     let layers = encoder.layers(&format!("{prefix}.layers"), layers, Positions::Open, &[])?;
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
-    norm(&mut block, stream, "post_norm", "layer_norm", hidden, true);
-    let last = once(block, "post_norm", prefix, Positions::Open);
-    let mut block = Assembly::default();
-    let stream = block.input(hidden);
+    let last = norm_once("post_norm", "layer_norm", hidden, true, prefix, Positions::Open);
     let matrix = Projection { name: "linear", tensor: "linear", input: hidden, output: text, bias: true };
-    linear(&mut block, stream, matrix, Split::Replicate);
-    let projector = once(block, "projector", "model.multi_modal_projector", Positions::Open);
+    let projector = matrix_once("projector", matrix, "model.multi_modal_projector", Positions::Open);
     Ok(Tower {
         name: "audio",
         parts: vec![stem, layers, last, projector],

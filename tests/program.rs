@@ -7,35 +7,35 @@ use mantile::search::mip::{MipModel, MipValues, SHARE, Sense, VariableDomain};
 use mantile::search::outcome::Status;
 use proptest::prelude::*;
 
-/// A programme of whole numbers up to `most`, with factors up to `size`.
+/// A program of whole numbers up to `most`, with factors up to `size`.
 fn programmes(size: i64) -> impl Strategy<Value = MipModel> {
     let columns = prop::collection::vec((-2i64..=1, 0i64..=6, -9i64..=9), 2..=5);
     columns.prop_flat_map(move |columns| {
         let n = columns.len();
         let row = (prop::collection::vec(-size..=size, n), 0..3usize, -size..=4 * size);
         prop::collection::vec(row, 1..=5).prop_map(move |rows| {
-            let mut programme = MipModel::default();
+            let mut program = MipModel::default();
             for (at, (least, more, cost)) in columns.iter().enumerate() {
-                programme.whole(format!("x{at}"), (*least, least + more), *cost);
+                program.whole(format!("x{at}"), (*least, least + more), *cost);
             }
             for (at, (factors, sense, bound)) in rows.into_iter().enumerate() {
                 let terms = factors.into_iter().enumerate().filter(|(_, factor)| *factor != 0).collect();
                 let sense = [Sense::AtMost, Sense::AtLeast, Sense::Equal][sense];
-                programme.row((format!("r{at}"), format!("g{}", at % 3)), terms, sense, bound);
+                program.row((format!("r{at}"), format!("g{}", at % 3)), terms, sense, bound);
             }
-            programme
+            program
         })
     })
 }
 
 /// Every point there is.
-fn brute(programme: &MipModel) -> Option<i128> {
-    let bounds: Vec<(i64, i64)> = (0..programme.columns.len()).map(|at| programme.bounds(at)).collect();
+fn brute(program: &MipModel) -> Option<i128> {
+    let bounds: Vec<(i64, i64)> = (0..program.columns.len()).map(|at| program.bounds(at)).collect();
     let mut values: MipValues = bounds.iter().map(|(low, _)| *low).collect();
     let mut best: Option<i128> = None;
     loop {
-        if programme.check(&values).is_ok() {
-            let cost = programme.objective(&values);
+        if program.check(&values).is_ok() {
+            let cost = program.objective(&values);
             best = Some(best.map_or(cost, |best| best.min(cost)));
         }
         let Some(at) = (0..values.len()).find(|at| values[*at] < bounds[*at].1) else { return best };
@@ -44,15 +44,15 @@ fn brute(programme: &MipModel) -> Option<i128> {
     }
 }
 
-fn holds(programme: &MipModel) -> Result<(), TestCaseError> {
-    let solved = solve(programme, &SolveBudget::default());
-    match brute(programme) {
+fn holds(program: &MipModel) -> Result<(), TestCaseError> {
+    let solved = solve(program, &SolveBudget::default());
+    match brute(program) {
         None => prop_assert_eq!(solved.status, Status::Infeasible, "{:?}", solved),
         Some(best) => {
             prop_assert_eq!(solved.status, Status::Optimal, "{:?}", solved);
-            prop_assert_eq!(programme.objective(&solved.values.clone().unwrap()), best, "{:?}", solved);
+            prop_assert_eq!(program.objective(&solved.values.clone().unwrap()), best, "{:?}", solved);
             prop_assert_eq!(solved.bound, solved.objective);
-            prop_assert_eq!(solved.rows_checked, programme.rows.len() as u64);
+            prop_assert_eq!(solved.rows_checked, program.rows.len() as u64);
         }
     }
     Ok(())
@@ -60,19 +60,19 @@ fn holds(programme: &MipModel) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn small_programmes_are_solved_as_brute_force_does(programme in programmes(9)) {
-        holds(&programme)?;
+    fn small_programmes_are_solved_as_brute_force_does(program in programmes(9)) {
+        holds(&program)?;
     }
 
     #[test]
-    fn rows_in_mib_are_solved_as_brute_force_does(programme in programmes(80_000)) {
-        holds(&programme)?;
+    fn rows_in_mib_are_solved_as_brute_force_does(program in programmes(80_000)) {
+        holds(&program)?;
     }
 
     /// Bytes beside counts: no solver in floating point is asked, and the answer is right all the same.
     #[test]
-    fn uneven_programmes_are_refused_to_the_solver_and_solved(programme in programmes(9), scale in 2i64..9) {
-        let mut uneven = programme;
+    fn uneven_programmes_are_refused_to_the_solver_and_solved(program in programmes(9), scale in 2i64..9) {
+        let mut uneven = program;
         let columns = uneven.columns.len();
         uneven.row(("bytes", "memory"), vec![(0, 100_000_000_000), (columns - 1, scale)], Sense::AtMost, 200_000_000_000);
         prop_assert!(uneven.even().is_err());
@@ -81,17 +81,17 @@ proptest! {
     }
 
     #[test]
-    fn reasons_conflict_and_none_of_them_can_be_left_out(programme in programmes(9)) {
-        if brute(&programme).is_none() {
-            let why = reasons(&programme, &SolveBudget::default());
+    fn reasons_conflict_and_none_of_them_can_be_left_out(program in programmes(9)) {
+        if brute(&program).is_none() {
+            let why = reasons(&program, &SolveBudget::default());
             prop_assert!(why.irreducible);
-            prop_assert!(brute(&programme.only(&why.conflict)).is_none());
+            prop_assert!(brute(&program.only(&why.conflict)).is_none());
             for group in &why.conflict {
                 let others: Vec<String> = why.conflict.iter().filter(|other| *other != group).cloned().collect();
-                prop_assert!(brute(&programme.only(&others)).is_some(), "{} is not needed", group);
+                prop_assert!(brute(&program.only(&others)).is_some(), "{} is not needed", group);
             }
             for help in &why.relaxations {
-                let mut moved = programme.clone();
+                let mut moved = program.clone();
                 let row = moved.rows.iter_mut().find(|row| row.name == help.row).unwrap();
                 let toward = (help.stated - help.needed).signum();
                 row.bound = help.needed;
@@ -105,11 +105,11 @@ proptest! {
 
 /// Two types of device, seven requests: 3 x 2 + 1 x 1 cost 7, the best.
 fn fleet() -> MipModel {
-    let mut programme = MipModel::default();
-    let large = programme.whole("large", (0, 5), 2);
-    let small = programme.whole("small", (0, 9), 1);
-    programme.row(("demand", "traffic"), vec![(large, 2), (small, 1)], Sense::AtLeast, 7);
-    programme
+    let mut program = MipModel::default();
+    let large = program.whole("large", (0, 5), 2);
+    let small = program.whole("small", (0, 9), 1);
+    program.row(("demand", "traffic"), vec![(large, 2), (small, 1)], Sense::AtLeast, 7);
+    program
 }
 
 #[test]
@@ -161,37 +161,37 @@ fn what_is_not_proved_is_not_called_optimal() {
 
 #[test]
 fn shares_are_checked_to_a_billionth() {
-    let mut programme = fleet();
-    let part = programme.share("part", 0);
-    programme.row(("all", ""), vec![(part, 3)], Sense::Equal, 1);
-    let solved = solve(&programme, &SolveBudget::default());
+    let mut program = fleet();
+    let part = program.share("part", 0);
+    program.row(("all", ""), vec![(part, 3)], Sense::Equal, 1);
+    let solved = solve(&program, &SolveBudget::default());
     assert_eq!((solved.status, solved.objective), (Status::Optimal, Some(7.0)));
     let values = solved.values.unwrap();
     assert_eq!(values[part], (SHARE / 3) as i64);
     let mut off = values;
     off[part] += 2;
-    assert!(programme.check(&off).unwrap_err().contains("all is violated"));
-    assert_eq!(programme.columns[part].domain, VariableDomain::Share);
+    assert!(program.check(&off).unwrap_err().contains("all is violated"));
+    assert_eq!(program.columns[part].domain, VariableDomain::Share);
 }
 
 #[test]
 fn the_least_change_of_a_budget_is_found_and_tried() {
-    let mut programme = fleet();
-    programme.row(("budget", "budget"), vec![(0, 2), (1, 1)], Sense::AtMost, 5);
-    programme.row(("room", "room"), vec![(0, 1), (1, 1)], Sense::AtMost, 9);
-    let why = reasons(&programme, &SolveBudget::default());
+    let mut program = fleet();
+    program.row(("budget", "budget"), vec![(0, 2), (1, 1)], Sense::AtMost, 5);
+    program.row(("room", "room"), vec![(0, 1), (1, 1)], Sense::AtMost, 9);
+    let why = reasons(&program, &SolveBudget::default());
     assert_eq!(why.conflict, ["traffic", "budget"], "the room is not at fault");
     let told: Vec<(&str, i64)> = why.relaxations.iter().map(|r| (r.row.as_str(), r.needed)).collect();
     assert_eq!(told, [("demand", 5), ("budget", 7)]);
-    assert!(matches!(claim(&programme, 100), Ok(SolverClaim::Infeasible)));
+    assert!(matches!(claim(&program, 100), Ok(SolverClaim::Infeasible)));
 }
 
-/// A row that nothing keeps is known as such without a solver, in a programme of any size.
+/// A row that nothing keeps is known as such without a solver, in a program of any size.
 #[test]
 fn what_no_value_keeps_is_infeasible_at_once() {
-    let mut programme = fleet();
-    programme.row(("traffic that nothing serves", "traffic"), vec![], Sense::Equal, 1);
-    let solved = solve_with(&programme, &SolveBudget::default(), &|_, _| Err("never asked".into()));
+    let mut program = fleet();
+    program.row(("traffic that nothing serves", "traffic"), vec![], Sense::Equal, 1);
+    let solved = solve_with(&program, &SolveBudget::default(), &|_, _| Err("never asked".into()));
     assert_eq!((solved.status, solved.nodes), (Status::Infeasible, 0));
     assert!(solved.doubts.is_empty(), "{:?}", solved.doubts);
     assert!(!fleet().hopeless());
