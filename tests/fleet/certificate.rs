@@ -63,7 +63,7 @@ fn solved(program: &Value) -> Option<f64> {
     });
     let columns: Vec<_> = columns.collect();
     let costs = columns.iter().zip(list(&program["columns"]));
-    let objective: Expression = costs.map(|(column, stated)| number(&stated["way"]) * *column).sum();
+    let objective: Expression = costs.map(|(variable, column)| number(&column["cost"]) * *variable).sum();
     let mut model = variables.minimise(objective.clone()).using(microlp);
     for row in list(&program["rows"]) {
         let terms = list(&row["columns"]).iter().zip(list(&row["coefficients"]));
