@@ -129,22 +129,25 @@ fn all(found: &Validation) -> impl Iterator<Item = &RowGroup> {
 /// Errors in % as a Markdown table: all rows, then the groups.
 pub fn markdown(found: &Validation) -> String {
     let percent = |value: f64| format!("{:.1} %", 100.0 * value);
-    let cells = |score: Option<Score>| match score {
+    let cells = |score: Option<Score>, mean: Option<f64>| match score {
         Some(s) => [
             s.n.to_string(),
             percent(s.mdape),
+            mean.map(percent).unwrap_or_default(),
             percent(s.bias),
             s.coverage_80.map(percent).unwrap_or_default(),
         ],
-        None => ["0".into(), String::new(), String::new(), String::new()],
+        None => ["0".into(), String::new(), String::new(), String::new(), String::new()],
     };
     let mut text = String::from(
-        "| rows | skipped | TPOT: n | MdAPE | bias | in p10–p90 | TTFT: n | MdAPE | bias | in p10–p90 |\n\
-         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "| rows | skipped | TPOT: n | MdAPE | mean of cells | bias | in p10–p90 | TTFT: n | MdAPE | mean of cells | bias | in p10–p90 |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for group in all(found) {
         let name = if group.name.is_empty() { "all unflagged rows" } else { &group.name };
-        let cells: Vec<String> = cells(group.tpot).into_iter().chain(cells(group.ttft)).collect();
+        let tpot = cells(group.tpot, group.tpot_mean_of_cells);
+        let cells: Vec<String> =
+            tpot.into_iter().chain(cells(group.ttft, group.ttft_mean_of_cells)).collect();
         text.push_str(&format!("| {name} | {} | {} |\n", group.unsupported, cells.join(" | ")));
     }
     text

@@ -81,6 +81,13 @@ pub struct MeasuredRow {
     pub outcome: MeasuredMetrics,
 }
 
+impl MeasuredRow {
+    /// Model, hardware, runtime and weight format: rows of one cell differ only in load and degrees.
+    pub fn cell(&self) -> [&str; 4] {
+        [&self.model, &self.hardware, &self.runtime, &self.weight_format]
+    }
+}
+
 /// Sources whose ISL and OSL are drawn from 80 to 100 % of the nominal length.
 const DRAWN: [&str; 2] = ["InferenceX", "InferenceMAX"];
 /// Mean of these lengths, as a fraction of the nominal length.

@@ -1,5 +1,7 @@
 //! Error statistics of predictions.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,6 +42,18 @@ pub fn quantile(values: &mut [f64], p: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
     values.get(((last as f64) * p).round() as usize).copied().unwrap_or(f64::NAN)
+}
+
+/// Mean over cells of the median absolute percentage error of each cell, as a fraction: cells with many rows weigh no
+/// more than others. `None` where there are no rows.
+pub fn mean_of_cells<K: Ord>(pairs: impl Iterator<Item = (K, PredictionPair)>) -> Option<f64> {
+    let mut cells = BTreeMap::<K, Vec<f64>>::new();
+    for (cell, pair) in pairs {
+        cells.entry(cell).or_default().push((pair.predicted / pair.measured - 1.0).abs());
+    }
+    let medians = cells.values_mut().map(|errors| quantile(errors, 0.5));
+    let (number, sum) = medians.fold((0, 0.0), |(number, sum), median| (number + 1, sum + median));
+    (number > 0).then(|| sum / f64::from(number))
 }
 
 /// The error statistics of `pairs`; `None` where there are none.
@@ -95,5 +109,14 @@ mod tests {
         let pairs = [pair(1.0, Some((90.0, 110.0))), pair(1.0, Some((101.0, 110.0))), pair(1.0, None)];
         assert_eq!(score(&pairs).unwrap().coverage_80, Some(0.5));
         assert_eq!(score(&[]), None);
+    }
+
+    #[test]
+    fn each_cell_has_the_same_weight() {
+        let of = |cell, predicted| (cell, pair(predicted, None));
+        let pairs = [of("a", 110.0), of("a", 110.0), of("a", 110.0), of("b", 150.0)];
+        let mean = mean_of_cells(pairs.into_iter()).unwrap();
+        assert!((mean - 0.3).abs() < 1e-12, "{mean}");
+        assert_eq!(mean_of_cells::<&str>(std::iter::empty()), None);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, DecisionOption, decision};
 use super::measured::MeasuredRow;
-use super::score::{PredictionPair, Score, score};
+use super::score::{PredictionPair, Score, mean_of_cells, score};
 use crate::spec::nearness::Nearness;
 
 /// Prediction for a row.
@@ -87,6 +87,10 @@ pub struct RowGroup {
     pub tpot: Option<Score>,
     /// TTFT errors.
     pub ttft: Option<Score>,
+    /// Mean over cells of model, hardware, runtime and weight format of the TPOT MdAPE of each, as a fraction.
+    pub tpot_mean_of_cells: Option<f64>,
+    /// The same of TTFT.
+    pub ttft_mean_of_cells: Option<f64>,
     /// Errors of memory per device.
     pub memory: Option<Score>,
     /// Decision quality.
@@ -165,20 +169,20 @@ fn unscored(rows: &[ScoredRow]) -> Vec<Unscored> {
 fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
     let found: Vec<_> =
         rows.iter().filter_map(|row| Some((&row.measured, row.predicted.as_ref().ok()?))).collect();
-    let tpot: Vec<PredictionPair> = found
-        .iter()
-        .filter_map(|(row, made)| {
-            let measured = row.outcome.tpot_ms?;
-            Some(PredictionPair { predicted: made.tpot_ms, measured, interval: made.tpot_interval })
-        })
-        .collect();
-    let ttft: Vec<PredictionPair> = found
-        .iter()
-        .filter_map(|(row, made)| {
-            let measured = row.outcome.ttft_ms?;
-            Some(PredictionPair { predicted: made.ttft_ms, measured, interval: made.ttft_interval })
-        })
-        .collect();
+    let pairs = |pair: &dyn Fn(&MeasuredRow, &Prediction) -> Option<PredictionPair>| {
+        let pairs: Vec<_> =
+            found.iter().filter_map(|(row, made)| Some((row.cell(), pair(row, made)?))).collect();
+        let mean = mean_of_cells(pairs.iter().copied());
+        (score(&pairs.into_iter().map(|(_, pair)| pair).collect::<Vec<_>>()), mean)
+    };
+    let (tpot, tpot_mean_of_cells) = pairs(&|row, made| {
+        let measured = row.outcome.tpot_ms?;
+        Some(PredictionPair { predicted: made.tpot_ms, measured, interval: made.tpot_interval })
+    });
+    let (ttft, ttft_mean_of_cells) = pairs(&|row, made| {
+        let measured = row.outcome.ttft_ms?;
+        Some(PredictionPair { predicted: made.ttft_ms, measured, interval: made.ttft_interval })
+    });
     let memory: Vec<PredictionPair> = found
         .iter()
         .filter_map(|(row, made)| {
@@ -201,8 +205,10 @@ fn group(name: String, rows: &[&ScoredRow]) -> RowGroup {
         n: found.len(),
         unsupported: rows.len() - found.len(),
         too_small: found.iter().filter(|(_, made)| !made.fits).count(),
-        tpot: score(&tpot),
-        ttft: score(&ttft),
+        tpot,
+        ttft,
+        tpot_mean_of_cells,
+        ttft_mean_of_cells,
         memory: score(&memory),
         decision: judged(&|made| Some(made.tpot_ms)),
         decision_p90: judged(&|made| Some(made.tpot_interval?.1)),
