@@ -5,6 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, Matrix, weight};
+use crate::graph::dimensions::SoftmaxAttention;
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
@@ -102,14 +103,14 @@ impl Encoder {
             let projection = Projection { name, tensor, input: hidden, output: hidden, bias };
             qkv.push(linear(&mut block, normed, projection, Split::Heads));
         }
-        let attention = Operator::Attention {
+        let attention = Operator::Attention(SoftmaxAttention {
             heads,
             kv_heads: heads,
             head_dim,
             v_head_dim: head_dim,
-            reach,
+            mask: reach,
             shared: false,
-        };
+        });
         let attention = block.node("attention", attention, vec![], &qkv);
         let out = Projection {
             name: "o_proj",
