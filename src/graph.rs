@@ -5,6 +5,7 @@ pub mod assembly;
 pub mod cache;
 pub mod checkpoint;
 pub mod count;
+pub mod dimensions;
 pub mod draft;
 pub mod image_inputs;
 pub mod image_processor;

@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod check;
 #[cfg(feature = "cli")]
 mod download;
+pub mod families;
 pub mod fetch;
 pub mod file;
 pub mod hardware;

@@ -195,7 +195,7 @@ fn each_figure(value: &Value, see: &mut impl FnMut(&str)) {
 fn every_runtime_knows_the_generations_it_is_the_default_for() {
     let devices = all::<Device>();
     for runtime in all::<Runtime>() {
-        let known = |name: &String| devices.iter().any(|d| d.vendor == *name || d.family == *name);
+        let known = |name: &String| devices.iter().any(|d| d.vendor.name() == *name || d.family == *name);
         for name in runtime.vendors.iter().chain(&runtime.default_for) {
             assert!(known(name), "{} names `{name}`, which no device is of", runtime.id);
         }

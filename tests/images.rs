@@ -29,7 +29,7 @@ impl CostObserver<f64> for Seen {
     fn on_operator(&mut self, _: Phase, block: &ShardedBlock, step: &TaskStep, cost: &Cost<Qty<f64>>) {
         let layers = block.layers.value as f64;
         let Task::Compute { operator, .. } = &step.task else { return };
-        let counted = matches!(operator, Operator::Linear { .. } | Operator::Attention { .. });
+        let counted = matches!(operator, Operator::Linear { .. } | Operator::Attention(_));
         match block.encoder {
             true if counted => self.encoder += layers * cost.flops.value(),
             false => self.outside += layers * cost.flops.value(),

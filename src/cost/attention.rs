@@ -3,27 +3,11 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::graph::mask::AttentionMask;
+use crate::graph::dimensions::SoftmaxAttention;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// Attention on one device: `heads` and `kv_heads` are its share.
-pub struct AttentionShard<T> {
-    /// Query heads on this device.
-    pub heads: T,
-    /// Key/value heads on this device.
-    pub kv_heads: T,
-    /// Elements of a query or key head.
-    pub head_dim: T,
-    /// Elements of a value head.
-    pub v_head_dim: T,
-    /// The mask: which keys a query sees.
-    pub mask: AttentionMask<T>,
-    /// Reads the KV cache of another layer and writes none.
-    pub shared: bool,
-}
-
-impl<N: Num> AttentionShard<Qty<N>> {
+impl<N: Num> SoftmaxAttention<Qty<N>> {
     /// Operations.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {

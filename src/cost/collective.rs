@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::machine::Machine;
-use crate::plan::algorithm::CollectivePhase;
+use crate::plan::algorithm::{AlgorithmCost, CollectivePhase};
 use crate::plan::collective::{Collective, Tokens};
 use crate::quantity::count::{Count, Origin};
 use crate::quantity::num::Qty;
@@ -36,14 +36,13 @@ fn leg<R: Reading>(
     let bytes = if whole(leg.portion) { bytes } else { bytes * portion() };
     let rate = if whole(leg.rate) { link.bandwidth } else { link.bandwidth * links() };
     let stream = (bytes / (rate * machine.chip.collective_bandwidth)).is(&STREAM);
-    let times = leg.algorithms.iter().map(|way| {
+    let time = |way: &AlgorithmCost| {
         let hops =
             read.count(Count { value: way.hops, symbol: "hops", origin: Origin::Plan(way.derivation.hops) });
         let wire = ratio(read, way.wire, ["slices_on_the_wire", "slices"], way.derivation.wire);
         ((hops * link.latency + wire * stream).is(&ALGORITHM), wire * (bytes / rate))
-    });
-    let best = times.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)));
-    best.expect("ring does every collective and direct every send")
+    };
+    leg.algorithms.reduce(time, |a, b| (a.0.min(b.0), a.1.min(b.1)))
 }
 
 /// The share of a buffer on one tier, as a function of the group.
@@ -59,11 +58,10 @@ pub fn cost<R: Reading>(
     machine: &Machine<Qty<R::N>>,
 ) -> (Qty<R::N>, Qty<R::N>) {
     let bytes = payload(read, collective, batch, machine);
-    let legs = collective.phases.iter().map(|one| leg(read, one, bytes, machine));
-    let sum = legs.reduce(|a, b| {
+    let both = |a: (Qty<R::N>, Qty<R::N>), b: (Qty<R::N>, Qty<R::N>)| {
         if collective.concurrent { (a.0.max(b.0), a.1.max(b.1)) } else { (a.0 + b.0, a.1 + b.1) }
-    });
-    let (time, floor) = sum.expect("a collective has a leg");
+    };
+    let (time, floor) = collective.phases.reduce(|one| leg(read, one, bytes, machine), both);
     ((machine.chip.collective_latency + time).is(&TIME), floor)
 }
 

@@ -4,21 +4,10 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
+use crate::graph::dimensions::CompressedAttention;
 use crate::graph::mask::AttentionMask;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
-
-/// Compressed attention on one device: `heads` is its share, entries are whole.
-pub struct CompressedAttention<T> {
-    /// Query heads on this device.
-    pub heads: T,
-    /// Elements of a head, and of an entry, which is both key and value.
-    pub head_dim: T,
-    /// Tokens of the window, with one entry each.
-    pub window: T,
-    /// Tokens per compressed entry, and the reach of these entries in tokens; `None`: window only.
-    pub beyond: Option<(T, AttentionMask<T>)>,
-}
 
 impl<N: Num> CompressedAttention<Qty<N>> {
     /// Query–entry pairs of one sequence.

@@ -3,59 +3,61 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
+use crate::graph::dimensions::CrossAttention;
+use crate::plan::parallel::Phase;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// Cross-attention on one device: heads are its share.
-pub struct CrossAttention<T> {
-    /// Query heads on this device.
-    pub heads: T,
-    /// Key/value heads on this device.
-    pub kv_heads: T,
-    /// Elements of a head.
-    pub head_dim: T,
-    /// Width of the encoder states.
-    pub source: T,
-    /// Positions of the encoder.
-    pub positions: T,
+/// Cross-attention on one device.
+pub struct CrossAttentionShard<T> {
+    /// Dimensions: heads are the share of this device.
+    pub dims: CrossAttention<T>,
     /// Elements of `k_proj` and `v_proj` on this device.
     pub matrix: T,
     /// Prefill: keys and values are computed.
     pub makes: bool,
 }
 
-impl<N: Num> CrossAttention<Qty<N>> {
+impl<N: Num> CrossAttentionShard<Qty<N>> {
+    /// The work of `phase`: keys and values are computed in prefill.
+    #[inline(always)]
+    pub fn of(dims: CrossAttention<Qty<N>>, matrix: Qty<N>, phase: Phase) -> Self {
+        CrossAttentionShard { dims, matrix, makes: phase == Phase::Prefill }
+    }
+
     /// Key and value elements of a position on this device.
     #[inline(always)]
     fn width(&self) -> Qty<N> {
-        2.0 * self.kv_heads * self.head_dim
+        2.0 * self.dims.kv_heads * self.dims.head_dim
     }
 
     /// Operations of the key and value projections.
     #[inline(always)]
     pub fn projection_flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        (2.0 * FLOP * batch.sequences * self.positions * self.source * self.width()).is(&PROJECTION_FLOPS)
+        (2.0 * FLOP * batch.sequences * self.dims.positions * self.dims.source * self.width())
+            .is(&PROJECTION_FLOPS)
     }
 
     /// Bytes of the key and value projections.
     #[inline(always)]
     pub fn projection_bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>, weight: Qty<N>) -> Qty<N> {
-        let states = batch.sequences * self.positions;
-        let moved = chip.activation_bytes * states * (self.source + self.width());
+        let states = batch.sequences * self.dims.positions;
+        let moved = chip.activation_bytes * states * (self.dims.source + self.width());
         (weight * self.matrix + moved).is(&PROJECTION_BYTES)
     }
 
     /// Operations of the attention kernel.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        (2.0 * FLOP * batch.tokens * self.positions * self.heads * (2.0 * self.head_dim)).is(&FLOPS)
+        (2.0 * FLOP * batch.tokens * self.dims.positions * self.dims.heads * (2.0 * self.dims.head_dim))
+            .is(&FLOPS)
     }
 
     /// Bytes of the attention kernel.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
-        let queries = 2.0 * batch.tokens * self.heads * self.head_dim;
-        let keys = batch.sequences * self.positions * self.width();
+        let queries = 2.0 * batch.tokens * self.dims.heads * self.dims.head_dim;
+        let keys = batch.sequences * self.dims.positions * self.width();
         (chip.activation_bytes * (queries + keys)).is(&BYTES)
     }
 
@@ -105,15 +107,14 @@ mod tests {
     #[test]
     fn a_decode_step_reads_the_encoder_and_makes_nothing() {
         let n = Qty::<f64>::from;
-        let cross = CrossAttention {
+        let dims = CrossAttention {
             heads: n(32.0),
             kv_heads: n(8.0),
             head_dim: n(128.0),
             source: n(4096.0),
             positions: n(6404.0),
-            matrix: n(0.0),
-            makes: false,
         };
+        let cross = CrossAttentionShard { dims, matrix: n(0.0), makes: false };
         let batch = |past, new| Batch::new((n(3.0), n(new), n(past)), (n(1.0), n(1.0), n(1.0)));
         let pairs = 3.0 * 6404.0;
         assert_eq!(cross.flops(&batch(10.0, 1.0)).value(), pairs * 32.0 * 2.0 * 2.0 * 128.0);

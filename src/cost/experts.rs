@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
-use crate::graph::operator::Operator;
+use crate::graph::dimensions::RoutedExperts;
 use crate::quantity::count::{Count, Origin};
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
@@ -65,29 +65,22 @@ impl<N: Num> Experts<Qty<N>> {
 }
 
 impl<N: Num> Experts<Qty<N>> {
-    /// The experts of a device's share of `operator` with `matrix` elements; `None` for other operators.
+    /// The experts of a device's share `dims`, with `matrix()` elements.
     #[inline(always)]
-    pub fn of<R: Reading<N = N>>(read: &R, operator: &Operator, matrix: u64) -> Option<Self> {
-        let Operator::Experts { hidden, experts, top_k, intermediate, gated } = *operator else {
-            return None;
-        };
-        let whole = match experts.origin {
+    pub fn of<R: Reading<N = N>>(read: &R, dims: &RoutedExperts, matrix: impl Fn() -> Qty<N>) -> Self {
+        let experts = match dims.experts.origin {
             Origin::Split { whole, key, .. } => Count::config(key, whole),
-            _ => experts,
+            _ => dims.experts,
         };
-        Some(Experts {
-            hidden: read.count(hidden),
-            experts_here: read.count(experts),
-            experts: read.count(whole),
-            top_k: read.count(top_k),
-            intermediate: read.count(intermediate),
-            matrices: Qty::from(if gated { 3.0 } else { 2.0 }),
-            matrix: read.count(Count::derived(
-                "elements_here",
-                matrix,
-                "elements of this tensor on one device",
-            )),
-        })
+        Experts {
+            hidden: read.count(dims.hidden),
+            experts_here: read.count(dims.experts),
+            experts: read.count(experts),
+            top_k: read.count(dims.top_k),
+            intermediate: read.count(dims.intermediate),
+            matrices: Qty::from(if dims.gated { 3.0 } else { 2.0 }),
+            matrix: matrix(),
+        }
     }
 }
 

@@ -3,35 +3,35 @@
 use super::batch::Batch;
 use super::machine::Chip;
 use super::roofline::{Cost, roofline};
+use crate::graph::dimensions::LatentAttention;
 use crate::graph::mask::AttentionMask;
+use crate::plan::parallel::Phase;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// Latent attention on one device: `heads` is its share, the latent is whole.
-pub struct LatentAttention<T> {
-    /// Query heads on this device.
-    pub heads: T,
-    /// Elements of the compressed key/value latent.
-    pub kv_lora_rank: T,
-    /// Elements of the shared rotary key.
-    pub qk_rope_head_dim: T,
-    /// Elements of a query/key head without the rotary part.
-    pub qk_nope_head_dim: T,
-    /// Elements of a value head.
-    pub v_head_dim: T,
+/// Latent attention on one device.
+pub struct LatentAttentionShard<T> {
+    /// Dimensions: `heads` is the share of this device, the latent is whole.
+    pub dims: LatentAttention<T>,
     /// Elements of `kv_b_proj` on this device.
     pub matrix: T,
-    /// The mask: which keys a query sees.
-    pub mask: AttentionMask<T>,
     /// True in decode, and always with sparse attention: attends to the latent itself.
     pub absorbed: bool,
 }
 
-impl<N: Num> LatentAttention<Qty<N>> {
+impl<N: Num> LatentAttentionShard<Qty<N>> {
+    /// The form in which `phase` computes it. Heads share a latent that was selected for one query only in the absorbed
+    /// form.
+    #[inline(always)]
+    pub fn of(dims: LatentAttention<Qty<N>>, matrix: Qty<N>, phase: Phase) -> Self {
+        let absorbed = phase == Phase::Decode || matches!(dims.mask, AttentionMask::Selected(_));
+        LatentAttentionShard { dims, matrix, absorbed }
+    }
+
     /// Elements cached per token.
     #[inline(always)]
     fn latent(&self) -> Qty<N> {
-        self.kv_lora_rank + self.qk_rope_head_dim
+        self.dims.kv_lora_rank + self.dims.qk_rope_head_dim
     }
 
     /// Elements of a query head and of a result head: over the latent where absorbed, otherwise over the head
@@ -39,9 +39,9 @@ impl<N: Num> LatentAttention<Qty<N>> {
     #[inline(always)]
     fn width(&self) -> Qty<N> {
         if self.absorbed {
-            self.latent() + self.kv_lora_rank
+            self.latent() + self.dims.kv_lora_rank
         } else {
-            self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
+            self.dims.qk_nope_head_dim + self.dims.qk_rope_head_dim + self.dims.v_head_dim
         }
     }
 
@@ -58,8 +58,8 @@ impl<N: Num> LatentAttention<Qty<N>> {
     /// Operations of the products with both halves of `kv_b_proj`.
     #[inline(always)]
     pub fn projection_flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
-        let width = self.heads * (self.qk_nope_head_dim + self.v_head_dim);
-        (2.0 * FLOP * self.expanded(batch) * self.kv_lora_rank * width).is(&PROJECTION_FLOPS)
+        let width = self.dims.heads * (self.dims.qk_nope_head_dim + self.dims.v_head_dim);
+        (2.0 * FLOP * self.expanded(batch) * self.dims.kv_lora_rank * width).is(&PROJECTION_FLOPS)
     }
 
     /// Bytes of the products with both halves of `kv_b_proj`.
@@ -70,8 +70,12 @@ impl<N: Num> LatentAttention<Qty<N>> {
         weight_bytes: Qty<N>,
         activation_bytes: Qty<N>,
     ) -> Qty<N> {
-        let wide = self.heads * (self.qk_nope_head_dim + self.v_head_dim);
-        let narrow = if self.absorbed { self.heads * self.kv_lora_rank * 2.0 } else { self.kv_lora_rank };
+        let wide = self.dims.heads * (self.dims.qk_nope_head_dim + self.dims.v_head_dim);
+        let narrow = if self.absorbed {
+            self.dims.heads * self.dims.kv_lora_rank * 2.0
+        } else {
+            self.dims.kv_lora_rank
+        };
         let activations = self.expanded(batch) * (wide + narrow);
         (weight_bytes * self.matrix + activation_bytes * activations).is(&PROJECTION_BYTES)
     }
@@ -80,21 +84,25 @@ impl<N: Num> LatentAttention<Qty<N>> {
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let width = self.width();
-        (2.0 * FLOP * self.heads * width * batch.sequences * batch.qk_pairs(self.mask)).is(&FLOPS)
+        (2.0 * FLOP * self.dims.heads * width * batch.sequences * batch.qk_pairs(self.dims.mask)).is(&FLOPS)
     }
 
     /// Bytes of the attention kernel.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, activation_bytes: Qty<N>, kv_bytes: Qty<N>) -> Qty<N> {
         let width = self.width();
-        let queries = activation_bytes * batch.tokens * self.heads * width;
-        let cached = batch.sequences * batch.kv_tokens_read(self.mask) + batch.tokens / batch.context_parts;
+        let queries = activation_bytes * batch.tokens * self.dims.heads * width;
+        let cached =
+            batch.sequences * batch.kv_tokens_read(self.dims.mask) + batch.tokens / batch.context_parts;
         let keys = kv_bytes * cached * self.latent();
         let read = if self.absorbed {
             queries + keys
         } else {
-            let expanded = self.heads * (self.qk_nope_head_dim + self.v_head_dim) + self.qk_rope_head_dim;
-            queries + keys + activation_bytes * batch.sequences * batch.kv_tokens_read(self.mask) * expanded
+            let expanded = self.dims.heads * (self.dims.qk_nope_head_dim + self.dims.v_head_dim)
+                + self.dims.qk_rope_head_dim;
+            queries
+                + keys
+                + activation_bytes * batch.sequences * batch.kv_tokens_read(self.dims.mask) * expanded
         };
         read.is(&BYTES)
     }

@@ -4,60 +4,58 @@
 
 use super::batch::Batch;
 use super::machine::Chip;
+use super::memory::element_bytes;
 use super::roofline::{Cost, roofline};
-use crate::graph::rule::{ConvForm, RecurrenceRule};
+use crate::graph::dimensions::Recurrence;
+use crate::graph::rule::ConvForm;
+use crate::plan::parallel::Phase;
 use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::Reading;
 use crate::quantity::unit::{BYTE, FLOP};
 
-/// The recurrence on one device: `heads` and `key_heads` are its share.
-pub struct Recurrence<T> {
-    /// The update rule of the state.
-    pub rule: RecurrenceRule,
-    /// Heads on this device.
-    pub heads: T,
-    /// Key and query heads on this device, each shared by the same number of heads.
-    pub key_heads: T,
-    /// Elements of a key.
-    pub key_dim: T,
-    /// Elements of a value.
-    pub value_dim: T,
-    /// Elements per head and token that control decay and step.
-    pub gates: T,
-    /// Tokens of a chunk; `None`: this phase does not compute in chunks.
-    pub chunk: Option<T>,
-    /// Bytes of an element of the state.
-    pub state_bytes: T,
+/// The recurrence on one device.
+pub struct RecurrenceShard<T> {
+    /// Dimensions: `heads` and `key_heads` are the share of this device; `chunk` is `None` in a phase that does not
+    /// compute in chunks.
+    pub dims: Recurrence<T>,
     /// Weight elements on this device.
     pub weights: T,
 }
 
-impl<N: Num> Recurrence<Qty<N>> {
+impl<N: Num> RecurrenceShard<Qty<N>> {
+    /// The form in which `phase` computes it: in chunks only in prefill, and only for rules that allow it.
+    #[inline(always)]
+    pub fn of<R: Reading<N = N>>(read: &R, dims: Recurrence, weights: Qty<N>, phase: Phase) -> Self {
+        let chunk = dims.chunk.filter(|_| phase == Phase::Prefill && dims.rule.chunks());
+        RecurrenceShard { dims: Recurrence { chunk, ..dims }.map(|count| read.count(count)), weights }
+    }
+
     /// State elements of a sequence.
     #[inline(always)]
     fn state(&self) -> Qty<N> {
-        self.heads * self.key_dim * self.value_dim
+        self.dims.heads * self.dims.key_dim * self.dims.value_dim
     }
 
     /// Operations.
     #[inline(always)]
     pub fn flops(&self, batch: &Batch<Qty<N>>) -> Qty<N> {
         let one = Qty::literal(1.0 * FLOP);
-        match self.chunk {
-            None => (self.rule.step_flops() as f64 * one * batch.tokens * self.state()).is(&STEP_FLOPS),
+        match self.dims.chunk {
+            None => (self.dims.rule.step_flops() as f64 * one * batch.tokens * self.state()).is(&STEP_FLOPS),
             Some(chunk) => {
-                let (key, value) = (self.key_dim, self.value_dim);
+                let (key, value) = (self.dims.key_dim, self.dims.value_dim);
                 // Products of the state with the key or query of each token, and products between the tokens of a
                 // chunk.
-                let corrects = self.rule.corrects();
+                let corrects = self.dims.rule.corrects();
                 let (through, scores, sums) = if corrects {
-                    (3.0, 3.0 * self.heads, 2.0 * self.heads)
+                    (3.0, 3.0 * self.dims.heads, 2.0 * self.dims.heads)
                 } else {
-                    (2.0, self.key_heads, self.heads)
+                    (2.0, self.dims.key_heads, self.dims.heads)
                 };
                 let inside = chunk * (scores * key + sums * value);
                 let passing = self.state() / chunk;
                 let products = inside + through * self.state() + passing;
-                let solving = self.heads * chunk * chunk / 3.0;
+                let solving = self.dims.heads * chunk * chunk / 3.0;
                 let all = if corrects { products + solving } else { products };
                 (2.0 * one * batch.tokens * all).is(&CHUNK_FLOPS)
             }
@@ -67,11 +65,15 @@ impl<N: Num> Recurrence<Qty<N>> {
     /// Bytes: one read and one write of the state, the inputs and results of each token, and the states of chunks.
     #[inline(always)]
     pub fn bytes(&self, batch: &Batch<Qty<N>>, chip: &Chip<Qty<N>>) -> Qty<N> {
-        let state = 2.0 * batch.sequences * self.state() * self.state_bytes;
-        let values = self.heads * (2.0 * self.value_dim + self.gates);
-        let token = if self.rule.keys() { values + 2.0 * self.key_heads * self.key_dim } else { values };
+        let state = 2.0 * batch.sequences * self.state() * element_bytes(self.dims.state, chip);
+        let values = self.dims.heads * (2.0 * self.dims.value_dim + self.dims.gates);
+        let token = if self.dims.rule.keys() {
+            values + 2.0 * self.dims.key_heads * self.dims.key_dim
+        } else {
+            values
+        };
         let moved = state + chip.activation_bytes * batch.tokens * token + chip.native_bytes * self.weights;
-        match self.chunk {
+        match self.dims.chunk {
             None => moved.is(&STEP_BYTES),
             Some(chunk) => {
                 let passed = 2.0 * chip.activation_bytes * batch.tokens / chunk * self.state();
@@ -165,6 +167,8 @@ crate::formulas! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::cache::StateWidth;
+    use crate::graph::rule::RecurrenceRule;
 
     fn batch(sequences: f64, new: f64) -> Batch<Qty<f64>> {
         let one = Qty(1.0);
@@ -172,8 +176,8 @@ mod tests {
     }
 
     /// 6 heads on 2 key heads, keys of 5 and values of 3 elements.
-    fn recurrence(rule: RecurrenceRule, chunk: Option<f64>) -> Recurrence<Qty<f64>> {
-        Recurrence {
+    fn recurrence(rule: RecurrenceRule, chunk: Option<f64>) -> RecurrenceShard<Qty<f64>> {
+        let dims = Recurrence {
             rule,
             heads: Qty(6.0),
             key_heads: Qty(2.0),
@@ -181,9 +185,9 @@ mod tests {
             value_dim: Qty(3.0),
             gates: Qty(2.0),
             chunk: chunk.map(Qty),
-            state_bytes: Qty(4.0),
-            weights: Qty(0.0),
-        }
+            state: StateWidth::Single,
+        };
+        RecurrenceShard { dims, weights: Qty(0.0) }
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl OperatorNode {
     /// Its active parameters per token.
     pub fn active_parameters(&self) -> u64 {
         match self.operator {
-            Operator::Experts { experts, top_k, .. } => self.parameters() / experts.value * top_k.value,
+            Operator::Experts(dims) => self.parameters() / dims.experts.value * dims.top_k.value,
             _ => self.parameters(),
         }
     }

@@ -121,8 +121,8 @@ fn tokens(view: &ImagePatches, positions: &[Count]) -> u64 {
 fn attend_to(block: &mut Block, images: u64) {
     let times = |count: &mut Count| count.value = count.value.saturating_mul(images);
     for node in block.graph.node_weights_mut() {
-        if let Operator::CrossAttention { positions, .. } = &mut node.operator {
-            times(positions);
+        if let Operator::CrossAttention(dims) = &mut node.operator {
+            times(&mut dims.positions);
         }
     }
     for cache in &mut block.caches {

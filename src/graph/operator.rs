@@ -1,8 +1,10 @@
 //! The kinds of operator, with their dimensions. A closed list: `plan` and `cost` match every one.
 
-use super::cache::StateWidth;
-use super::mask::AttentionMask;
-use super::rule::{ConvForm, RecurrenceRule};
+use super::dimensions::{
+    CompressedAttention, CrossAttention, LatentAttention, NamedCounts, Recurrence, RoutedExperts,
+    SoftmaxAttention,
+};
+use super::rule::ConvForm;
 use crate::quantity::count::Count;
 
 /// Sharding of a matrix over tensor-parallel devices (Megatron-LM's terms).
@@ -60,65 +62,13 @@ pub enum Operator {
         split: Split,
     },
     /// Softmax attention over cached keys and values (MHA, GQA or MQA), fused.
-    Attention {
-        /// Query heads.
-        heads: Count,
-        /// Key and value heads.
-        kv_heads: Count,
-        /// Elements of a query or key head.
-        head_dim: Count,
-        /// Elements of a value head.
-        v_head_dim: Count,
-        /// The mask: which keys a query sees.
-        reach: AttentionMask,
-        /// Reads the keys and values cached by another layer and writes none.
-        shared: bool,
-    },
-    /// Multi-head latent attention: heads materialised in prefill, absorbed into the latent in decode.
-    ///
-    /// The projections `q_a`, `q_b`, `kv_a` and `o` are `Linear`. `kv_b` is part of this operator, since decode
-    /// multiplies queries and outputs by its halves instead of expanding the cache.
-    LatentAttention {
-        /// Query heads.
-        heads: Count,
-        /// Elements of the compressed key/value.
-        kv_lora_rank: Count,
-        /// Elements of the shared rotary key.
-        qk_rope_head_dim: Count,
-        /// Elements of a query/key head without the rotary part.
-        qk_nope_head_dim: Count,
-        /// Elements of a value head.
-        v_head_dim: Count,
-        /// The mask: which keys a query sees.
-        reach: AttentionMask,
-    },
-    /// Cross-attention to encoder states of an image or another sequence: no mask, keys and values computed once.
-    ///
-    /// `k_proj` and `v_proj` are part of this operator, since their input is the encoder's positions, not the tokens.
-    CrossAttention {
-        /// Query heads.
-        heads: Count,
-        /// Key and value heads.
-        kv_heads: Count,
-        /// Elements of a head.
-        head_dim: Count,
-        /// Width of the encoder states.
-        source: Count,
-        /// Encoder positions that a sequence attends to.
-        positions: Count,
-    },
-    /// Attention with one key/value head. Each entry is both key and value: one entry per token inside a window, and
-    /// compressed entries for several tokens before it.
-    CompressedAttention {
-        /// Query heads.
-        heads: Count,
-        /// Elements of a head, and of an entry.
-        head_dim: Count,
-        /// Tokens of the window, with one entry each.
-        window: Count,
-        /// Tokens per compressed entry, and the reach of these entries in tokens; `None`: window only.
-        beyond: Option<(Count, AttentionMask)>,
-    },
+    Attention(SoftmaxAttention),
+    /// Multi-head latent attention (MLA), with `kv_b`.
+    LatentAttention(LatentAttention),
+    /// Cross-attention to encoder states, with `k_proj` and `v_proj`.
+    CrossAttention(CrossAttention),
+    /// Attention over a window and over entries for several tokens each.
+    CompressedAttention(CompressedAttention),
     /// Parallel residual streams: the weighted sum before a network, or the mixing with its result after it.
     HyperConnection {
         /// Elements of a stream.
@@ -161,24 +111,7 @@ pub enum Operator {
         split: Split,
     },
     /// A state per head that each token decays, writes and reads: linear attention and state-space models.
-    Recurrence {
-        /// The update rule of the state.
-        rule: RecurrenceRule,
-        /// Heads.
-        heads: Count,
-        /// Key and query heads (B and C). A single one is replicated on every device.
-        key_heads: Count,
-        /// Elements of a key: rows of a head's state.
-        key_dim: Count,
-        /// Elements of a value: columns of a head's state.
-        value_dim: Count,
-        /// Elements per head and token that control decay and step.
-        gates: Count,
-        /// Tokens of a prefill chunk; `None`: token by token.
-        chunk: Option<Count>,
-        /// Number format of a state element.
-        state: StateWidth,
-    },
+    Recurrence(Recurrence),
     /// `act(gate) × up` (gated) or `act(x)`, element-wise over `width` results.
     Activation {
         /// Elements of the result.
@@ -196,18 +129,7 @@ pub enum Operator {
         top_k: Count,
     },
     /// The routed experts' feed-forward networks, grouped.
-    Experts {
-        /// Inner dimension.
-        hidden: Count,
-        /// Routed experts.
-        experts: Count,
-        /// Experts selected per token.
-        top_k: Count,
-        /// Width of one expert.
-        intermediate: Count,
-        /// Gate and up projections (3 matrices) instead of one (2 matrices).
-        gated: bool,
-    },
+    Experts(RoutedExperts),
     /// Adds its inputs to the residual stream.
     Add {
         /// Elements per token.
@@ -228,18 +150,18 @@ impl Operator {
             Operator::Embedding { .. } => "embedding",
             Operator::Norm { .. } => "norm",
             Operator::Linear { .. } => "linear",
-            Operator::Attention { .. } => "attention",
-            Operator::LatentAttention { .. } => "latent_attention",
+            Operator::Attention(_) => "attention",
+            Operator::LatentAttention(_) => "latent_attention",
             Operator::GroupedLinear { .. } => "grouped_linear",
             Operator::ShortConv { .. } => "short_conv",
-            Operator::Recurrence { rule, .. } => rule.name(),
-            Operator::CrossAttention { .. } => "cross_attention",
-            Operator::CompressedAttention { .. } => "compressed_attention",
+            Operator::Recurrence(dims) => dims.rule.name(),
+            Operator::CrossAttention(_) => "cross_attention",
+            Operator::CompressedAttention(_) => "compressed_attention",
             Operator::HyperConnection { .. } => "hyper_connection",
             Operator::Indexer { .. } => "indexer",
             Operator::Activation { .. } => "activation",
             Operator::Router { .. } => "router",
-            Operator::Experts { .. } => "experts",
+            Operator::Experts(_) => "experts",
             Operator::Add { .. } => "add",
             Operator::Sampling { .. } => "sampling",
         }
@@ -252,30 +174,51 @@ impl Operator {
         };
         match *self {
             Operator::Input { width } | Operator::Activation { width, .. } | Operator::Add { width } => width,
-            Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
+            Operator::Embedding { hidden, .. } => hidden,
+            Operator::Experts(dims) => dims.hidden,
             Operator::Norm { width, rows, .. } if rows.value == 1 => width,
             Operator::Norm { width, rows, .. } => width_of_rows(rows, width),
             Operator::Linear { output, .. } => output,
-            Operator::Attention { heads, v_head_dim, .. } => width(heads, v_head_dim, "heads × head_dim"),
+            Operator::Attention(dims) => width(dims.heads, dims.v_head_dim, "heads × head_dim"),
             Operator::HyperConnection { hidden, expands: false, .. } => hidden,
             Operator::HyperConnection { hidden, streams, .. } => width(streams, hidden, "streams × hidden"),
-            Operator::CrossAttention { heads, head_dim, .. }
-            | Operator::CompressedAttention { heads, head_dim, .. } => {
-                width(heads, head_dim, "heads × head_dim")
-            }
-            Operator::LatentAttention { heads, v_head_dim, .. } => {
-                width(heads, v_head_dim, "heads × v_head_dim")
-            }
+            Operator::CrossAttention(dims) => width(dims.heads, dims.head_dim, "heads × head_dim"),
+            Operator::CompressedAttention(dims) => width(dims.heads, dims.head_dim, "heads × head_dim"),
+            Operator::LatentAttention(dims) => width(dims.heads, dims.v_head_dim, "heads × v_head_dim"),
             Operator::GroupedLinear { groups, output, .. } => width(groups, output, "groups × output"),
             Operator::ShortConv { channels, .. } => channels,
-            Operator::Recurrence { heads, value_dim, .. } => width(heads, value_dim, "heads × value_dim"),
+            Operator::Recurrence(dims) => width(dims.heads, dims.value_dim, "heads × value_dim"),
             Operator::Router { top_k, .. } | Operator::Indexer { top_k, .. } => top_k,
             Operator::Sampling { .. } => Count::derived("token", 1, "one token id"),
         }
     }
 
+    /// Key and value heads, where tensor parallelism divides them.
+    pub fn kv_heads(&self) -> Option<Count> {
+        match self {
+            Operator::Attention(dims) => Some(dims.kv_heads),
+            Operator::CrossAttention(dims) => Some(dims.kv_heads),
+            Operator::Input { .. }
+            | Operator::Embedding { .. }
+            | Operator::Norm { .. }
+            | Operator::Linear { .. }
+            | Operator::LatentAttention(_)
+            | Operator::CompressedAttention(_)
+            | Operator::HyperConnection { .. }
+            | Operator::Indexer { .. }
+            | Operator::GroupedLinear { .. }
+            | Operator::ShortConv { .. }
+            | Operator::Recurrence(_)
+            | Operator::Activation { .. }
+            | Operator::Router { .. }
+            | Operator::Experts(_)
+            | Operator::Add { .. }
+            | Operator::Sampling { .. } => None,
+        }
+    }
+
     /// The dimensions with their names in the operator and their sources.
-    pub fn dims(&self) -> Vec<(&'static str, Count)> {
+    pub fn dims(&self) -> NamedCounts {
         match *self {
             Operator::Input { width } | Operator::Activation { width, .. } | Operator::Add { width } => {
                 vec![("width", width)]
@@ -283,37 +226,10 @@ impl Operator {
             Operator::Embedding { vocab, hidden, .. } => vec![("vocab", vocab), ("hidden", hidden)],
             Operator::Norm { width, rows, .. } => vec![("width", width), ("rows", rows)],
             Operator::Linear { input, output, .. } => vec![("input", input), ("output", output)],
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, .. } => {
-                let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
-                dims.push(("v_head_dim", v_head_dim));
-                dims.extend(reach.dim());
-                dims
-            }
-            Operator::LatentAttention {
-                heads,
-                kv_lora_rank,
-                qk_rope_head_dim,
-                qk_nope_head_dim,
-                v_head_dim,
-                reach,
-            } => {
-                let mut dims = vec![("heads", heads), ("kv_lora_rank", kv_lora_rank)];
-                dims.extend([("qk_rope_head_dim", qk_rope_head_dim), ("qk_nope_head_dim", qk_nope_head_dim)]);
-                dims.push(("v_head_dim", v_head_dim));
-                dims.extend(reach.dim());
-                dims
-            }
-            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
-                let mut dims = vec![("heads", heads), ("kv_heads", kv_heads), ("head_dim", head_dim)];
-                dims.extend([("source", source), ("positions", positions)]);
-                dims
-            }
-            Operator::CompressedAttention { heads, head_dim, window, beyond } => {
-                let mut dims = vec![("heads", heads), ("head_dim", head_dim), ("window", window)];
-                dims.extend(beyond.map(|(every, _)| ("every", every)));
-                dims.extend(beyond.and_then(|(_, reach)| reach.dim()));
-                dims
-            }
+            Operator::Attention(dims) => dims.dims(),
+            Operator::LatentAttention(dims) => dims.dims(),
+            Operator::CrossAttention(dims) => dims.dims(),
+            Operator::CompressedAttention(dims) => dims.dims(),
             Operator::HyperConnection { hidden, streams, .. } => {
                 vec![("hidden", hidden), ("streams", streams)]
             }
@@ -324,23 +240,11 @@ impl Operator {
                 vec![("groups", groups), ("input", input), ("output", output)]
             }
             Operator::ShortConv { channels, kernel, .. } => vec![("channels", channels), ("kernel", kernel)],
-            Operator::Recurrence { heads, key_heads, key_dim, value_dim, gates, chunk, .. } => {
-                let mut dims = vec![("heads", heads), ("key_heads", key_heads), ("key_dim", key_dim)];
-                dims.extend([("value_dim", value_dim), ("gates", gates)]);
-                dims.extend(chunk.map(|chunk| ("chunk", chunk)));
-                dims
-            }
+            Operator::Recurrence(dims) => dims.dims(),
             Operator::Router { hidden, experts, top_k } => {
                 vec![("hidden", hidden), ("experts", experts), ("top_k", top_k)]
             }
-            Operator::Experts { hidden, experts, top_k, intermediate, .. } => {
-                vec![
-                    ("hidden", hidden),
-                    ("experts", experts),
-                    ("top_k", top_k),
-                    ("intermediate", intermediate),
-                ]
-            }
+            Operator::Experts(dims) => dims.dims(),
             Operator::Sampling { vocab } => vec![("vocab", vocab)],
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! They run once per image or clip, before prefill. The number of images is set elsewhere.
 
+use super::dimensions::SoftmaxAttention;
 use super::image_processor::{ImagePatches, ImageProcessor};
 use super::mask::AttentionMask;
 use super::model::{Block, OperatorNode};
@@ -93,8 +94,8 @@ impl TowerPart {
         };
         let one = |node: &OperatorNode| match node.operator {
             Operator::Linear { input, output, .. } => product(&[positions, input.value, output.value]),
-            Operator::Attention { heads, head_dim, v_head_dim, reach, .. } => {
-                let keys = match reach {
+            Operator::Attention(SoftmaxAttention { heads, head_dim, v_head_dim, mask, .. }) => {
+                let keys = match mask {
                     AttentionMask::Tile(tile) => positions.min(tile.value),
                     _ => positions,
                 };

@@ -53,54 +53,104 @@ impl AlgorithmCost {
     }
 }
 
-impl Algorithm {
-    /// Hops and wire bytes of `kind` over `n` ranks of `tier`; `None` where the algorithm does not implement the
-    /// collective or the topology does not allow it. Source: Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x.
-    pub fn cost(self, kind: CollectiveOp, n: u64, tier: &TierShape) -> Option<AlgorithmCost> {
-        let ring = tier.topology == Topology::Ring && n > 2;
-        let (hops, wire, words) = match (self, kind) {
-            (Algorithm::Direct, CollectiveOp::SendRecv) => (1, (1, 1), ["direct: 1", "1", "1"]),
-            (_, CollectiveOp::SendRecv) => return None,
-            (Algorithm::Ring, CollectiveOp::AllReduce) => {
-                (2 * (n - 1), (2 * (n - 1), n), ["ring: 2 (n - 1)", "ring: 2 (n - 1)", "n"])
+/// `algorithm` by its alpha-beta formula: hops times latency, plus wire bytes over the link rate. Each of both with its
+/// formula over the `n` ranks.
+fn formula(
+    algorithm: Algorithm,
+    (hops, hops_how): (u64, &'static str),
+    (wire, wire_how): ((u64, u64), (&'static str, &'static str)),
+) -> AlgorithmCost {
+    AlgorithmCost { algorithm, hops, wire, derivation: Derivation { hops: hops_how, wire: wire_how } }
+}
+
+/// Whether ranks reach only their neighbours.
+fn neighbours_only(n: u64, tier: &TierShape) -> bool {
+    tier.topology == Topology::Ring && n > 2
+}
+
+impl CollectiveOp {
+    /// The algorithm that every topology allows, so that each collective has a cost.
+    pub fn base(self, n: u64, tier: &TierShape) -> AlgorithmCost {
+        use Algorithm::{Direct, Ring};
+        let slices = (n - 1, n);
+        match self {
+            CollectiveOp::SendRecv => formula(Direct, (1, "direct: 1"), ((1, 1), ("1", "1"))),
+            CollectiveOp::AllReduce => {
+                let wire = ((2 * (n - 1), n), ("ring: 2 (n - 1)", "n"));
+                formula(Ring, (2 * (n - 1), "ring: 2 (n - 1)"), wire)
             }
-            (Algorithm::Ring, CollectiveOp::AllGather | CollectiveOp::ReduceScatter) => {
-                (n - 1, (n - 1, n), ["ring: n - 1", "ring: n - 1", "n"])
+            CollectiveOp::AllGather | CollectiveOp::ReduceScatter => {
+                formula(Ring, (n - 1, "ring: n - 1"), (slices, ("ring: n - 1", "n")))
             }
             // Each of n slices travels n / 4 hops on average in the shorter direction. Both directions share the rate.
-            (Algorithm::Ring, CollectiveOp::AllToAll) if ring => (
-                n - 1,
-                (n * n - n % 2, 4 * n),
-                ["ring: n - 1", "ring, shorter direction: n^2, less 1 if n is odd", "4 n"],
-            ),
-            (Algorithm::Direct | Algorithm::OneShot, _) if ring => return None,
-            (Algorithm::Direct, CollectiveOp::AllReduce) => {
-                (2, (2 * (n - 1), n), ["direct, both ways: 2", "direct: 2 (n - 1)", "n"])
+            CollectiveOp::AllToAll if neighbours_only(n, tier) => {
+                let how = ("ring, shorter direction: n^2, less 1 if n is odd", "4 n");
+                formula(Ring, (n - 1, "ring: n - 1"), ((n * n - n % 2, 4 * n), how))
             }
-            (
-                Algorithm::Direct,
-                CollectiveOp::AllGather | CollectiveOp::ReduceScatter | CollectiveOp::AllToAll,
-            ) => (1, (n - 1, n), ["direct: 1", "direct: n - 1", "n"]),
-            (Algorithm::OneShot, CollectiveOp::AllReduce) => {
-                (1, (n - 1, 1), ["one-shot: 1", "one-shot, the whole buffer to every other rank: n - 1", "1"])
+            CollectiveOp::AllToAll => formula(Direct, (1, "direct: 1"), (slices, ("direct: n - 1", "n"))),
+        }
+    }
+}
+
+impl Algorithm {
+    /// Hops and wire bytes of `op` over `n` ranks of `tier`; `None` where the algorithm does not implement the
+    /// collective or the topology does not allow it. Source: Thakur, Rabenseifner, Gropp 2005, 4; NCCL 2.x.
+    pub fn cost(self, op: CollectiveOp, n: u64, tier: &TierShape) -> Option<AlgorithmCost> {
+        use Algorithm::{Direct, InSwitch, OneShot, Ring, Tree};
+        use CollectiveOp::{AllGather, AllReduce, AllToAll, ReduceScatter, SendRecv};
+        let base = op.base(n, tier);
+        if self == base.algorithm {
+            return Some(base);
+        }
+        let reaches_all = !neighbours_only(n, tier);
+        let (allowed, hops, wire) = match (self, op) {
+            (Direct, AllReduce) => {
+                (reaches_all, (2, "direct, both ways: 2"), ((2 * (n - 1), n), ("direct: 2 (n - 1)", "n")))
             }
-            (Algorithm::Tree, CollectiveOp::AllReduce) if n > 2 => (
-                2 * u64::from(n.next_power_of_two().ilog2()),
-                (2, 1),
-                ["tree, up and down: 2 log2(n), rounded up", "tree, up and down: 2", "1"],
-            ),
-            (Algorithm::InSwitch, CollectiveOp::AllReduce) if tier.in_switch_reduction => {
-                (2, (1, 1), ["in-switch, both ways: 2", "in-switch: 1", "1"])
+            (Direct, AllGather | ReduceScatter) => {
+                (reaches_all, (1, "direct: 1"), ((n - 1, n), ("direct: n - 1", "n")))
             }
-            _ => return None,
+            (OneShot, AllReduce) => {
+                let how = ("one-shot, the whole buffer to every other rank: n - 1", "1");
+                (reaches_all, (1, "one-shot: 1"), ((n - 1, 1), how))
+            }
+            (Tree, AllReduce) => {
+                let levels = u64::from(n.next_power_of_two().ilog2());
+                let hops = (2 * levels, "tree, up and down: 2 log2(n), rounded up");
+                (n > 2, hops, ((2, 1), ("tree, up and down: 2", "1")))
+            }
+            (InSwitch, AllReduce) => {
+                let wire = ((1, 1), ("in-switch: 1", "1"));
+                (tier.in_switch_reduction, (2, "in-switch, both ways: 2"), wire)
+            }
+            // The base where it applies, and no alternative elsewhere.
+            (Direct, AllToAll | SendRecv)
+            | (Ring, AllReduce | AllGather | ReduceScatter | AllToAll | SendRecv)
+            | (OneShot | Tree | InSwitch, AllGather | ReduceScatter | AllToAll | SendRecv) => return None,
         };
-        let [hops_how, upper, lower] = words;
-        Some(AlgorithmCost {
-            algorithm: self,
-            hops,
-            wire,
-            derivation: Derivation { hops: hops_how, wire: (upper, lower) },
-        })
+        allowed.then(|| formula(self, hops, wire))
+    }
+}
+
+/// A list with at least one entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NonEmpty<T> {
+    /// The first entry.
+    pub first: T,
+    /// The others, in order.
+    pub rest: Vec<T>,
+}
+
+impl<T> NonEmpty<T> {
+    /// All entries, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.first).chain(&self.rest)
+    }
+
+    /// Reads every entry and joins the results, in order.
+    #[inline(always)]
+    pub fn reduce<U>(&self, read: impl Fn(&T) -> U, join: impl Fn(U, U) -> U) -> U {
+        self.rest.iter().fold(read(&self.first), |so_far, entry| join(so_far, read(entry)))
     }
 }
 
@@ -114,7 +164,7 @@ pub struct CollectivePhase {
     /// Fraction of the tier's rate per device towards its peers: a mesh has one link for each.
     pub rate: (u64, u64),
     /// Candidate algorithms: none is dominated in both hops and wire bytes.
-    pub algorithms: Vec<AlgorithmCost>,
+    pub algorithms: NonEmpty<AlgorithmCost>,
 }
 
 impl CollectivePhase {
@@ -137,37 +187,46 @@ impl CollectivePhase {
             Topology::Mesh if n < shape.devices => (n - 1, shape.devices - 1),
             _ => (1, 1),
         };
-        CollectivePhase { tier, portion, rate, algorithms: ways }
+        let mut ways = ways.into_iter();
+        let first = ways.next().unwrap_or_else(|| kind.base(n, shape));
+        CollectivePhase { tier, portion, rate, algorithms: NonEmpty { first, rest: ways.collect() } }
     }
 }
 
 /// The legs of a collective over `group`, and whether they run at the same time.
-pub fn phases(kind: CollectiveOp, group: &RankGroup, tiers: &[TierShape]) -> (Vec<CollectivePhase>, bool) {
+pub fn phases(
+    kind: CollectiveOp,
+    group: &RankGroup,
+    tiers: &[TierShape],
+) -> (NonEmpty<CollectivePhase>, bool) {
     let (n, within, across) = (group.size, group.inner, group.outer());
     let (inner, outer) = (group.inner_tier, group.outer_tier);
     let leg = |kind, n, tier, portion| CollectivePhase::new(kind, n, tier, portion, tiers);
-    if across == 1 || kind == CollectiveOp::SendRecv {
-        return (vec![leg(kind, n, outer, (1, 1))], false);
-    }
     let slice = (1, within);
+    let sequence = |first, rest| (NonEmpty { first, rest }, false);
+    let single = || sequence(leg(kind, n, outer, (1, 1)), vec![]);
     match kind {
-        CollectiveOp::AllReduce => (
+        CollectiveOp::SendRecv => single(),
+        _ if across == 1 => single(),
+        CollectiveOp::AllReduce => sequence(
+            leg(CollectiveOp::ReduceScatter, within, inner, (1, 1)),
             vec![
-                leg(CollectiveOp::ReduceScatter, within, inner, (1, 1)),
                 leg(CollectiveOp::AllReduce, across, outer, slice),
                 leg(CollectiveOp::AllGather, within, inner, (1, 1)),
             ],
-            false,
         ),
         // Traffic inside the domain and traffic that leaves it run at the same time.
         CollectiveOp::AllToAll => {
             let mut far = leg(CollectiveOp::AllToAll, n, outer, (n - within, n));
-            for way in &mut far.algorithms {
+            for way in std::iter::once(&mut far.algorithms.first).chain(&mut far.algorithms.rest) {
                 (way.wire, way.derivation.wire) = ((1, 1), ("all traffic that leaves the domain: 1", "1"));
             }
-            (vec![leg(CollectiveOp::AllToAll, within, inner, (within, n)), far], true)
+            let near = leg(CollectiveOp::AllToAll, within, inner, (within, n));
+            (NonEmpty { first: near, rest: vec![far] }, true)
         }
-        kind => (vec![leg(kind, across, outer, slice), leg(kind, within, inner, (1, 1))], false),
+        CollectiveOp::AllGather | CollectiveOp::ReduceScatter => {
+            sequence(leg(kind, across, outer, slice), vec![leg(kind, within, inner, (1, 1))])
+        }
     }
 }
 
@@ -199,7 +258,7 @@ mod tests {
         let tiers = [shape(Topology::Switch, true)];
         let group = RankGroup { size: 8, inner: 8, inner_tier: 0, outer_tier: 0 };
         let (legs, _) = phases(CollectiveOp::AllReduce, &group, &tiers);
-        let names: Vec<_> = legs[0].algorithms.iter().map(|way| way.algorithm).collect();
+        let names: Vec<_> = legs.first.algorithms.iter().map(|way| way.algorithm).collect();
         assert_eq!(names, [Algorithm::OneShot, Algorithm::InSwitch]);
     }
 }

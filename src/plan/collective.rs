@@ -1,6 +1,6 @@
 //! Communication that shardings require, in the terms of MPI and NCCL.
 
-use super::algorithm::{CollectivePhase, phases};
+use super::algorithm::{CollectivePhase, NonEmpty, phases};
 use super::group::{RankGroup, TierShape};
 use crate::quantity::count::Count;
 
@@ -45,7 +45,7 @@ pub struct Collective {
     /// The group of ranks.
     pub group: RankGroup,
     /// Legs, tier by tier.
-    pub phases: Vec<CollectivePhase>,
+    pub phases: NonEmpty<CollectivePhase>,
     /// The legs run at the same time instead of in sequence.
     pub concurrent: bool,
     /// Elements per token.

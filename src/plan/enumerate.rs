@@ -8,6 +8,7 @@ use super::legal::{
 };
 use super::parallel::ParallelPlan;
 use crate::graph::model::ModelGraph;
+use crate::graph::operator::Operator;
 
 /// The legal plans, and the counts of rejected ones.
 #[derive(Clone, Debug, Default)]
@@ -92,12 +93,26 @@ pub fn enumerate(graph: &ModelGraph, limits: &LegalLimits) -> Plans {
     plans
 }
 
-fn head_count(operator: &crate::graph::operator::Operator) -> Option<u64> {
-    use crate::graph::operator::Operator;
+/// Heads that tensor parallelism divides; `None` for operators that do not limit it by heads.
+fn head_count(operator: &Operator) -> Option<u64> {
     match operator {
-        Operator::Attention { heads, .. }
-        | Operator::LatentAttention { heads, .. }
-        | Operator::Recurrence { heads, .. } => Some(heads.value),
-        _ => None,
+        Operator::Attention(dims) => Some(dims.heads.value),
+        Operator::LatentAttention(dims) => Some(dims.heads.value),
+        Operator::Recurrence(dims) => Some(dims.heads.value),
+        Operator::Input { .. }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Linear { .. }
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Experts(_)
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => None,
     }
 }

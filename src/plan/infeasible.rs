@@ -148,69 +148,63 @@ impl Infeasible {
 
 impl fmt::Display for Infeasible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence())
+    }
+}
+
+impl Infeasible {
+    fn sentence(&self) -> String {
         let bytes = |n: f64| humanize(n, BYTE);
         match self {
             Infeasible::NotDivisible { what, whole, degree, parts } => {
-                write!(f, "{what} {whole} mod {degree} {parts} = {}, must be 0", whole % parts.max(&1))
+                format!("{what} {whole} mod {degree} {parts} = {}, must be 0", whole % parts.max(&1))
             }
-            Infeasible::KvHeads { kv_heads, tp } => write!(
-                f,
-                "{kv_heads} key/value heads neither divide by tp {tp} nor replicate evenly ({kv_heads} mod {tp} = {}, {tp} mod {kv_heads} = {})",
-                kv_heads % tp,
-                tp % kv_heads
-            ),
-            Infeasible::BlockCut { what, shard, block } => write!(
-                f,
-                "a shard of {what} is {shard} wide, which cuts a quantisation block of {block} ({shard} mod {block} = {})",
-                shard % block
-            ),
+            Infeasible::KvHeads { kv_heads, tp } => {
+                let (over, under) = (kv_heads % tp, tp % kv_heads);
+                let numbers = format!("({kv_heads} mod {tp} = {over}, {tp} mod {kv_heads} = {under})");
+                format!("{kv_heads} key/value heads neither divide by tp {tp} nor replicate evenly {numbers}")
+            }
+            Infeasible::BlockCut { what, shard, block } => {
+                let cut = format!("which cuts a quantisation block of {block}");
+                format!("a shard of {what} is {shard} wide, {cut} ({shard} mod {block} = {})", shard % block)
+            }
             Infeasible::ExpertRanks { attention, experts } => {
-                write!(
-                    f,
-                    "tp x cp x dp = {attention}, but moe_tp x ep = {experts}: expert layers use the same devices"
-                )
+                let sizes = format!("tp x cp x dp = {attention}, but moe_tp x ep = {experts}");
+                format!("{sizes}: expert layers use the same devices")
             }
-            Infeasible::NoExperts { ep } => write!(f, "ep {ep}, but the model has no experts"),
-            Infeasible::TooManyStages { layers, pp } => {
-                write!(f, "pp {pp}, but the model has {layers} layers")
-            }
+            Infeasible::NoExperts { ep } => format!("ep {ep}, but the model has no experts"),
+            Infeasible::TooManyStages { layers, pp } => format!("pp {pp}, but the model has {layers} layers"),
             Infeasible::StateNotDivided { cp } => {
-                write!(f, "cp {cp}, but recurrent layers keep a state without tokens to divide")
+                format!("cp {cp}, but recurrent layers keep a state without tokens to divide")
             }
             Infeasible::SharedCacheCut { pp } => {
-                write!(
-                    f,
-                    "pp {pp}, but layers read the KV cache of an earlier layer, which must be on their stage"
-                )
+                let stage = "which must be on their stage";
+                format!("pp {pp}, but layers read the KV cache of an earlier layer, {stage}")
             }
             Infeasible::TooManyDevices { devices, available } => {
-                write!(f, "{devices} devices needed, {available} available")
+                format!("{devices} devices needed, {available} available")
             }
-            Infeasible::NotWholeDomains { devices, domain } => write!(
-                f,
-                "an instance of {devices} devices neither fits in one domain of {domain} nor fills whole domains ({devices} mod {domain} = {})",
-                devices % domain
-            ),
-            Infeasible::NotSupported { runtime, degree } => write!(f, "{runtime} does not support {degree}"),
-            Infeasible::OutOfMemory { needed, available, largest } => write!(
-                f,
-                "{} needed on the fullest device, {} usable: {} short (mostly {largest})",
-                bytes(*needed),
-                bytes(*available),
-                bytes(needed - available)
-            ),
+            Infeasible::NotWholeDomains { devices, domain } => {
+                let numbers = format!("({devices} mod {domain} = {})", devices % domain);
+                let inside = format!("neither fits in one domain of {domain} nor fills whole domains");
+                format!("an instance of {devices} devices {inside} {numbers}")
+            }
+            Infeasible::NotSupported { runtime, degree } => format!("{runtime} does not support {degree}"),
+            Infeasible::OutOfMemory { needed, available, largest } => {
+                let (all, usable, short) = (bytes(*needed), bytes(*available), bytes(needed - available));
+                format!(
+                    "{all} needed on the fullest device, {usable} usable: {short} short (mostly {largest})"
+                )
+            }
             Infeasible::ContextTooLong { tokens, limit } => {
-                write!(f, "{tokens} tokens of prompt and output, but the model supports at most {limit}")
+                format!("{tokens} tokens of prompt and output, but the model supports at most {limit}")
             }
-            Infeasible::LimitMissed { metric, value, limit } => write!(
-                f,
-                "{} is {:.1} ms at best, the SLO is {:.1} ms",
-                metric.entry().name,
-                value * 1e3,
-                limit * 1e3
-            ),
+            Infeasible::LimitMissed { metric, value, limit } => {
+                let (name, best, limit) = (metric.entry().name, value * 1e3, limit * 1e3);
+                format!("{name} is {best:.1} ms at best, the SLO is {limit:.1} ms")
+            }
             Infeasible::TooMuchTraffic { carried, asked } => {
-                write!(f, "capacity is {carried:.2} requests/s, {asked:.2} required")
+                format!("capacity is {carried:.2} requests/s, {asked:.2} required")
             }
         }
     }

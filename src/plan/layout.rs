@@ -8,27 +8,18 @@ use super::collective::{Collective, CollectiveOp, Tokens};
 use super::group::{RankGroup, TierShape};
 use super::parallel::{ParallelPlan, Phase};
 use super::shard::{Elements, ROLES, ShardedBlock, Task, TaskStep};
-use super::sharding::{Sharding, collective_op, output, result_width};
+use super::sharding::{self, Degrees, Sharding, TensorLayout, WHOLE};
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
-
-/// Sharding of an operator's result, and the number of ranks.
-#[derive(Clone, Copy)]
-struct TensorLayout {
-    sharding: Sharding,
-    parts: u64,
-}
-
-const WHOLE: TensorLayout = TensorLayout { sharding: Sharding::Replicate, parts: 1 };
 
 pub(super) struct BlockSharder<'a> {
     plan: ParallelPlan,
     phase: Phase,
     tiers: &'a [TierShape],
     block: &'a Block,
-    kv_parts: u64,
+    degrees: Degrees,
     layouts: Vec<TensorLayout>,
     steps: Vec<TaskStep>,
     weights: Elements,
@@ -36,24 +27,11 @@ pub(super) struct BlockSharder<'a> {
 
 impl<'a> BlockSharder<'a> {
     pub(super) fn new(plan: ParallelPlan, phase: Phase, tiers: &'a [TierShape], block: &'a Block) -> Self {
-        let kv_heads = block.graph.node_weights().find_map(|node| match node.operator {
-            Operator::Attention { kv_heads, .. } | Operator::CrossAttention { kv_heads, .. } => {
-                Some(kv_heads.value)
-            }
-            _ => None,
-        });
-        let kv_parts = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads));
+        let kv_heads = block.graph.node_weights().find_map(|node| node.operator.kv_heads());
+        let kv = kv_heads.map_or(1, |kv_heads| plan.tp.min(kv_heads.value));
+        let degrees = Degrees { tp: plan.tp, kv, ep: plan.ep, moe_tp: plan.moe_tp };
         let lays = vec![WHOLE; block.graph.node_count()];
-        BlockSharder {
-            plan,
-            phase,
-            tiers,
-            block,
-            kv_parts,
-            layouts: lays,
-            steps: vec![],
-            weights: [0; ROLES],
-        }
+        BlockSharder { plan, phase, tiers, block, degrees, layouts: lays, steps: vec![], weights: [0; ROLES] }
     }
 
     /// Sequence parallelism is used only where there are tokens to divide.
@@ -72,7 +50,7 @@ impl<'a> BlockSharder<'a> {
         }
         let last = self.block.order.last().map(|&node| (node, self.layouts[node.index()]));
         if let Some((node, TensorLayout { sharding: Sharding::Partial, parts })) = last {
-            let width = result_width(&self.block.graph[node].operator);
+            let width = self.block.graph[node].operator.output();
             self.communicate("all_reduce", CollectiveOp::AllReduce, parts, width);
         }
         let layers = Count::derived("layers", self.block.layers.len().max(1) as u64, "layers of this kind");
@@ -87,19 +65,15 @@ impl<'a> BlockSharder<'a> {
             return self.add(node, width);
         }
         let input = self.input_of(node);
-        if let Some(kind) = collective_op(operator, input.sharding) {
+        if let Some(kind) = sharding::collective_op(operator, input.sharding) {
             self.gather(node, kind, input);
         }
         let input = self.input_of(node);
-        if let Operator::Experts { hidden, top_k, .. } = *operator {
-            return self.experts(node, hidden, top_k);
+        if let Operator::Experts(dims) = operator {
+            return self.experts(node, dims.hidden, dims.top_k);
         }
-        let local = self.local(operator, input);
-        let mut lay =
-            TensorLayout { sharding: output(operator, input.sharding), parts: self.parts(operator, input) };
-        if lay.parts == 1 {
-            lay = WHOLE;
-        }
+        let local = sharding::local(operator, input, self.degrees);
+        let mut lay = sharding::output(operator, input, self.degrees);
         if matches!(operator, Operator::Input { .. }) && self.sequence_parallel() {
             lay = TensorLayout { sharding: Sharding::Tokens, parts: self.plan.tp };
         }
@@ -130,12 +104,12 @@ impl<'a> BlockSharder<'a> {
         let scatter = norm && input.sharding == Sharding::Partial && self.sequence_parallel();
         for source in sources {
             if scatter {
-                let width = result_width(&self.block.graph[source].operator);
+                let width = self.block.graph[source].operator.output();
                 self.communicate("reduce_scatter", CollectiveOp::ReduceScatter, input.parts, width);
                 self.layouts[source.index()] =
                     TensorLayout { sharding: Sharding::Tokens, parts: self.plan.tp };
             } else if self.layouts[source.index()].sharding != Sharding::Replicate {
-                let width = result_width(&self.block.graph[source].operator);
+                let width = self.block.graph[source].operator.output();
                 let name = if kind == CollectiveOp::AllGather { "all_gather" } else { "all_reduce" };
                 self.communicate(name, kind, input.parts, width);
                 self.layouts[source.index()] = WHOLE;
@@ -143,108 +117,10 @@ impl<'a> BlockSharder<'a> {
         }
     }
 
-    fn parts(&self, operator: &Operator, input: TensorLayout) -> u64 {
-        let by = |split: Split| match split {
-            Split::Column | Split::Row | Split::Heads | Split::Vocab => self.plan.tp,
-            Split::KvHeads => {
-                if self.kv_parts > 1 {
-                    self.plan.tp
-                } else {
-                    1
-                }
-            }
-            Split::Replicate => 1,
-        };
-        match operator {
-            Operator::Linear { split, .. }
-            | Operator::Embedding { split, .. }
-            | Operator::ShortConv { split, .. } => by(*split),
-            Operator::Attention { .. }
-            | Operator::LatentAttention { .. }
-            | Operator::CrossAttention { .. }
-            | Operator::CompressedAttention { .. }
-            | Operator::GroupedLinear { .. }
-            | Operator::Recurrence { .. } => self.plan.tp,
-            _ => input.parts,
-        }
-    }
-
-    fn local(&self, operator: &Operator, input: TensorLayout) -> Operator {
-        let tp = self.plan.tp;
-        let ways = |split: Split| if split == Split::KvHeads { self.kv_parts } else { tp };
-        match operator.clone() {
-            Operator::Linear { input, output, split } => match split {
-                Split::Replicate => Operator::Linear { input, output, split },
-                Split::Row => Operator::Linear { input: input.split(tp), output, split },
-                _ => Operator::Linear { input, output: output.split(ways(split)), split },
-            },
-            Operator::Embedding { vocab, hidden, split: Split::Vocab } => {
-                Operator::Embedding { vocab: vocab.split(tp), hidden, split: Split::Vocab }
-            }
-            Operator::Norm { width, rows, split: Split::Replicate } if input.sharding == Sharding::Shard => {
-                Operator::Norm { width: width.split(input.parts), rows, split: Split::Replicate }
-            }
-            Operator::Norm { width, rows, split } if split != Split::Replicate => {
-                Operator::Norm { width, rows: rows.split(ways(split)), split }
-            }
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared } => {
-                let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
-                Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared }
-            }
-            Operator::CrossAttention { heads, kv_heads, head_dim, source, positions } => {
-                let (heads, kv_heads) = (heads.split(tp), kv_heads.split(self.kv_parts));
-                Operator::CrossAttention { heads, kv_heads, head_dim, source, positions }
-            }
-            Operator::LatentAttention {
-                heads,
-                kv_lora_rank,
-                qk_rope_head_dim,
-                qk_nope_head_dim,
-                v_head_dim,
-                reach,
-            } => {
-                let heads = heads.split(tp);
-                Operator::LatentAttention {
-                    heads,
-                    kv_lora_rank,
-                    qk_rope_head_dim,
-                    qk_nope_head_dim,
-                    v_head_dim,
-                    reach,
-                }
-            }
-            Operator::CompressedAttention { heads, head_dim, window, beyond } => {
-                Operator::CompressedAttention { heads: heads.split(tp), head_dim, window, beyond }
-            }
-            Operator::GroupedLinear { groups, input, output } => {
-                Operator::GroupedLinear { groups: groups.split(tp), input, output }
-            }
-            Operator::ShortConv { channels, kernel, form, split } if split != Split::Replicate => {
-                Operator::ShortConv { channels: channels.split(tp), kernel, form, split }
-            }
-            Operator::Recurrence { rule, heads, key_heads, key_dim, value_dim, gates, chunk, state } => {
-                let (heads, key_heads) = (heads.split(tp), key_heads.split(tp.min(key_heads.value)));
-                Operator::Recurrence { rule, heads, key_heads, key_dim, value_dim, gates, chunk, state }
-            }
-            Operator::Activation { width, gated } => {
-                let parts = if input.sharding == Sharding::Shard { input.parts } else { 1 };
-                Operator::Activation { width: width.split(parts), gated }
-            }
-            Operator::Experts { hidden, experts, top_k, intermediate, gated } => Operator::Experts {
-                hidden,
-                experts: experts.split(self.plan.ep),
-                top_k,
-                intermediate: intermediate.split(self.plan.moe_tp),
-                gated,
-            },
-            whole => whole,
-        }
-    }
-
     /// Routed experts: where ranks hold different tokens, these are sent to the experts and back.
     fn experts(&mut self, node: NodeIndex, hidden: Count, top_k: Count) {
         let ranks = self.plan.stage_devices();
-        let local = self.local(&self.block.graph[node].operator, WHOLE);
+        let local = sharding::local(&self.block.graph[node].operator, WHOLE, self.degrees);
         let copies = self.copies();
         if ranks == copies {
             self.compute(node, local, 1);
@@ -298,41 +174,14 @@ impl<'a> BlockSharder<'a> {
 
     /// Context parallelism: in prefill, ranks read the keys and values of each other; in decode, ranks merge results.
     fn context_parallel(&mut self, operator: &Operator) {
-        let (heads, width, keys) = match *operator {
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, .. } => {
-                let kv = kv_heads.split(self.kv_parts).value * (head_dim.value + v_head_dim.value);
-                (
-                    heads,
-                    v_head_dim,
-                    Count::derived("kv_width", kv, "KV heads per device × (head_dim + v_head_dim)"),
-                )
-            }
-            Operator::LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, .. } => {
-                let kv = kv_lora_rank.value + qk_rope_head_dim.value;
-                (heads, kv_lora_rank, Count::derived("kv_width", kv, "kv_lora_rank + qk_rope_head_dim"))
-            }
-            _ => return,
-        };
+        let Some(exchange) = sharding::context_exchange(operator, self.degrees) else { return };
         let Some(group) = RankGroup::place(self.plan.cp, self.plan.tp, self.tiers) else { return };
-        let (name, collective) = match self.phase {
-            Phase::Prefill => {
-                let ring =
-                    Collective::new(CollectiveOp::AllGather, group, keys, Tokens::KeysValues, self.tiers);
-                ("ring_kv", Collective { overlaps: true, ..ring })
-            }
-            Phase::Decode => {
-                let merged = heads.split(self.plan.tp).value * (width.value + 4);
-                let width = Count::derived(
-                    "merged_width",
-                    merged,
-                    "heads per device × (value width + max and sum in fp32)",
-                );
-                (
-                    "merge_heads",
-                    Collective::new(CollectiveOp::AllReduce, group, width, Tokens::Rank, self.tiers),
-                )
-            }
+        let (name, op, width, tokens) = match self.phase {
+            Phase::Prefill => ("ring_kv", CollectiveOp::AllGather, exchange.keys, Tokens::KeysValues),
+            Phase::Decode => ("merge_heads", CollectiveOp::AllReduce, exchange.merged, Tokens::Rank),
         };
+        let collective = Collective::new(op, group, width, tokens, self.tiers);
+        let collective = Collective { overlaps: self.phase == Phase::Prefill, ..collective };
         self.steps.push(TaskStep { name, task: Task::Communicate(collective) });
     }
 
@@ -347,7 +196,13 @@ impl<'a> BlockSharder<'a> {
         let whole = &self.block.graph[node];
         let (mut matrix, mut vectors, mut role) = (0, 0, Role::Norm);
         for weight in &whole.weights {
-            let here = self.share(&whole.operator, weight.elements(), weight.role, weight.shape.len());
+            let here = sharding::weight(
+                &whole.operator,
+                weight.elements(),
+                weight.role,
+                weight.shape.len(),
+                self.degrees,
+            );
             self.weights[weight.role as usize] += here;
             match weight.role {
                 Role::Bias | Role::Norm | Role::Sink | Role::Recurrence => vectors += here,
@@ -364,34 +219,6 @@ impl<'a> BlockSharder<'a> {
         if !matches!(operator, Operator::Input { .. }) {
             let task = Task::Compute { operator, role, matrix, vectors, token_parts };
             self.steps.push(TaskStep { name: whole.name, task });
-        }
-    }
-
-    /// Elements of a weight on one device.
-    fn share(&self, operator: &Operator, elements: u64, role: Role, rank: usize) -> u64 {
-        let tp = self.plan.tp;
-        match operator {
-            Operator::Linear { input, output, split } => match split {
-                Split::Replicate => elements,
-                Split::Row if role == Role::Bias => elements,
-                Split::Row | Split::Column | Split::Heads => elements.div_ceil(tp),
-                Split::KvHeads => elements.div_ceil(self.kv_parts),
-                Split::Vocab if rank < 2 => output.value.div_ceil(tp),
-                Split::Vocab => input.value * output.value.div_ceil(tp),
-            },
-            Operator::Embedding { vocab, hidden, split: Split::Vocab } => {
-                vocab.value.div_ceil(tp) * hidden.value
-            }
-            Operator::Attention { .. } | Operator::LatentAttention { .. } => elements.div_ceil(tp),
-            Operator::CompressedAttention { .. } => elements.div_ceil(tp),
-            Operator::GroupedLinear { .. } | Operator::Recurrence { .. } => elements.div_ceil(tp),
-            Operator::ShortConv { split, .. } if *split != Split::Replicate => elements.div_ceil(tp),
-            Operator::CrossAttention { .. } if role == Role::Attention => elements.div_ceil(self.kv_parts),
-            Operator::Experts { .. } => elements.div_ceil(self.plan.ep * self.plan.moe_tp),
-            // A per-head scale is sharded with its head.
-            Operator::Norm { split: Split::Heads, .. } if rank == 2 => elements.div_ceil(tp),
-            Operator::Norm { split: Split::KvHeads, .. } if rank == 2 => elements.div_ceil(self.kv_parts),
-            _ => elements,
         }
     }
 }

@@ -2,9 +2,13 @@
 
 use super::infeasible::Infeasible;
 use super::parallel::ParallelPlan;
-use crate::graph::model::ModelGraph;
+use crate::graph::dimensions::{
+    CompressedAttention, CrossAttention, LatentAttention, Recurrence, RoutedExperts, SoftmaxAttention,
+};
+use crate::graph::model::{ModelGraph, OperatorNode};
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
+use crate::quantity::count::Count;
 
 /// Constraints on a plan from outside the model.
 #[derive(Clone, Debug)]
@@ -35,42 +39,57 @@ fn divides(what: &'static str, whole: u64, degree: &'static str, parts: u64) -> 
 /// The first width that does not divide, with the numbers.
 pub fn tensor_parallel(graph: &ModelGraph, tp: u64, limits: &LegalLimits) -> Result<(), Infeasible> {
     for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
-        match node.operator {
-            Operator::Attention { heads, kv_heads, .. }
-            | Operator::CrossAttention { heads, kv_heads, .. } => {
-                divides("num_attention_heads", heads.value, "tp", tp)?;
-                let kv_heads = kv_heads.value;
-                if kv_heads % tp != 0 && !tp.is_multiple_of(kv_heads) {
-                    return Err(Infeasible::KvHeads { kv_heads, tp });
-                }
-            }
-            Operator::Recurrence { heads, key_heads, .. } => {
-                divides("state_heads", heads.value, "tp", tp)?;
-                if key_heads.value > 1 {
-                    divides("state_key_heads", key_heads.value, "tp", tp)?;
-                }
-            }
-            Operator::ShortConv { channels, split, .. } if split != Split::Replicate => {
-                divides("conv_channels", channels.value, "tp", tp)?;
-            }
-            Operator::GroupedLinear { groups, .. } => divides("groups", groups.value, "tp", tp)?,
-            Operator::LatentAttention { heads, .. } | Operator::CompressedAttention { heads, .. } => {
-                divides("num_attention_heads", heads.value, "tp", tp)?
-            }
-            Operator::Linear { input, output, split } => {
-                let (what, whole) = match split {
-                    Split::Column => ("intermediate_size", output.value),
-                    Split::Row => ("intermediate_size", input.value),
-                    _ => continue,
-                };
-                divides(what, whole, "tp", tp)?;
-                let role = node.weights.iter().map(|w| w.role).find(|role| *role != Role::Bias);
-                uncut(limits, role, what, whole, tp)?;
-            }
-            _ => {}
-        }
+        operator_divides(node, tp, limits)?;
     }
     graph.draft.as_ref().map_or(Ok(()), |draft| tensor_parallel(&draft.graph, tp, limits))
+}
+
+fn operator_divides(node: &OperatorNode, tp: u64, limits: &LegalLimits) -> Result<(), Infeasible> {
+    let over = |what, whole: Count| divides(what, whole.value, "tp", tp);
+    let matrix = |whole: Count| {
+        over("intermediate_size", whole)?;
+        let role = node.weights.iter().map(|w| w.role).find(|role| *role != Role::Bias);
+        uncut(limits, role, "intermediate_size", whole.value, tp)
+    };
+    match node.operator {
+        Operator::Attention(SoftmaxAttention { heads, kv_heads, .. })
+        | Operator::CrossAttention(CrossAttention { heads, kv_heads, .. }) => {
+            over("num_attention_heads", heads)?;
+            let kv_heads = kv_heads.value;
+            if kv_heads % tp != 0 && !tp.is_multiple_of(kv_heads) {
+                return Err(Infeasible::KvHeads { kv_heads, tp });
+            }
+            Ok(())
+        }
+        Operator::Recurrence(Recurrence { heads, key_heads, .. }) => {
+            over("state_heads", heads)?;
+            if key_heads.value > 1 { over("state_key_heads", key_heads) } else { Ok(()) }
+        }
+        Operator::LatentAttention(LatentAttention { heads, .. })
+        | Operator::CompressedAttention(CompressedAttention { heads, .. }) => {
+            over("num_attention_heads", heads)
+        }
+        Operator::GroupedLinear { groups, .. } => over("groups", groups),
+        Operator::ShortConv { split: Split::Replicate, .. } => Ok(()),
+        Operator::ShortConv { channels, .. } => over("conv_channels", channels),
+        Operator::Linear { output, split: Split::Column, .. } => matrix(output),
+        Operator::Linear { input, split: Split::Row, .. } => matrix(input),
+        // Heads are checked at their attention, vocabularies are padded, and replicated operators are whole.
+        Operator::Linear {
+            split: Split::Heads | Split::KvHeads | Split::Vocab | Split::Replicate, ..
+        }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Input { .. }
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => Ok(()),
+        // Checked by `expert_parallel`.
+        Operator::Experts(_) => Ok(()),
+    }
 }
 
 /// Checks that the experts divide over `ep` devices and each expert over `moe_tp` devices.
@@ -84,7 +103,7 @@ pub fn expert_parallel(
     limits: &LegalLimits,
 ) -> Result<(), Infeasible> {
     for node in graph.blocks.iter().flat_map(|block| block.graph.node_weights()) {
-        if let Operator::Experts { experts, intermediate, .. } = node.operator {
+        if let Operator::Experts(RoutedExperts { experts, intermediate, .. }) = node.operator {
             divides("experts", experts.value, "ep", ep)?;
             divides("moe_intermediate_size", intermediate.value, "moe_tp", moe_tp)?;
             uncut(limits, Some(Role::Expert), "moe_intermediate_size", intermediate.value, moe_tp)?;
@@ -149,7 +168,7 @@ pub fn supported(plan: &ParallelPlan, limits: &LegalLimits) -> Result<(), Infeas
 /// Whether the model has routed experts.
 pub fn has_experts(graph: &ModelGraph) -> bool {
     let mut nodes = graph.blocks.iter().flat_map(|block| block.graph.node_weights());
-    nodes.any(|node| matches!(node.operator, Operator::Experts { .. }))
+    nodes.any(|node| matches!(node.operator, Operator::Experts(_)))
 }
 
 /// Checks that the KV cache and states of layers allow the plan.
@@ -163,7 +182,7 @@ pub fn caches(graph: &ModelGraph, plan: &ParallelPlan) -> Result<(), Infeasible>
         return Err(Infeasible::StateNotDivided { cp: plan.cp });
     }
     let mut nodes = graph.blocks.iter().flat_map(|block| block.graph.node_weights());
-    let shares = nodes.any(|node| matches!(node.operator, Operator::Attention { shared: true, .. }));
+    let shares = nodes.any(|node| matches!(node.operator, Operator::Attention(dims) if dims.shared));
     if shares && plan.pp > 1 {
         return Err(Infeasible::SharedCacheCut { pp: plan.pp });
     }

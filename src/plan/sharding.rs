@@ -1,8 +1,12 @@
-//! Shardings of tensors on tensor-parallel ranks, in the terms of GSPMD and DTensor: required input, output, and the
-//! collective for a mismatch.
+//! How each operator is sharded, in the terms of GSPMD and DTensor: its dimensions and weights on one device, the
+//! sharding of its result, and the collective that its input needs. Every match lists every operator.
 
 use super::collective::CollectiveOp;
+use crate::graph::dimensions::{
+    CompressedAttention, CrossAttention, LatentAttention, Recurrence, RoutedExperts, SoftmaxAttention,
+};
 use crate::graph::operator::{Operator, Split};
+use crate::graph::tensor::Role;
 use crate::quantity::count::Count;
 
 /// Sharding of a tensor on the ranks of a group.
@@ -18,73 +22,227 @@ pub enum Sharding {
     Tokens,
 }
 
-/// Sharding of an operator's output, given that of its input.
-pub fn output(operator: &Operator, input: Sharding) -> Sharding {
-    match operator {
-        Operator::Input { .. } | Operator::Router { .. } | Operator::Indexer { .. } => Sharding::Replicate,
-        Operator::Embedding { split: Split::Replicate, .. } => Sharding::Replicate,
-        Operator::Embedding { .. } | Operator::Experts { .. } => Sharding::Partial,
-        Operator::Linear { split, .. } => match split {
-            Split::Column | Split::Heads | Split::KvHeads | Split::Vocab => Sharding::Shard,
-            Split::Row => Sharding::Partial,
-            Split::Replicate => Sharding::Replicate,
-        },
-        Operator::ShortConv { split: Split::Replicate, .. } => Sharding::Replicate,
-        Operator::Norm { .. } | Operator::Activation { .. } | Operator::HyperConnection { .. } => input,
-        Operator::Attention { .. }
-        | Operator::LatentAttention { .. }
-        | Operator::CrossAttention { .. }
-        | Operator::CompressedAttention { .. }
-        | Operator::GroupedLinear { .. }
-        | Operator::ShortConv { .. }
-        | Operator::Recurrence { .. } => Sharding::Shard,
-        Operator::Add { .. } | Operator::Sampling { .. } => Sharding::Replicate,
+/// Sharding of an operator's result, and the number of ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorLayout {
+    /// Its sharding.
+    pub sharding: Sharding,
+    /// Number of ranks.
+    pub parts: u64,
+}
+
+/// Replicated.
+pub const WHOLE: TensorLayout = TensorLayout { sharding: Sharding::Replicate, parts: 1 };
+
+/// The degrees over which operators are divided.
+#[derive(Clone, Copy, Debug)]
+pub struct Degrees {
+    /// Tensor-parallel ranks.
+    pub tp: u64,
+    /// Tensor-parallel ranks with different key/value heads; beyond their number heads are replicated.
+    pub kv: u64,
+    /// Expert-parallel ranks.
+    pub ep: u64,
+    /// Ranks that share each expert.
+    pub moe_tp: u64,
+}
+
+impl Degrees {
+    /// Number of parts of a matrix.
+    fn of(self, split: Split) -> u64 {
+        match split {
+            Split::Column | Split::Row | Split::Heads | Split::Vocab => self.tp,
+            Split::KvHeads => self.kv,
+            Split::Replicate => 1,
+        }
     }
+}
+
+/// `operator` with the dimensions of one device.
+pub fn local(operator: &Operator, input: TensorLayout, degrees: Degrees) -> Operator {
+    let shard = |count: &mut Count, parts: u64| *count = count.split(parts);
+    let Degrees { tp, kv, ep, moe_tp } = degrees;
+    let channels = if input.sharding == Sharding::Shard { input.parts } else { 1 };
+    let mut local = operator.clone();
+    match &mut local {
+        Operator::Linear { input, split: Split::Row, .. } => shard(input, tp),
+        Operator::Linear { output, split, .. } => shard(output, degrees.of(*split)),
+        Operator::Embedding { vocab, split, .. } => shard(vocab, degrees.of(*split)),
+        Operator::Norm { width, split: Split::Replicate, .. } | Operator::Activation { width, .. } => {
+            shard(width, channels)
+        }
+        Operator::Norm { rows, split, .. } => shard(rows, degrees.of(*split)),
+        Operator::Attention(SoftmaxAttention { heads, kv_heads, .. })
+        | Operator::CrossAttention(CrossAttention { heads, kv_heads, .. }) => {
+            shard(heads, tp);
+            shard(kv_heads, kv);
+        }
+        Operator::LatentAttention(LatentAttention { heads, .. })
+        | Operator::CompressedAttention(CompressedAttention { heads, .. }) => shard(heads, tp),
+        Operator::GroupedLinear { groups, .. } => shard(groups, tp),
+        Operator::ShortConv { channels, split, .. } => shard(channels, degrees.of(*split)),
+        Operator::Recurrence(Recurrence { heads, key_heads, .. }) => {
+            shard(heads, tp);
+            shard(key_heads, tp.min(key_heads.value));
+        }
+        Operator::Experts(RoutedExperts { experts, intermediate, .. }) => {
+            shard(experts, ep);
+            shard(intermediate, moe_tp);
+        }
+        Operator::Input { .. }
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::Router { .. }
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => {}
+    }
+    local
+}
+
+/// Elements on one device of a weight with `elements`, of tensor rank `rank`.
+pub fn weight(operator: &Operator, elements: u64, role: Role, rank: usize, degrees: Degrees) -> u64 {
+    let parts = match operator {
+        // Whole rows of the vocabulary.
+        Operator::Linear { output, split: Split::Vocab, .. } if rank < 2 => {
+            return output.value.div_ceil(degrees.tp);
+        }
+        Operator::Linear { input, output, split: Split::Vocab } => {
+            return input.value * output.value.div_ceil(degrees.tp);
+        }
+        Operator::Embedding { vocab, hidden, split: Split::Vocab } => {
+            return vocab.value.div_ceil(degrees.tp) * hidden.value;
+        }
+        // Every rank adds the bias of the whole result, or one rank does.
+        Operator::Linear { split: Split::Row, .. } if role == Role::Bias => 1,
+        Operator::Linear { split, .. }
+        | Operator::Embedding { split, .. }
+        | Operator::ShortConv { split, .. } => degrees.of(*split),
+        Operator::Attention(_)
+        | Operator::LatentAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::GroupedLinear { .. }
+        | Operator::Recurrence(_) => degrees.tp,
+        Operator::CrossAttention(_) if role == Role::Attention => degrees.kv,
+        Operator::Experts(_) => degrees.ep * degrees.moe_tp,
+        // A per-head scale is sharded with its head.
+        Operator::Norm { split, .. } if rank == 2 => degrees.of(*split),
+        Operator::Norm { .. }
+        | Operator::CrossAttention(_)
+        | Operator::Input { .. }
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => 1,
+    };
+    elements.div_ceil(parts)
+}
+
+/// Layout of an operator's result, given that of its input.
+pub fn output(operator: &Operator, input: TensorLayout, degrees: Degrees) -> TensorLayout {
+    let over = |sharding| TensorLayout { sharding, parts: degrees.tp };
+    let layout = match operator {
+        Operator::Input { .. }
+        | Operator::Router { .. }
+        | Operator::Indexer { .. }
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => WHOLE,
+        Operator::Norm { .. } | Operator::Activation { .. } | Operator::HyperConnection { .. } => input,
+        Operator::Linear { split: Split::Row, .. } => over(Sharding::Partial),
+        Operator::Embedding { split, .. } if degrees.of(*split) > 1 => over(Sharding::Partial),
+        // Heads that are replicated on some of the ranks are sharded; those on all of them are not.
+        Operator::Linear { split, .. } | Operator::ShortConv { split, .. } if degrees.of(*split) > 1 => {
+            over(Sharding::Shard)
+        }
+        Operator::Linear { .. } | Operator::Embedding { .. } | Operator::ShortConv { .. } => WHOLE,
+        Operator::Attention(_)
+        | Operator::LatentAttention(_)
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::GroupedLinear { .. }
+        | Operator::Recurrence(_) => over(Sharding::Shard),
+        Operator::Experts(_) => {
+            TensorLayout { sharding: Sharding::Partial, parts: degrees.ep * degrees.moe_tp }
+        }
+    };
+    if layout.parts == 1 { WHOLE } else { layout }
 }
 
 /// The collective required before `operator` for an input sharded as `input`.
 pub fn collective_op(operator: &Operator, input: Sharding) -> Option<CollectiveOp> {
-    match (operator, input) {
-        (_, Sharding::Replicate) => None,
-        (
-            Operator::Norm { split: Split::Replicate, .. }
-            | Operator::Add { .. }
-            | Operator::HyperConnection { .. },
-            Sharding::Tokens,
-        ) => None,
-        (_, Sharding::Tokens) => Some(CollectiveOp::AllGather),
-        (Operator::Sampling { .. }, Sharding::Shard) => Some(CollectiveOp::AllGather),
-        (Operator::Linear { split: Split::Row, .. }, Sharding::Shard) => None,
-        (Operator::Linear { .. } | Operator::Router { .. } | Operator::Experts { .. }, Sharding::Shard) => {
-            Some(CollectiveOp::AllGather)
-        }
+    let gather = Some(CollectiveOp::AllGather);
+    let (of_tokens, of_shards) = match operator {
         // A norm over a sharded width sums squares across ranks: one number per token.
-        (Operator::Norm { split: Split::Replicate, .. }, Sharding::Shard) => Some(CollectiveOp::AllReduce),
-        (_, Sharding::Partial) => Some(CollectiveOp::AllReduce),
-        (_, Sharding::Shard) => None,
+        Operator::Norm { split: Split::Replicate, .. } => (None, Some(CollectiveOp::AllReduce)),
+        Operator::Add { .. } | Operator::HyperConnection { .. } => (None, None),
+        Operator::Linear { split: Split::Row, .. } => (gather, None),
+        Operator::Linear { .. }
+        | Operator::Router { .. }
+        | Operator::Experts(_)
+        | Operator::Sampling { .. } => (gather, gather),
+        Operator::Input { .. }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Attention(_)
+        | Operator::LatentAttention(_)
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::Indexer { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Recurrence(_)
+        | Operator::Activation { .. } => (gather, None),
+    };
+    match input {
+        Sharding::Replicate => None,
+        Sharding::Partial => Some(CollectiveOp::AllReduce),
+        Sharding::Tokens => of_tokens,
+        Sharding::Shard => of_shards,
     }
 }
 
-/// Elements per token in a collective on this result.
-pub(super) fn result_width(operator: &Operator) -> Count {
-    match *operator {
-        Operator::Input { width } | Operator::Norm { width, .. } | Operator::Activation { width, .. } => {
-            width
+/// Exchange between context-parallel ranks, which hold different tokens of a sequence.
+pub struct ContextExchange {
+    /// Key and value elements of a token, which ranks read from each other in prefill.
+    pub keys: Count,
+    /// Elements of a token's partial result, which ranks merge in decode.
+    pub merged: Count,
+}
+
+/// The exchange of `operator` under context parallelism; `None` where every rank has what it needs.
+pub fn context_exchange(operator: &Operator, degrees: Degrees) -> Option<ContextExchange> {
+    let merged = |heads: Count, width: Count| {
+        let elements = heads.split(degrees.tp).value * (width.value + 4);
+        Count::derived("merged_width", elements, "heads per device × (value width + max and sum in fp32)")
+    };
+    let keys = |elements, how| Count::derived("kv_width", elements, how);
+    match operator {
+        Operator::Attention(SoftmaxAttention { heads, kv_heads, head_dim, v_head_dim, .. }) => {
+            let kv = kv_heads.split(degrees.kv).value * (head_dim.value + v_head_dim.value);
+            let keys = keys(kv, "KV heads per device × (head_dim + v_head_dim)");
+            Some(ContextExchange { keys, merged: merged(*heads, *v_head_dim) })
         }
-        Operator::Add { width } => width,
-        Operator::Embedding { hidden, .. } | Operator::Experts { hidden, .. } => hidden,
-        Operator::Linear { output, .. } => output,
-        Operator::Attention { heads, v_head_dim, .. }
-        | Operator::LatentAttention { heads, v_head_dim, .. }
-        | Operator::CrossAttention { heads, head_dim: v_head_dim, .. } => {
-            Count::derived("attention_width", heads.value * v_head_dim.value, "heads × v_head_dim")
+        Operator::LatentAttention(LatentAttention { heads, kv_lora_rank, qk_rope_head_dim, .. }) => {
+            let kv = kv_lora_rank.value + qk_rope_head_dim.value;
+            let keys = keys(kv, "kv_lora_rank + qk_rope_head_dim");
+            Some(ContextExchange { keys, merged: merged(*heads, *kv_lora_rank) })
         }
-        Operator::CompressedAttention { .. } | Operator::HyperConnection { .. } => operator.output(),
-        Operator::GroupedLinear { .. } | Operator::ShortConv { .. } | Operator::Recurrence { .. } => {
-            operator.output()
-        }
-        Operator::Router { experts, .. } => experts,
-        Operator::Indexer { top_k, .. } => top_k,
-        Operator::Sampling { vocab } => vocab,
+        Operator::Input { .. }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Linear { .. }
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Recurrence(_)
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Experts(_)
+        | Operator::Add { .. }
+        | Operator::Sampling { .. } => None,
     }
 }

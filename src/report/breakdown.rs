@@ -83,16 +83,16 @@ impl Module {
             return Module::Images;
         }
         match operator {
-            Operator::Attention { .. }
-            | Operator::LatentAttention { .. }
-            | Operator::CrossAttention { .. }
-            | Operator::CompressedAttention { .. }
+            Operator::Attention(_)
+            | Operator::LatentAttention(_)
+            | Operator::CrossAttention(_)
+            | Operator::CompressedAttention(_)
             | Operator::Indexer { .. }
             | Operator::GroupedLinear { .. }
             | Operator::ShortConv { .. }
-            | Operator::Recurrence { .. } => Module::Attention,
+            | Operator::Recurrence(_) => Module::Attention,
             Operator::Activation { .. } => Module::FeedForward,
-            Operator::Router { .. } | Operator::Experts { .. } => Module::Experts,
+            Operator::Router { .. } | Operator::Experts(_) => Module::Experts,
             Operator::Embedding { .. } | Operator::Sampling { .. } => Module::Vocabulary,
             Operator::Input { .. }
             | Operator::Norm { .. }

@@ -8,6 +8,7 @@ use crate::cost::batch::Batch;
 use crate::cost::experts::Experts;
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
+use crate::graph::operator::Operator;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::Task;
 use crate::quantity::count::{Count, Origin};
@@ -121,8 +122,10 @@ pub fn decode_batch<R: Reading>(
 pub fn touched<R: Reading>(read: &R, instance: &Instance, batch: &Batch<Qty<R::N>>) -> Qty<R::N> {
     let steps = instance.decode.blocks.iter().flat_map(|block| &block.steps);
     let experts = steps.filter_map(|step| match &step.task {
-        Task::Compute { operator, .. } => Experts::of(read, operator, 0),
-        Task::Communicate(_) => None,
+        Task::Compute { operator: Operator::Experts(dims), .. } => {
+            Some(Experts::of(read, dims, || Qty::from(0.0)))
+        }
+        Task::Compute { .. } | Task::Communicate(_) => None,
     });
     experts.map(|experts| experts.touched(batch.ep_tokens)).next().unwrap_or(Qty::from(1.0))
 }

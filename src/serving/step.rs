@@ -94,24 +94,60 @@ pub(super) fn layer<R: Reading>(
 fn launches<R: Reading>(read: &R, block: &ShardedBlock, machine: &Machine<Qty<R::N>>) -> Qty<R::N> {
     let computed = || {
         block.steps.iter().filter_map(|step| match &step.task {
-            Task::Compute { operator, role, .. } => Some((operator, machine.quantised[*role as usize])),
+            Task::Compute { operator, role, .. } => {
+                Some((launch_kind(operator), machine.quantised[*role as usize]))
+            }
             Task::Communicate(_) => None,
         })
     };
-    let number = |symbol, of: &dyn Fn(&Operator, bool) -> bool| {
-        let value = computed().filter(|(operator, quantised)| of(operator, *quantised)).count() as u64;
+    let number = |symbol, of: &dyn Fn(LaunchKind, bool) -> bool| {
+        let value = computed().filter(|(kind, quantised)| of(*kind, *quantised)).count() as u64;
         read.count(Count::derived(symbol, value, "operators of this layer"))
     };
-    // A residual sum is fused with the norm that follows it.
-    let kernels = number("kernels", &|operator, _| !matches!(operator, Operator::Add { .. }));
-    let quantised = number("quantised_products", &|operator, quantised| {
-        use Operator::{Experts, LatentAttention, Linear};
-        quantised && matches!(operator, Linear { .. } | Experts { .. } | LatentAttention { .. })
+    let kernels = number("kernels", &|kind, _| kind != LaunchKind::Fused);
+    let quantised = number("quantised_products", &|kind, quantised| {
+        quantised && matches!(kind, LaunchKind::Product | LaunchKind::Experts)
     });
-    let experts = number("expert_groups", &|operator, _| matches!(operator, Operator::Experts { .. }));
+    let experts = number("expert_groups", &|kind, _| kind == LaunchKind::Experts);
     let chip = &machine.chip;
     let gaps = chip.launch_per_layer + kernels * chip.kernel_launch + quantised * chip.quantised_launch;
     (gaps + experts * chip.experts_launch).is(&LAUNCHES)
+}
+
+/// How an operator's kernels are launched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LaunchKind {
+    /// Fused with the operator that follows.
+    Fused,
+    /// One kernel.
+    Kernel,
+    /// One kernel, and one that quantises its input where the matrix is quantised.
+    Product,
+    /// As a product, and the kernels that sort tokens by expert.
+    Experts,
+}
+
+fn launch_kind(operator: &Operator) -> LaunchKind {
+    match operator {
+        // A residual sum is fused with the norm that follows it.
+        Operator::Add { .. } => LaunchKind::Fused,
+        Operator::Linear { .. } | Operator::LatentAttention(_) => LaunchKind::Product,
+        Operator::Experts(_) => LaunchKind::Experts,
+        Operator::Input { .. }
+        | Operator::Embedding { .. }
+        | Operator::Norm { .. }
+        | Operator::Attention(_)
+        | Operator::CrossAttention(_)
+        | Operator::CompressedAttention(_)
+        | Operator::HyperConnection { .. }
+        | Operator::Indexer { .. }
+        | Operator::GroupedLinear { .. }
+        | Operator::ShortConv { .. }
+        | Operator::Recurrence(_)
+        | Operator::Activation { .. }
+        | Operator::Router { .. }
+        | Operator::Sampling { .. } => LaunchKind::Kernel,
+    }
 }
 
 /// Time of one step of `instance` in `phase`, including the host.

@@ -161,36 +161,7 @@ impl Cluster {
     /// A figure of the device is missing, a node does not hold that number of devices, or no network joins the nodes.
     pub fn build(system: &System, device: Device, nodes: u64, per_node: u64) -> Result<Cluster, Error> {
         device.complete()?;
-        let held = system.devices_per_node;
-        let counts = [("nodes", nodes), ("devices_per_node", per_node), ("devices_per_node", held)];
-        for (key, value) in counts {
-            if value == 0 || value > MOST_DEVICES {
-                let fix = "set the number";
-                return Err(Error::new(key, value.to_string(), format!("1 to {MOST_DEVICES}"), fix));
-            }
-        }
-        if nodes.saturating_mul(per_node) > MOST_DEVICES {
-            let found = format!("{nodes} x {per_node}");
-            return Err(Error::new(
-                "nodes",
-                found,
-                format!("at most {MOST_DEVICES} devices"),
-                "set a smaller number",
-            ));
-        }
-        if per_node > system.devices_per_node {
-            return Err(Error::new(
-                "devices_per_node",
-                format!("{per_node} in one node"),
-                format!("at most {}, the maximum of {}", system.devices_per_node, system.name),
-                format!(
-                    "write NODESxCOUNTxDEVICE, e.g. {}x{}x{}",
-                    per_node.div_ceil(system.devices_per_node),
-                    system.devices_per_node,
-                    device.id
-                ),
-            ));
-        }
+        check_counts(system, &device, nodes, per_node)?;
         let partial = per_node < system.devices_per_node;
         let whole = nodes * per_node;
         let mut tiers = system.tiers_of(per_node, whole);
@@ -205,22 +176,7 @@ impl Cluster {
             })?;
             tiers.push(Tier { devices: whole, ..network.clone() });
         }
-        // Part of a node may end in a partial unit: the tiers inside it keep their sizes. Beyond it units are whole.
-        let inside = |tier: &Tier| partial && tier.devices <= per_node;
-        let uneven =
-            tiers.windows(2).find(|pair| !inside(&pair[1]) && pair[1].devices % pair[0].devices != 0);
-        if let Some([inner, outer]) = uneven {
-            let found = format!(
-                "`{}` joins {}, `{}` inside it {}",
-                outer.name, outer.devices, inner.name, inner.devices
-            );
-            return Err(Error::new(
-                "tiers",
-                found,
-                "each a multiple of the one inside it",
-                format!("use whole units of `{}`, or correct `devices` of the tiers", inner.name),
-            ));
-        }
+        check_tiers(&tiers, if partial { per_node } else { 0 })?;
         Ok(Cluster {
             id: system.id.clone(),
             name: system.name.clone(),
@@ -229,19 +185,46 @@ impl Cluster {
             nodes,
             tiers,
             host: system.host.clone(),
-            power: system.power.as_ref().map(|power| NodePower {
-                overhead: power.overhead.as_ref().map(|overhead| {
-                    let text = format!("{per_node} of {} devices of a node", system.devices_per_node);
-                    if partial {
-                        share(overhead, per_node, system.devices_per_node, &text)
-                    } else {
-                        overhead.clone()
-                    }
-                }),
-            }),
+            power: system.power_of(per_node),
             price: system.price_per_device(),
         })
     }
+}
+
+/// The numbers of nodes and devices are plausible and fit the system.
+fn check_counts(system: &System, device: &Device, nodes: u64, per_node: u64) -> Result<(), Error> {
+    let held = system.devices_per_node;
+    let counts = [("nodes", nodes), ("devices_per_node", per_node), ("devices_per_node", held)];
+    for (key, value) in counts {
+        if value == 0 || value > MOST_DEVICES {
+            let fix = "set the number";
+            return Err(Error::new(key, value.to_string(), format!("1 to {MOST_DEVICES}"), fix));
+        }
+    }
+    if nodes.saturating_mul(per_node) > MOST_DEVICES {
+        let found = format!("{nodes} x {per_node}");
+        let expected = format!("at most {MOST_DEVICES} devices");
+        return Err(Error::new("nodes", found, expected, "set a smaller number"));
+    }
+    if per_node > held {
+        let found = format!("{per_node} in one node");
+        let expected = format!("at most {held}, the maximum of {}", system.name);
+        let enough = per_node.div_ceil(held);
+        let fix = format!("write NODESxCOUNTxDEVICE, e.g. {enough}x{held}x{}", device.id);
+        return Err(Error::new("devices_per_node", found, expected, fix));
+    }
+    Ok(())
+}
+
+/// Each tier joins whole units of the tier inside it. Part of a node may end in a partial unit: tiers of up to `partial`
+/// devices keep their sizes.
+fn check_tiers(tiers: &[Tier], partial: u64) -> Result<(), Error> {
+    let cuts = |pair: &&[Tier]| pair[1].devices > partial && pair[1].devices % pair[0].devices != 0;
+    let Some([inner, outer]) = tiers.windows(2).find(cuts) else { return Ok(()) };
+    let found =
+        format!("`{}` joins {}, `{}` inside it {}", outer.name, outer.devices, inner.name, inner.devices);
+    let fix = format!("use whole units of `{}`, or correct `devices` of the tiers", inner.name);
+    Err(Error::new("tiers", found, "each a multiple of the one inside it", fix))
 }
 
 impl System {
@@ -256,6 +239,15 @@ impl System {
             }
         }
         tiers
+    }
+
+    /// Power of the other components, for `per_node` devices of each node.
+    fn power_of(&self, per_node: u64) -> Option<NodePower> {
+        let held = self.devices_per_node;
+        let text = format!("{per_node} of {held} devices of a node");
+        let overhead =
+            |power: &NodePower| power.overhead.as_ref().map(|all| share(all, per_node, held, &text));
+        self.power.as_ref().map(|power| NodePower { overhead: overhead(power) })
     }
 
     fn price_per_device(&self) -> Price {

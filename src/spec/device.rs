@@ -44,6 +44,71 @@ impl Arithmetic {
     }
 }
 
+/// The maker of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Vendor {
+    /// AMD.
+    Amd,
+    /// Apple.
+    Apple,
+    /// Amazon Web Services.
+    Aws,
+    /// Cerebras.
+    Cerebras,
+    /// Google.
+    Google,
+    /// Groq.
+    Groq,
+    /// Huawei.
+    Huawei,
+    /// Intel.
+    Intel,
+    /// NVIDIA.
+    Nvidia,
+    /// SambaNova.
+    SambaNova,
+    /// Tenstorrent.
+    Tenstorrent,
+    /// Any other: runtimes name the generations of its devices.
+    Other,
+}
+
+impl Vendor {
+    /// All vendors that have a name.
+    pub const EACH: [Vendor; 11] = [
+        Vendor::Amd,
+        Vendor::Apple,
+        Vendor::Aws,
+        Vendor::Cerebras,
+        Vendor::Google,
+        Vendor::Groq,
+        Vendor::Huawei,
+        Vendor::Intel,
+        Vendor::Nvidia,
+        Vendor::SambaNova,
+        Vendor::Tenstorrent,
+    ];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Vendor::Amd => "amd",
+            Vendor::Apple => "apple",
+            Vendor::Aws => "aws",
+            Vendor::Cerebras => "cerebras",
+            Vendor::Google => "google",
+            Vendor::Groq => "groq",
+            Vendor::Huawei => "huawei",
+            Vendor::Intel => "intel",
+            Vendor::Nvidia => "nvidia",
+            Vendor::SambaNova => "sambanova",
+            Vendor::Tenstorrent => "tenstorrent",
+            Vendor::Other => "other",
+        }
+    }
+}
+
 /// One accelerator.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -53,9 +118,13 @@ pub struct Device {
     /// Name for people.
     pub name: String,
     /// Vendor.
-    pub vendor: String,
-    /// Generation; efficiency constants are shared by generation.
+    pub vendor: Vendor,
+    /// Generation; efficiency constants are shared by generation. One of the catalogue's, or a new one with
+    /// `new_family`.
     pub family: String,
+    /// The generation is new: no other file knows it, so that the constants of the nearest devices apply.
+    #[serde(default)]
+    pub new_family: bool,
     /// Other short names of this device only.
     #[serde(default)]
     pub aliases: Vec<String>,

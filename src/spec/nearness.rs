@@ -180,7 +180,7 @@ pub fn around([least, most]: [u64; 2], value: u64) -> bool {
 impl ServingFit {
     /// The reasons for a problem's distance from the measurements, whatever its load; nearest first, at least one.
     pub fn near(&self, asked: &FitQuery) -> Vec<Nearness> {
-        let maker = format!("{}-", asked.device.vendor);
+        let maker = format!("{}-", asked.device.vendor.name());
         let of_maker = |id: &String| id.starts_with(&maker) || *id == asked.device.id;
         if !self.measured_on.iter().any(of_maker) {
             return vec![Nearness::Nothing];

@@ -279,7 +279,7 @@ pub struct Exclusion {
 impl Runtime {
     /// Whether it supports `device`.
     pub fn runs_on(&self, device: &Device) -> bool {
-        self.vendors.iter().any(|name| *name == device.vendor || *name == device.family)
+        self.vendors.iter().any(|name| *name == device.vendor.name() || *name == device.family)
     }
 
     /// Its defaults on `device`.

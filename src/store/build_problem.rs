@@ -108,10 +108,10 @@ impl ResolvedScenario {
     pub fn calibration_key(&self) -> CalibrationKey {
         let operators =
             || self.graph.blocks.iter().flat_map(|b| b.graph.node_weights()).map(|node| &node.operator);
-        let latent = operators().any(|o| matches!(o, Operator::LatentAttention { .. }));
+        let latent = operators().any(|o| matches!(o, Operator::LatentAttention(_)));
         let bounded =
-            |reach: &AttentionMask| matches!(reach, AttentionMask::Window(_) | AttentionMask::Chunk(_));
-        let sliding = operators().any(|o| matches!(o, Operator::Attention { reach, .. } if bounded(reach)));
+            |mask: &AttentionMask| matches!(mask, AttentionMask::Window(_) | AttentionMask::Chunk(_));
+        let sliding = operators().any(|o| matches!(o, Operator::Attention(dims) if bounded(&dims.mask)));
         CalibrationKey {
             attention: match (latent, sliding) {
                 (true, _) => AttentionKind::Latent,

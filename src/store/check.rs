@@ -174,7 +174,7 @@ impl FileChecker<'_> {
                     self.refers("weight_formats", CatalogKind::Formats, format)
                         .map_err(|fault| fault.in_file(&name))?;
                 }
-                (runtime.line(), vec![])
+                (runtime.line(), self.catalog.unknown_makers(&runtime)?)
             }
             CatalogKind::Objectives => {
                 let objective: Objective = read_entry(&shelved)?;
@@ -226,6 +226,7 @@ impl FileChecker<'_> {
             why: "missing: problems that need it are rejected".into(),
         };
         doubts.extend(device.missing().iter().map(missing));
+        doubts.extend(self.catalog.unknown_family(device)?);
         let (mut served, mut measured) = (false, false);
         for file in self.catalog.entries(CatalogKind::Runtimes).values() {
             let runtime: Runtime = read_entry(file)?;
@@ -238,7 +239,7 @@ impl FileChecker<'_> {
         if !served {
             let why = format!(
                 "no runtime serves devices of {}: add the vendor to a runtime's `vendors`",
-                device.vendor
+                device.vendor.name()
             );
             doubts.push(Warning { key: "vendor".into(), why });
         } else if !measured {

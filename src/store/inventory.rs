@@ -43,7 +43,7 @@ const HOST: &str = "host";
 
 /// Whether a device matches the filter: by vendor, class, generation or id, in any case.
 fn wanted(device: &Device, id: &str, only: &[String]) -> bool {
-    let names = [&device.vendor, &device.class, &device.family, &device.id, id];
+    let names = [device.vendor.name(), &device.class, &device.family, &device.id, id];
     only.is_empty() || only.iter().any(|word| names.iter().any(|name| name.eq_ignore_ascii_case(word)))
 }
 
@@ -135,8 +135,8 @@ impl Catalog {
     /// Rejects a word that matches no device and no system.
     fn known(&self, only: &[String], systems: &[System], devices: &[Device]) -> Result<(), Error> {
         let ids: Vec<&str> = systems.iter().map(|system| system.id.as_str()).collect();
-        let fields = devices.iter().flat_map(|d| [&d.vendor, &d.class, &d.family, &d.id]);
-        let names: Vec<&str> = fields.map(String::as_str).chain(ids).collect();
+        let fields = devices.iter().flat_map(|d| [d.vendor.name(), &d.class, &d.family, &d.id]);
+        let names: Vec<&str> = fields.chain(ids).collect();
         for word in only {
             if !names.iter().any(|name| name.eq_ignore_ascii_case(word)) {
                 let fix =

@@ -158,7 +158,7 @@ impl ResolvedScenario {
 impl Catalog {
     /// The runtime by name, or the default of the devices' vendor.
     pub(super) fn runtime(&self, name: Option<&str>, cluster: &Cluster) -> Result<Runtime, Error> {
-        let vendor = &cluster.device.vendor;
+        let vendor = cluster.device.vendor.name();
         if let Some(name) = name {
             let runtime: Runtime = self.load_or_read(name)?;
             if !runtime.runs_on(&cluster.device) {
@@ -170,9 +170,9 @@ impl Catalog {
             return Ok(runtime);
         }
         // A default for a generation precedes a default for a vendor.
-        for name in [&cluster.device.family, vendor] {
+        for name in [cluster.device.family.as_str(), vendor] {
             for file in self.entries(CatalogKind::Runtimes).into_values() {
-                if self.label(&file)?.default_for.contains(name) {
+                if self.label(&file)?.default_for.iter().any(|known| known == name) {
                     return self.load(&file.id);
                 }
             }

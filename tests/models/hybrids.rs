@@ -66,7 +66,7 @@ fn a_layer_that_shares_a_cache_keeps_none_and_writes_none() {
         let shares = block.layers[0] >= 2;
         assert_eq!(block.caches.is_empty(), shares);
         let mut attention = block.graph.node_weights().filter_map(|node| match node.operator {
-            Operator::Attention { shared, .. } => Some(shared),
+            Operator::Attention(dims) => Some(dims.shared),
             _ => None,
         });
         assert_eq!(attention.next(), Some(shares));

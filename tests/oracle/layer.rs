@@ -1,6 +1,5 @@
 //! What our formulas say of one layer of given dimensions, on one of its devices.
 
-use mantile::cost::attention::AttentionShard;
 use mantile::cost::batch::Batch;
 use mantile::cost::collective::cost;
 use mantile::cost::elementwise::Elementwise;
@@ -10,6 +9,7 @@ use mantile::cost::machine::{Chip, Machine, PricedLink};
 use mantile::cost::memory::{kv_per_sequence, weights};
 use mantile::cost::roofline::{RooflineParams, roofline};
 use mantile::graph::cache::Cache;
+use mantile::graph::dimensions::SoftmaxAttention;
 use mantile::graph::mask::AttentionMask;
 use mantile::plan::collective::{Collective, CollectiveOp, Tokens};
 use mantile::plan::group::{RankGroup, TierShape};
@@ -102,7 +102,7 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
     let (queries, keys) = (heads * head / tp, kv_heads * head / tp);
     let projections = [(d, queries), (d, keys), (d, keys), (queries, d)];
     let projections = projections.map(|(input, output)| linear(tokens, input, output));
-    let core = AttentionShard {
+    let core = SoftmaxAttention {
         heads: Qty(heads / tp),
         kv_heads: Qty(kv_heads / tp),
         head_dim: Qty(head),
@@ -113,7 +113,7 @@ pub fn attention(row: &Row, given: &Given) -> Layer {
     let core = if row.non_causal() || (row.id.starts_with("ATT") && !decode) {
         // So long a past that each query sees the whole span on average.
         let span = window.map_or(length, |window| length.min(window));
-        AttentionShard { mask: AttentionMask::All, ..core }.flops(&batch(span - (new + 1.0) / 2.0))
+        SoftmaxAttention { mask: AttentionMask::All, ..core }.flops(&batch(span - (new + 1.0) / 2.0))
     } else {
         core.flops(&batch(past))
     };

@@ -1,7 +1,8 @@
 //! What we say of whole models, formats and money.
 
 use mantile::cost::batch::Batch;
-use mantile::cost::latent::LatentAttention;
+use mantile::cost::latent::LatentAttentionShard;
+use mantile::graph::dimensions::LatentAttention;
 use mantile::graph::mask::AttentionMask;
 use mantile::graph::model::ModelGraph;
 use mantile::graph::tensor::Role;
@@ -42,16 +43,15 @@ fn without_norms(graph: &ModelGraph, share: f64) -> f64 {
 
 /// Absorbed attention of one query over `keys` latents, and the part of it that is scores.
 fn absorbed(keys: f64) -> (f64, f64) {
-    let attention = LatentAttention {
+    let dims = LatentAttention {
         heads: Qty(128.0),
         kv_lora_rank: Qty(512.0),
         qk_rope_head_dim: Qty(64.0),
         qk_nope_head_dim: Qty(128.0),
         v_head_dim: Qty(128.0),
-        matrix: Qty(0.0),
         mask: AttentionMask::All,
-        absorbed: true,
     };
+    let attention = LatentAttentionShard { dims, matrix: Qty(0.0), absorbed: true };
     let batch = Batch::new((Qty(1.0), Qty(1.0), Qty(keys - 1.0)), (Qty(1.0), Qty(1.0), Qty(1.0)));
     let flops = attention.flops(&batch).value();
     (flops, flops * 576.0 / (576.0 + 512.0))

@@ -7,6 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::indexer::{Indexer, own_key};
 use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, once, weight};
 use crate::graph::cache::Cache;
+use crate::graph::dimensions::SoftmaxAttention;
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -199,7 +200,14 @@ impl Attention {
         inputs.extend(self.indexer.map(|indexer| indexer.assemble(block, from, from)));
         let attention = block.node(
             "attention",
-            Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared: !own },
+            Operator::Attention(SoftmaxAttention {
+                heads,
+                kv_heads,
+                head_dim,
+                v_head_dim,
+                mask: reach,
+                shared: !own,
+            }),
             if self.sinks { vec![sinks] } else { vec![] },
             &inputs,
         );

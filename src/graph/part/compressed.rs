@@ -8,6 +8,7 @@ use super::attention::width;
 use super::encoder;
 use crate::graph::assembly::{Assembly, Matrix, weight};
 use crate::graph::cache::Cache;
+use crate::graph::dimensions::CompressedAttention;
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -102,7 +103,12 @@ impl Compressed {
             inputs.extend(self.compress(block, from, a, compressor));
             beyond = Some((compressor.every, Compressed::mask(compressor)));
         }
-        let attention = Operator::CompressedAttention { heads, head_dim, window: self.window, beyond };
+        let attention = Operator::CompressedAttention(CompressedAttention {
+            heads,
+            head_dim,
+            window: self.window,
+            beyond,
+        });
         let sinks = weight("self_attn.sinks", vec![heads.value], Role::Sink);
         let attention = block.node("attention", attention, vec![sinks], &inputs);
         let slice = Count::derived("o_group_width", q_width.value / o_groups.value, "q_width / o_groups");

@@ -7,6 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::attention::Attention;
 use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, weight};
 use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::dimensions::CrossAttention;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
@@ -68,8 +69,9 @@ impl Cross {
             .to_vec();
         weights.push(weight("cross_attn.k_norm.weight", vec![head_dim.value], Role::Norm));
         weights.extend(self.gates.iter().map(|gate| weight(*gate, vec![1], Role::Norm)));
+        let positions = self.positions;
         let cross =
-            Operator::CrossAttention { heads, kv_heads, head_dim, source: hidden, positions: self.positions };
+            Operator::CrossAttention(CrossAttention { heads, kv_heads, head_dim, source: hidden, positions });
         let attention = block.node("cross_attention", cross, weights, &[q]);
         block.linear(attention, matrix("o_proj", q_width, hidden, Split::Row))
     }

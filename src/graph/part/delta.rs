@@ -7,6 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::recurrent::{conv_state, convolve, fixed, gate, head_norm, head_state, product, project, small};
 use crate::graph::assembly::Assembly;
 use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
@@ -89,7 +90,7 @@ impl Delta {
         let (b, a) = (enter("in_proj_b", value_heads), enter("in_proj_a", value_heads));
         let form = (ConvForm::Activated, Split::Heads, false);
         let qkv = convolve(block, &[qk, v], ("conv1d", "linear_attn.conv1d"), (channels, kernel), form);
-        let rule = Operator::Recurrence {
+        let rule = Operator::Recurrence(Recurrence {
             rule: RecurrenceRule::Delta,
             heads: value_heads,
             key_heads,
@@ -98,7 +99,7 @@ impl Delta {
             gates: fixed("gates", 2, "a decay and a step per head"),
             chunk: Some(fixed("chunk", CHUNK, "64 tokens per chunk, as in the class")),
             state: self.width,
-        };
+        });
         let vector = |name: &str| small(format!("linear_attn.{name}"), vec![value_heads.value]);
         let y = block.node("delta_rule", rule, vec![vector("dt_bias"), vector("A_log")], &[qkv, b, a]);
         let y = head_norm(block, y, "linear_attn.norm", (value_heads, value_dim));

@@ -5,6 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, Matrix, weight};
+use crate::graph::dimensions::SoftmaxAttention;
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
@@ -120,14 +121,14 @@ impl Encoder {
                 linear(block, normed, projection, Split::Heads)
             })
             .collect();
-        let attention = Operator::Attention {
+        let attention = Operator::Attention(SoftmaxAttention {
             heads,
             kv_heads: heads,
             head_dim,
             v_head_dim: head_dim,
-            reach,
+            mask: reach,
             shared: false,
-        };
+        });
         let attention = block.node("attention", attention, vec![], &qkv);
         let (name, tensor, bias) = ("o_proj", names.out, self.out_bias);
         let out = Projection { name, tensor, input: hidden, output: hidden, bias };

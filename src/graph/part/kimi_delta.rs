@@ -8,6 +8,7 @@ use super::delta::CHUNK;
 use super::recurrent::{conv_state, convolve, fixed, gate, head_norm, head_state, product, project, small};
 use crate::graph::assembly::Assembly;
 use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::quantity::count::Count;
@@ -68,7 +69,7 @@ impl KimiDelta {
             Split::Heads,
             false,
         ));
-        let rule = Operator::Recurrence {
+        let rule = Operator::Recurrence(Recurrence {
             rule: RecurrenceRule::ChannelDelta,
             heads,
             key_heads: heads,
@@ -77,7 +78,7 @@ impl KimiDelta {
             gates: Count::derived("gates", head_dim.value + 1, "a decay per key channel and a step"),
             chunk: Some(fixed("chunk", CHUNK, "64 tokens per chunk, as in the kernels")),
             state: StateWidth::Single,
-        };
+        });
         let weights = vec![
             small("self_attn.A_log", vec![1, 1, heads.value, 1]),
             small("self_attn.dt_bias", vec![inner.value]),

@@ -8,6 +8,7 @@ use super::attention::width;
 use super::indexer::{Indexer, own_key};
 use crate::graph::assembly::{Affine, Assembly, Matrix, NormRows, NormSpec, once, weight};
 use crate::graph::cache::Cache;
+use crate::graph::dimensions::LatentAttention;
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::Role;
@@ -87,14 +88,14 @@ impl Latent {
         }
         let attention = block.node(
             "attention",
-            Operator::LatentAttention {
+            Operator::LatentAttention(LatentAttention {
                 heads,
                 kv_lora_rank,
                 qk_rope_head_dim,
                 qk_nope_head_dim,
                 v_head_dim,
-                reach: self.mask,
-            },
+                mask: self.mask,
+            }),
             vec![kv_b],
             &inputs,
         );

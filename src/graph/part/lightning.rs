@@ -7,6 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::recurrent::{fixed, gate, head_state, product, project};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::RecurrenceRule;
 use crate::graph::tensor::{Role, Weight};
@@ -39,7 +40,7 @@ impl Lightning {
         let all =
             project(block, from, ("qkv_proj", "self_attn.qkv_proj"), (hidden, qkv), Split::Heads, false);
         let all = block.node("activation", Operator::Activation { width: qkv, gated: false }, vec![], &[all]);
-        let rule = Operator::Recurrence {
+        let rule = Operator::Recurrence(Recurrence {
             rule: RecurrenceRule::Decay,
             heads,
             key_heads: heads,
@@ -48,7 +49,7 @@ impl Lightning {
             gates: fixed("gates", 0, "the decay is fixed per head"),
             chunk: Some(chunk),
             state: StateWidth::Native,
-        };
+        });
         let y = block.node("linear_attention", rule, self.decays(), &[all]);
         let y = block.stream_norm(y, "mixer_norm", "self_attn.norm", crate::graph::assembly::Affine::Scale);
         let names = ("output_gate", "self_attn.output_gate");

@@ -7,6 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::recurrent::{conv_state, convolve, fixed, gate, head_state, project, small};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::graph::tensor::Role;
@@ -59,7 +60,7 @@ impl Lru {
         };
         let (input_gate, recurrent_gate) = (gates("input_gate"), gates("recurrent_gate"));
         let one = fixed("one", 1, "one number per channel");
-        let rule = Operator::Recurrence {
+        let rule = Operator::Recurrence(Recurrence {
             rule: RecurrenceRule::Gated,
             heads: width,
             key_heads: one,
@@ -68,7 +69,7 @@ impl Lru {
             gates: fixed("gates", 2, "an input gate and a recurrence gate per channel"),
             chunk: None,
             state: StateWidth::Single,
-        };
+        });
         let weights = vec![small("temporal_block.rg_lru.recurrent_param", vec![width.value])];
         let h = block.node("rg_lru", rule, weights, &[x, input_gate, recurrent_gate]);
         let h = gate(block, h, y, width);

@@ -7,6 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::recurrent::{conv_state, convolve, fixed, gate, head_state, project, small};
 use crate::graph::assembly::{Affine, Assembly, once, weight};
 use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::graph::tensor::Role;
@@ -65,7 +66,7 @@ impl Mamba {
         let (dt, b, c) =
             (norm("dt_layernorm", dt_rank), norm("b_layernorm", state), norm("c_layernorm", state));
         let dt = project(block, dt, ("dt_proj", "mamba.dt_proj"), (dt_rank, inner), Split::Heads, true);
-        let scan = Operator::Recurrence {
+        let scan = Operator::Recurrence(Recurrence {
             rule: RecurrenceRule::Selective,
             heads: inner,
             key_heads: fixed("key_heads", 1, "all channels share B and C"),
@@ -74,7 +75,7 @@ impl Mamba {
             gates: fixed("gates", 1, "one step per channel"),
             chunk: None,
             state: StateWidth::Native,
-        };
+        });
         let weights =
             vec![small("mamba.A_log", vec![inner.value, state.value]), small("mamba.D", vec![inner.value])];
         let inputs = if b == c { vec![x, dt, b] } else { vec![x, dt, b, c] };

@@ -6,6 +6,7 @@ use petgraph::graph::NodeIndex;
 
 use super::feed_forward::FeedForward;
 use crate::graph::assembly::{Assembly, Matrix, weight};
+use crate::graph::dimensions::RoutedExperts;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::tensor::{Role, Weight};
 use crate::quantity::count::Count;
@@ -128,7 +129,8 @@ impl Moe {
         if let Some(latent) = self.latent {
             enter = project(block, from, "fc1_latent_proj", hidden, latent, self.latent_bias);
         }
-        let routed = Operator::Experts { hidden: self.width(), experts, top_k, intermediate, gated };
+        let routed =
+            Operator::Experts(RoutedExperts { hidden: self.width(), experts, top_k, intermediate, gated });
         let mut routed = block.node("experts", routed, self.expert_weights(), &[enter, router]);
         if let Some(latent) = self.latent {
             routed = project(block, routed, "fc2_latent_proj", latent, hidden, self.latent_bias);

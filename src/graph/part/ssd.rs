@@ -7,6 +7,7 @@ use petgraph::graph::NodeIndex;
 use super::recurrent::{conv_state, convolve, fixed, gate, head_state, product, project, small};
 use crate::graph::assembly::{Assembly, weight};
 use crate::graph::cache::{Cache, StateWidth};
+use crate::graph::dimensions::Recurrence;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::rule::{ConvForm, RecurrenceRule};
 use crate::graph::tensor::Role;
@@ -90,7 +91,7 @@ impl Ssd {
         };
         let x = conv("conv1d_x", x, inner, Split::Heads);
         let bc = conv("conv1d_bc", bc, b_and_c, shared);
-        let scan = Operator::Recurrence {
+        let scan = Operator::Recurrence(Recurrence {
             rule: RecurrenceRule::Decay,
             heads,
             key_heads: groups,
@@ -99,7 +100,7 @@ impl Ssd {
             gates: fixed("gates", 1, "one step per head"),
             chunk: Some(chunk),
             state: self.width,
-        };
+        });
         let vector = |name: &str| small(format!("mamba.{name}"), vec![heads.value]);
         let weights = vec![vector("dt_bias"), vector("A_log"), vector("D")];
         let y = block.node("ssd", scan, weights, &[x, bc, dt]);

@@ -5,6 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::dimensions::SoftmaxAttention;
 use crate::graph::mask::AttentionMask;
 use crate::graph::model::Block;
 use crate::graph::operator::{Operator, Split};
@@ -122,7 +123,14 @@ impl Conformer {
         }
         let scale = weight("self_attn.per_dim_scale", vec![head_dim.value], Role::Norm);
         let (kv_heads, v_head_dim, reach) = (heads, head_dim, AttentionMask::Both);
-        let attention = Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared: false };
+        let attention = Operator::Attention(SoftmaxAttention {
+            heads,
+            kv_heads,
+            head_dim,
+            v_head_dim,
+            mask: reach,
+            shared: false,
+        });
         let mixed = block.node("attention", attention, vec![scale], &inputs);
         let out = self.matrix(block, mixed, "self_attn.post", square);
         let normed = norm(block, out, "norm_post_attn", "norm_post_attn", hidden, false);

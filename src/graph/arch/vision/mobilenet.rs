@@ -5,6 +5,7 @@
 use petgraph::graph::NodeIndex;
 
 use crate::graph::assembly::{Assembly, weight};
+use crate::graph::dimensions::SoftmaxAttention;
 use crate::graph::mask::AttentionMask;
 use crate::graph::operator::{Operator, Split};
 use crate::graph::part::encoder::once;
@@ -117,8 +118,14 @@ fn assemble(block: &mut Assembly, kind: MobileNetBlock) {
             let heads = Count::derived("heads", queries / key, "query width / key width");
             let (kv_heads, reach) = (width(1), AttentionMask::Both);
             let (head_dim, v_head_dim) = (width(key), width(key));
-            let attention =
-                Operator::Attention { heads, kv_heads, head_dim, v_head_dim, reach, shared: false };
+            let attention = Operator::Attention(SoftmaxAttention {
+                heads,
+                kv_heads,
+                head_dim,
+                v_head_dim,
+                mask: reach,
+                shared: false,
+            });
             let mixed = block.node("attention", attention, vec![], &inputs);
             let out = convolve(block, mixed, "attn.output.proj", [queries, channels], 1, false);
             norm(block, out, "layer_scale.gamma", channels);
