@@ -1,7 +1,7 @@
 //! The result as JSON. Field names carry units; the schema is generated from these types.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bounds::PriceBounds;
 use super::detail::DeploymentDetail;
@@ -19,7 +19,7 @@ use crate::spec::percentile::Confidence;
 use crate::spec::scenario::Scenario;
 
 /// The result of an optimization.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OptimizeResult {
     /// Proof status: `optimal`, `feasible`, `infeasible`, `unknown`.
     pub status: Status,
@@ -58,7 +58,7 @@ pub struct OptimizeResult {
 }
 
 /// The estimate of a given deployment.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EstimateResult {
     /// The deployment.
     #[serde(flatten)]
@@ -82,7 +82,7 @@ pub fn whole<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok,
 }
 
 /// A deployment and its metrics.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedDeployment {
     /// Parallelism and placement of the model on the devices.
     pub plan: Plan,
@@ -116,7 +116,7 @@ pub struct ReportedDeployment {
 }
 
 /// Quantiles of a prediction: p10 to p90 is its 80 % interval.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Quantiles {
     /// 10th percentile.
     pub p10: f64,
@@ -127,7 +127,7 @@ pub struct Quantiles {
 }
 
 /// Prediction intervals of the metrics.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Intervals {
     /// Similarity of the deployment to the measured ones.
     pub near: Nearness,
@@ -164,7 +164,7 @@ impl Intervals {
 }
 
 /// Parallelism and placement of the model on the devices.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// `aggregated` or `disaggregated`.
     pub mode: String,
@@ -179,7 +179,7 @@ pub struct Plan {
 }
 
 /// Equal workers or replicas.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PoolReport {
     /// Role.
     pub duty: PoolRole,
@@ -210,7 +210,7 @@ pub struct PoolReport {
 }
 
 /// Whether a deployment fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Feasibility {
     /// In device memory.
@@ -224,7 +224,7 @@ pub enum Feasibility {
 }
 
 /// Memory of the fullest device, in bytes.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryReport {
     /// Weights, all experts included.
     pub weights_bytes: f64,
@@ -249,7 +249,7 @@ pub struct MemoryReport {
 }
 
 /// Metrics of a deployment.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MetricsReport {
     /// Time to first token.
     pub ttft_ms: f64,
@@ -300,7 +300,7 @@ impl ReportedDeployment {
 }
 
 /// Memory of the weights alone.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WeightsNeed {
     /// The format.
     pub weight_format: String,
@@ -313,7 +313,7 @@ pub struct WeightsNeed {
 }
 
 /// The deployment nearest to feasibility, and the limits it misses.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct NearestMiss {
     /// The deployment.
     pub candidate: ReportedDeployment,
@@ -322,7 +322,7 @@ pub struct NearestMiss {
 }
 
 /// Gain of a lower weight format.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LowerFormat {
     /// The format.
     pub weight_format: String,
@@ -339,7 +339,7 @@ pub struct LowerFormat {
 }
 
 /// An assumed input of the result.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Assumption {
     /// The figure's name.
     pub symbol: String,

@@ -91,7 +91,7 @@ pub struct ExplainRequest {
 }
 
 /// A report of `explain`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ExplainReport {
     /// The number.
