@@ -212,10 +212,7 @@ fn sentence(
 ) -> String {
     let scale = |found: &EvaluatedCandidate| aimed(problem, found).unwrap_or(f64::NAN);
     let name = |found: &EvaluatedCandidate| plan(&found.candidate).label;
-    let unit = |value: f64| match metric {
-        Metric::Ttft | Metric::Tpot | Metric::E2e => format_metric(metric, value),
-        _ => format_metric(metric, figure(metric, value)),
-    };
+    let unit = |value: f64| format_metric(metric, figure(metric, value));
     let gives = format!("{} gives {}", name(best), unit(scale(best)));
     let Some(runner) = runner else { return format!("{gives}; no other strategy is feasible.") };
     let (a, b) = (scale(best), scale(runner));
