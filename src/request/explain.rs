@@ -46,6 +46,12 @@ macro_rules! numbers {
             Memory,
         }
 
+        impl Default for Number {
+            fn default() -> Number {
+                Number::Tpot
+            }
+        }
+
         impl Number {
             /// Every name.
             pub const NAMES: &[&str] = &[$($name,)* "concurrency", "memory"];
@@ -71,12 +77,6 @@ macro_rules! numbers {
 }
 
 metric_table!(numbers);
-
-impl Default for Number {
-    fn default() -> Number {
-        Number::Tpot
-    }
-}
 
 impl Number {
     /// The fault of a number that is unknown because an input is.
