@@ -52,7 +52,7 @@
 //! | an operator | a variant of [`graph::operator::Operator`] and `cost/<operator>.rs` | exhaustive matches |
 //! | a collective algorithm | a variant of [`plan::algorithm::Algorithm`] | its `way` and the bandwidth-bound test |
 //! | an objective or workload | `objectives/`, `objectives/workloads/` | `mantile-opt schema objective` |
-//! | a metric | an entry of [`spec::objective::METRICS`] | tables, CSV and glossary follow the list |
+//! | a metric | a row of `spec/metric_table.rs`, listed in [`spec::objective::METRICS`] | reports, CSV, `explain` and glossary are made from it |
 //!
 //! # Proof of optimality
 //!

@@ -11,6 +11,7 @@ pub mod format;
 pub mod image;
 pub mod limits;
 pub mod link;
+pub(crate) mod metric_table;
 pub mod model;
 pub mod nearness;
 pub mod notation;

@@ -5,8 +5,15 @@ use std::process::Command as Process;
 use clap::Parser;
 use mantile::cli::output::json;
 use mantile::cli::{Cli, Command};
+use mantile::report::fleet::FleetResult;
+use mantile::report::place::PlacementResult;
+use mantile::report::result::{EstimateResult, OptimizeResult};
+use mantile::request::explain::ExplainReport;
+use mantile::request::recommend::RecommendReport;
 use mantile::request::{REQUESTS, UNCONTROLLED, entry, value};
 use mantile::store::catalog::Catalog;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A command line of every question.
@@ -78,6 +85,50 @@ fn alike_of(line: &[&str]) -> String {
 #[test]
 fn the_command_line_answers_as_the_table_does() {
     LINES.iter().for_each(|line| alike(line));
+}
+
+/// Reads a report into its type and writes it again.
+fn again<T: DeserializeOwned + Serialize>(report: &str) -> String {
+    json(&value(&serde_json::from_str::<T>(report).unwrap()))
+}
+
+#[test]
+fn a_report_reads_back_into_its_type_byte_for_byte() {
+    // Beyond the lines above: each part that a report may have or leave out.
+    let more: [&[&str]; 8] = [
+        &[
+            "optimize",
+            "--model",
+            "Mixtral-8x7B",
+            "--hardware",
+            "2xh100",
+            "--rate",
+            "2",
+            "--percentile",
+            "p90",
+        ],
+        &["optimize", "--model", "Llama-3.3-70B", "--hardware", "1xl40s", "--offload", "never"],
+        &["estimate", "--model", "Llama-3.1-8B", "--hardware", "4xh100", "--tp", "3", "--concurrency", "8"],
+        &["place", "--model", "Llama-3.3-70B", "--hardware", "rtx-4090-3090"],
+        &["place", "--model", "Llama-3.1-8B", "--hardware", "rtx-4090-3090", "--objective", "request"],
+        &["recommend", "--model", "Llama-3.3-70B", "--only", "nvidia-l40s", "--target-tok-s", "5000"],
+        &["fleet", "--model", "Llama-3.1-8B", "--offers", "1xl40s", "--max-devices", "1"],
+        &["explain", "--model", "Llama-3.3-70B", "--hardware", "1xh100", "--ttft", "1ms", "--number", "ttft"],
+    ];
+    for line in LINES.iter().chain(&more) {
+        let report = (entry(line[0]).unwrap().answer)(&Catalog::default(), &request(line), &UNCONTROLLED);
+        let report = json(&report.unwrap_or_else(|fault| panic!("{line:?}: {fault}")));
+        let again = match line[0] {
+            "optimize" => again::<OptimizeResult>(&report),
+            "estimate" => again::<EstimateResult>(&report),
+            "place" => again::<PlacementResult>(&report),
+            "fleet" => again::<FleetResult>(&report),
+            "recommend" => again::<RecommendReport>(&report),
+            "explain" => again::<ExplainReport>(&report),
+            _ => continue,
+        };
+        assert_eq!(again, report, "{line:?}");
+    }
 }
 
 #[test]

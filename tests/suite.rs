@@ -26,6 +26,7 @@ mod hostile;
 mod images;
 mod limits;
 mod machine;
+mod metrics;
 mod models;
 mod names;
 mod oracle;

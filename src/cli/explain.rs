@@ -15,14 +15,14 @@ use crate::store::catalog::Catalog;
 /// The flags of `explain`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Explain {
-    /// Number to explain: ttft, tpot, e2e, output_tok_s, output_tok_s_per_device, output_tok_s_per_user,
-    /// requests_per_s, concurrency, memory, max_context, usd_per_mtok, watts or tok_per_joule
+    /// Number to explain.
     #[arg(
         long,
         value_enum,
         default_value_t,
         value_name = "NUMBER",
         hide_possible_values = true,
+        help = format!("Number to explain: {}", Number::NAMES.join(", ")),
         help_heading = "Number to explain"
     )]
     pub number: Number,

@@ -30,7 +30,6 @@ use crate::search::shape::{largest_part, shape};
 use crate::serving::evaluate::{Evaluation, residency};
 use crate::serving::instance::Instance;
 use crate::serving::terms::OffloadTarget;
-use crate::spec::defaults::HOUR;
 
 /// The whole result.
 /// A front of more than `most` points is thinned evenly.
@@ -176,11 +175,11 @@ pub fn report_deployment(problem: &Problem, candidate: &Candidate) -> ReportedDe
         violations: if runs { missed(problem, &evaluation) } else { short },
         memory: Some(memory(&evaluation.memory, evaluation.spilled, problem, candidate)),
         bottleneck: runs.then(bound),
-        metrics: runs.then(|| figures(&evaluation)),
+        metrics: runs.then(|| MetricsReport::of(&evaluation.metrics)),
         price_bounds: price_bounds(problem, &evaluation).filter(|_| runs),
         intervals: intervals.map(|interval| {
             let at_rate = matches!(problem.traffic, Traffic::Rate(_));
-            Intervals::of(interval, &figures(&evaluation), problem.confidence, at_rate)
+            Intervals::of(interval, &MetricsReport::of(&evaluation.metrics), problem.confidence, at_rate)
         }),
         ..bare
     }
@@ -268,26 +267,6 @@ pub fn memory(
         capacity_bytes: chip.capacity.value(),
         utilization: chip.utilization.value(),
         offloaded_bytes: spilled.map_or(0.0, Qty::value),
-    }
-}
-
-fn figures(evaluation: &Evaluation<Qty<f64>>) -> MetricsReport {
-    let m = &evaluation.metrics;
-    let known = |figure: Option<Qty<f64>>, scale: f64| figure.map(|figure| figure.value() * scale);
-    MetricsReport {
-        ttft_ms: m.ttft.value() * 1e3,
-        tpot_ms: m.tpot.value() * 1e3,
-        e2e_ms: m.e2e.value() * 1e3,
-        output_tok_s: m.output_tok_s.value(),
-        output_tok_s_per_device: m.output_tok_s_per_device.value(),
-        output_tok_s_per_user: m.output_tok_s_per_user.value(),
-        requests_per_s: m.requests_per_s.value(),
-        usd_per_hour: known(m.usd_per_second, HOUR),
-        usd_per_mtok: known(m.usd_per_token, 1e6),
-        usd_per_mtok_total: known(m.usd_per_token_total, 1e6),
-        watts: known(m.watts, 1.0),
-        tok_per_joule: known(m.tok_per_joule, 1.0),
-        max_context_tokens: m.max_context.value().floor(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cost of a result at the lowest and the highest known price.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::quantity::datum::Datum;
 use crate::quantity::num::Qty;
@@ -13,7 +13,7 @@ use crate::serving::evaluate::Evaluation;
 use crate::spec::objective::Metric;
 
 /// Cost at both ends of a price range.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PriceBounds {
     /// At the lowest price.
     pub low: PriceBound,
@@ -22,7 +22,7 @@ pub struct PriceBounds {
 }
 
 /// One end of a price range.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PriceBound {
     /// The price, e.g. `rent 2.35 USD/h`.
     pub price: String,

@@ -1,7 +1,7 @@
 //! Latency breakdown: every operator of a deployment's steps, with its bottleneck.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cost::roofline::Cost;
 use crate::graph::operator::Operator;
@@ -15,7 +15,7 @@ use crate::search::problem::Problem;
 use crate::serving::step::CostObserver;
 
 /// Bottleneck of an operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
     /// Compute-bound.
@@ -41,7 +41,7 @@ impl Class {
 }
 
 /// Module that an operator belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Module {
     /// Attention and its projections.
@@ -109,7 +109,7 @@ impl Module {
 }
 
 /// One operator of a step, over all its layers.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OperatorLine {
     /// Prefill or decode.
     pub phase: Phase,
@@ -204,7 +204,7 @@ impl CostObserver<f64> for BreakdownCollector {
 }
 
 /// The breakdown of a deployment's steps.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Breakdown {
     /// Operators of a prefill and of a decode step.
     pub lines: Vec<OperatorLine>,

@@ -1,7 +1,7 @@
 //! Binding constraints: each limit, and its value one step further, found by evaluating that step.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::answer::{fits, holdings};
 use super::breakdown::CLASSES;
@@ -18,7 +18,7 @@ use crate::search::problem::{Problem, Traffic};
 use crate::spec::objective::Metric;
 
 /// The limiting resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
     /// The TTFT SLO.
@@ -44,7 +44,7 @@ pub enum Resource {
 }
 
 /// A constraint that may prevent a better deployment.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Constraint {
     /// The limiting resource.
     pub resource: Resource,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::answer::{holdings, memory};
 use super::breakdown::{Breakdown, Class, OperatorLine};
@@ -18,7 +18,7 @@ use crate::search::problem::{Problem, Traffic};
 use crate::spec::percentile::Percentile;
 
 /// Details of a deployment.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeploymentDetail {
     /// Latency breakdown of a prefill and of a decode step; of several pools of a role, the first.
     pub phases: Vec<PhaseTime>,
@@ -33,7 +33,7 @@ pub struct DeploymentDetail {
 }
 
 /// Latencies at one percentile.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Latencies {
     /// The percentile.
     pub percentile: Percentile,
@@ -46,7 +46,7 @@ pub struct Latencies {
 }
 
 /// Latency breakdown of a phase.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseTime {
     /// The phase.
     pub phase: Phase,
@@ -80,7 +80,7 @@ impl PhaseTime {
 }
 
 /// Memory of the fullest device of a pool.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PoolMemory {
     /// Role of the pool.
     pub duty: PoolRole,

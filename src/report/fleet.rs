@@ -42,7 +42,7 @@ pub struct FleetInputs {
 }
 
 /// Equal systems of the fleet.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Systems {
     /// Count.
     pub count: u64,
@@ -65,7 +65,7 @@ pub struct Systems {
 }
 
 /// A share of a bucket.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Routed {
     /// Prompt tokens.
     pub isl: u64,
@@ -82,7 +82,7 @@ pub struct Routed {
 }
 
 /// The certificate: bound, proof method, exact checks.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FleetCertificate {
     /// Proof status.
     pub status: Status,
@@ -112,7 +112,7 @@ pub struct FleetCertificate {
 }
 
 /// A change that makes the problem feasible.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RelaxationHint {
     /// The changed constraint.
     pub what: String,
@@ -123,7 +123,7 @@ pub struct RelaxationHint {
 }
 
 /// The result of `fleet`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FleetResult {
     /// The scenario of every offer, so that the result can be verified.
     pub scenario: Scenario,

@@ -1,14 +1,14 @@
 //! The inputs of a problem, with every default filled in, as reported with its result.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::image::ImageSize;
 use crate::spec::objective::{LatencyLimits, ObjectiveTerm};
 use crate::spec::percentile::{Confidence, Percentile};
 
 /// Images of a request.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReportImages {
     /// Number of images.
     pub number: u64,
@@ -19,7 +19,7 @@ pub struct ReportImages {
 }
 
 /// The inputs of a problem.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReportInputs {
     /// The model's name.
     pub model: String,
@@ -68,7 +68,7 @@ pub struct ReportInputs {
 }
 
 /// Speculative decoding.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Speculation {
     /// `mtp`, the model's own module, or the name of a smaller model.
     pub draft: String,

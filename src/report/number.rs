@@ -1,7 +1,7 @@
 //! Number formatting: significant digits, thousands separators, units.
 
 use super::table::grouped;
-use crate::spec::objective::Metric;
+use crate::spec::objective::{Metric, MetricFormat};
 
 /// Three significant digits, or all digits of the integer from 1,000 on: `0.0132`, `22.4`, `467`, `5,463`.
 pub fn digits(value: f64) -> String {
@@ -115,27 +115,18 @@ pub fn count(number: u64, noun: &str) -> String {
 
 /// Name of a metric in a sentence.
 pub fn word(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Ttft => "TTFT",
-        Metric::Tpot => "TPOT",
-        Metric::E2e => "E2E",
-        Metric::OutputTokS => "output tok/s",
-        Metric::OutputTokSPerDevice => "output tok/s per device",
-        Metric::OutputTokSPerUser => "tok/s per user",
-        Metric::UsdPerMtok => "USD/Mtok",
-        Metric::Watts => "W",
-        Metric::TokPerJoule => "output tok/J",
-        Metric::Devices => "devices",
-        Metric::MaxContext => "tokens of context",
-    }
+    metric.entry().word
 }
 
 /// A value of a metric with its name: `5,463 output tok/s`, `TPOT 22.4 ms`.
 pub fn format_metric(metric: Metric, value: f64) -> String {
-    match metric {
-        Metric::Ttft | Metric::Tpot | Metric::E2e => format!("{} {}", word(metric), time(value)),
-        Metric::Devices if value == 1.0 => "1 device".to_string(),
-        _ => format!("{} {}", digits(value), word(metric)),
+    let word = word(metric);
+    match metric.entry().format {
+        MetricFormat::Time => format!("{word} {}", time(value)),
+        MetricFormat::Count if value == 1.0 => format!("1 {}", word.trim_end_matches('s')),
+        MetricFormat::Count | MetricFormat::Number | MetricFormat::Tokens => {
+            format!("{} {word}", digits(value))
+        }
     }
 }
 

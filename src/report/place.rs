@@ -5,12 +5,12 @@ pub mod build;
 pub mod why;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::placing::PlacementScenario;
 
 /// The problem, with every default filled in.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementInputs {
     /// The model.
     pub model: String,
@@ -35,7 +35,7 @@ pub struct PlacementInputs {
 }
 
 /// Proof status of a placement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlacementStatus {
     /// Proved optimal.
@@ -53,7 +53,7 @@ pub enum PlacementStatus {
 }
 
 /// One stage of a placement.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StageReport {
     /// The device that holds it.
     pub member: String,
@@ -90,7 +90,7 @@ pub struct StageReport {
 }
 
 /// A placement.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementReport {
     /// Stages, first to last.
     pub stages: Vec<StageReport>,
@@ -113,7 +113,7 @@ pub struct PlacementReport {
 }
 
 /// The certificate of a placement.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementCertificate {
     /// The minimised objective.
     pub objective_ms: f64,
@@ -132,7 +132,7 @@ pub struct PlacementCertificate {
 }
 
 /// A baseline placement by memory alone, under the same cost model.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineComparison {
     /// The rule, with the software that uses it.
     pub rule: String,
@@ -145,7 +145,7 @@ pub struct BaselineComparison {
 }
 
 /// Prefill and decode on different devices.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DisaggregatedReport {
     /// Prefill devices, with their layers.
     pub prefill: Vec<(String, usize)>,
@@ -168,7 +168,7 @@ pub struct DisaggregatedReport {
 }
 
 /// A stage of the nearest placement, with its memory shortage.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StageShortfall {
     /// The device that would hold it.
     pub member: String,
@@ -181,7 +181,7 @@ pub struct StageShortfall {
 }
 
 /// A single change, re-optimized.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TriedChange {
     /// The change, as a flag or in words.
     pub change: String,
@@ -192,7 +192,7 @@ pub struct TriedChange {
 }
 
 /// Reason of infeasibility.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InfeasibleReport {
     /// Code of the reason.
     pub code: String,
@@ -215,7 +215,7 @@ pub struct InfeasibleReport {
 }
 
 /// The result of `place`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementResult {
     /// Proof status of a placement.
     pub status: PlacementStatus,

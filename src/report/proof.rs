@@ -1,7 +1,7 @@
 //! Optimality proof of a result: the bound, and the gap of the best to it.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::space::{Space, space};
 use crate::search::outcome::{Outcome, Status};
@@ -9,7 +9,7 @@ use crate::search::point::place;
 use crate::search::problem::Problem;
 
 /// Reason why a search ended early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoppedBy {
     /// The time limit.
@@ -21,7 +21,7 @@ pub enum StoppedBy {
 }
 
 /// The proof.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
     /// Column of the objective's first metric, in whose unit the bound is.
     pub metric: Option<String>,

@@ -1,7 +1,7 @@
 //! The choice between aggregated and disaggregated serving, from the plans that the search tried.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::answer::plan;
 use crate::search::family::StrategyFamily;
@@ -11,7 +11,7 @@ use crate::search::point::place;
 use crate::spec::objective::Metric;
 
 /// Whether to disaggregate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SplitAdvice {
     /// Aggregated: every replica does prefill and decode.
@@ -23,7 +23,7 @@ pub enum SplitAdvice {
 }
 
 /// Aggregated or disaggregated serving, when maximizing throughput.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SplitRatio {
     /// Whether to disaggregate.
     pub verdict: SplitAdvice,

@@ -65,7 +65,7 @@ pub enum PaymentMode {
 }
 
 /// Cost of a build.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Money {
     /// Purchase price of all copies; null if unknown.
     pub buy_usd: Option<f64>,
@@ -92,7 +92,7 @@ pub struct Money {
 }
 
 /// Hardware that meets the SLO, with its deployment.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Build {
     /// Number of copies and the system: `2 copies of NVIDIA DGX/HGX H100 (8 GPUs)`.
     pub name: String,
@@ -135,7 +135,7 @@ pub struct Build {
 }
 
 /// A build that was considered and rejected.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RejectedBuild {
     /// The system in the largest size considered, or the model if models are searched.
     pub name: String,
@@ -148,7 +148,7 @@ pub struct RejectedBuild {
 }
 
 /// Systems and searches considered.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SearchSummary {
     /// Systems, parts of nodes, and loose devices.
     pub systems: u64,
@@ -165,7 +165,7 @@ pub struct SearchSummary {
 }
 
 /// The recommendation.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Recommendation {
     /// The scenario of every system, so that the result can be verified.
     pub scenario: Scenario,

@@ -1,13 +1,13 @@
 //! Why a problem is infeasible: conflicting conditions, and changes that make it feasible.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::flag::{Flag, condition_flags, line};
 use crate::search::relax::Condition;
 
 /// Why a problem is infeasible.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictReport {
     /// Every set of conditions that this hardware cannot keep together; leaving out any one of a set, it can keep the
     /// others of it.
@@ -22,7 +22,7 @@ pub struct ConflictReport {
 }
 
 /// Conflicting conditions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictSet {
     /// The conditions, as flags.
     pub conditions: Vec<String>,
@@ -38,7 +38,7 @@ impl ConflictSet {
 }
 
 /// A change that makes the problem feasible.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
     /// The flags to use in place of the current ones.
     pub flags: String,
@@ -51,7 +51,7 @@ pub struct Remedy {
 }
 
 /// How close a change is to the smallest one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RemedyClaim {
     /// One printed unit tighter in any of its flags is infeasible.

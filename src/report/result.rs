@@ -1,7 +1,7 @@
 //! The result as JSON. Field names carry units; the schema is generated from these types.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bounds::PriceBounds;
 use super::detail::DeploymentDetail;
@@ -11,15 +11,18 @@ use super::ratio::SplitRatio;
 use super::relax::ConflictReport;
 use super::why::Why;
 use crate::quantity::datum::Grade;
+use crate::quantity::num::Qty;
 use crate::search::candidate::PoolRole;
 use crate::search::outcome::{Census, Status};
+use crate::serving::metrics::Metrics;
+use crate::spec::metric_table::metric_table;
 use crate::spec::nearness::{Interval, Nearness};
 use crate::spec::objective::Metric;
 use crate::spec::percentile::Confidence;
 use crate::spec::scenario::Scenario;
 
 /// The result of an optimization.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OptimizeResult {
     /// Proof status: `optimal`, `feasible`, `infeasible`, `unknown`.
     pub status: Status,
@@ -58,7 +61,7 @@ pub struct OptimizeResult {
 }
 
 /// The estimate of a given deployment.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EstimateResult {
     /// The deployment.
     #[serde(flatten)]
@@ -82,7 +85,7 @@ pub fn whole<S: serde::Serializer>(number: &f64, serializer: S) -> Result<S::Ok,
 }
 
 /// A deployment and its metrics.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedDeployment {
     /// Parallelism and placement of the model on the devices.
     pub plan: Plan,
@@ -116,7 +119,7 @@ pub struct ReportedDeployment {
 }
 
 /// Quantiles of a prediction: p10 to p90 is its 80 % interval.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Quantiles {
     /// 10th percentile.
     pub p10: f64,
@@ -126,8 +129,11 @@ pub struct Quantiles {
     pub p90: f64,
 }
 
+/// A metric with an interval, and the function that reads it.
+pub type IntervalColumn = (Metric, fn(&Intervals) -> Quantiles);
+
 /// Prediction intervals of the metrics.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Intervals {
     /// Similarity of the deployment to the measured ones.
     pub near: Nearness,
@@ -142,6 +148,13 @@ pub struct Intervals {
 }
 
 impl Intervals {
+    /// The metrics that have an interval, each with the function that reads it.
+    pub const COLUMNS: [IntervalColumn; 3] = [
+        (Metric::Ttft, |intervals| intervals.ttft_ms),
+        (Metric::Tpot, |intervals| intervals.tpot_ms),
+        (Metric::OutputTokS, |intervals| intervals.output_tok_s),
+    ];
+
     /// The intervals around `figures`, which may already be p90 values; output at a given rate is exact.
     pub fn of(interval: &Interval, figures: &MetricsReport, risk: Confidence, at_rate: bool) -> Intervals {
         let around = |value: f64, ends: [f64; 3], worse: usize| {
@@ -164,7 +177,7 @@ impl Intervals {
 }
 
 /// Parallelism and placement of the model on the devices.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// `aggregated` or `disaggregated`.
     pub mode: String,
@@ -179,7 +192,7 @@ pub struct Plan {
 }
 
 /// Equal workers or replicas.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PoolReport {
     /// Role.
     pub duty: PoolRole,
@@ -210,7 +223,7 @@ pub struct PoolReport {
 }
 
 /// Whether a deployment fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Feasibility {
     /// In device memory.
@@ -224,7 +237,7 @@ pub enum Feasibility {
 }
 
 /// Memory of the fullest device, in bytes.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryReport {
     /// Weights, all experts included.
     pub weights_bytes: f64,
@@ -248,59 +261,74 @@ pub struct MemoryReport {
     pub offloaded_bytes: f64,
 }
 
-/// Metrics of a deployment.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct MetricsReport {
-    /// Time to first token.
-    pub ttft_ms: f64,
-    /// Time per output token after the first.
-    pub tpot_ms: f64,
-    /// Time of a whole request.
-    pub e2e_ms: f64,
-    /// Output tokens per second of the deployment.
-    pub output_tok_s: f64,
-    /// The same per device in use.
-    pub output_tok_s_per_device: f64,
-    /// Output tokens per second per user.
-    pub output_tok_s_per_user: f64,
-    /// Requests per second of the deployment.
-    pub requests_per_s: f64,
-    /// US dollars per hour of the deployment; null without a price.
-    pub usd_per_hour: Option<f64>,
-    /// US dollars per million output tokens, prefill included; null without a price.
-    pub usd_per_mtok: Option<f64>,
-    /// The same money per million tokens of prompt and output.
-    pub usd_per_mtok_total: Option<f64>,
-    /// Power of the devices; null where none is known.
-    pub watts: Option<f64>,
-    /// Output tokens per joule.
-    pub tok_per_joule: Option<f64>,
-    /// Largest ISL plus OSL that fits at this concurrency.
-    pub max_context_tokens: f64,
+/// Makes [`MetricsReport`] from the rows of the table.
+macro_rules! metrics_report {
+    ($($metric:ident {
+        name: $name:literal, column: $column:ident, scale: $scale:expr,
+        direction: $direction:ident, format: $format:ident, needs: $needs:ident,
+        word: $word:literal, heading: $heading:literal, formula: $formula:expr,
+        meaning: $meaning:literal,
+        $(reported_only: $why:literal,)?
+        $(json: $json:ty,)?
+    })*) => {
+        /// Metrics of a deployment.
+        #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+        pub struct MetricsReport {
+            $($(
+                #[doc = $meaning]
+                pub $column: $json,
+            )?)*
+        }
+
+        impl MetricsReport {
+            /// Its metrics in order, each with its value in the unit of its column.
+            pub const COLUMNS: &[MetricColumn] = &[$($(
+                (Metric::$metric, |metrics| <$json as Into<Option<f64>>>::into(metrics.$column)),
+            )?)*];
+
+            /// The metrics of an evaluation.
+            pub fn of(metrics: &Metrics<Qty<f64>>) -> MetricsReport {
+                let known = |metric: Metric| Some(metric.entry().in_column(metrics.get(metric)?.value()));
+                MetricsReport { $($($column: <$json as MetricField>::of(known(Metric::$metric)),)?)* }
+            }
+        }
+    };
 }
+
+/// A metric of a report, and the function that reads its value; `None` where it is unknown.
+pub type MetricColumn = (Metric, fn(&MetricsReport) -> Option<f64>);
+
+/// The type of a metric in a report: a number, or null where an input is unknown.
+trait MetricField {
+    fn of(value: Option<f64>) -> Self;
+}
+
+impl MetricField for f64 {
+    fn of(value: Option<f64>) -> f64 {
+        value.unwrap_or(f64::NAN)
+    }
+}
+
+impl MetricField for Option<f64> {
+    fn of(value: Option<f64>) -> Option<f64> {
+        value
+    }
+}
+
+metric_table!(metrics_report);
 
 impl ReportedDeployment {
     /// The value of `metric` in the units of the result; none if unknown or if it cannot run.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
-        let figures = self.metrics.as_ref()?;
-        match metric {
-            Metric::Ttft => Some(figures.ttft_ms),
-            Metric::Tpot => Some(figures.tpot_ms),
-            Metric::E2e => Some(figures.e2e_ms),
-            Metric::OutputTokS => Some(figures.output_tok_s),
-            Metric::OutputTokSPerDevice => Some(figures.output_tok_s_per_device),
-            Metric::OutputTokSPerUser => Some(figures.output_tok_s_per_user),
-            Metric::UsdPerMtok => figures.usd_per_mtok,
-            Metric::Watts => figures.watts,
-            Metric::TokPerJoule => figures.tok_per_joule,
-            Metric::Devices => Some(self.devices as f64),
-            Metric::MaxContext => Some(figures.max_context_tokens),
-        }
+        let metrics = self.metrics.as_ref()?;
+        let column = MetricsReport::COLUMNS.iter().find(|(column, _)| *column == metric);
+        // The devices in use have a place of their own.
+        column.map_or(Some(self.devices as f64), |(_, value)| value(metrics))
     }
 }
 
 /// Memory of the weights alone.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WeightsNeed {
     /// The format.
     pub weight_format: String,
@@ -313,7 +341,7 @@ pub struct WeightsNeed {
 }
 
 /// The deployment nearest to feasibility, and the limits it misses.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct NearestMiss {
     /// The deployment.
     pub candidate: ReportedDeployment,
@@ -322,7 +350,7 @@ pub struct NearestMiss {
 }
 
 /// Gain of a lower weight format.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LowerFormat {
     /// The format.
     pub weight_format: String,
@@ -339,7 +367,7 @@ pub struct LowerFormat {
 }
 
 /// An assumed input of the result.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Assumption {
     /// The figure's name.
     pub symbol: String,

@@ -2,8 +2,9 @@
 
 use super::inputs::ReportInputs;
 use super::recommend::Build;
-use super::result::ReportedDeployment;
+use super::result::{Intervals, MetricColumn, MetricsReport, Quantiles, ReportedDeployment};
 use super::sheet;
+use crate::spec::objective::Metric;
 
 /// Column name, and the function of its cell.
 type CsvColumn = (&'static str, fn(&ReportedDeployment) -> String);
@@ -25,21 +26,6 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-macro_rules! figure {
-    ($name:ident) => {
-        (stringify!($name), |row| number(row.metrics.as_ref().map(|figures| figures.$name)))
-    };
-    ($name:ident?) => {
-        (stringify!($name), |row| number(row.metrics.as_ref().and_then(|figures| figures.$name)))
-    };
-}
-
-macro_rules! interval {
-    ($column:literal, $name:ident, $at:ident) => {
-        ($column, |row| number(row.intervals.as_ref().map(|intervals| intervals.$name.$at)))
-    };
-}
-
 macro_rules! degree {
     ($column:literal, $pool:ident, $degree:ident) => {
         ($column, |row| row.plan.$pool.$degree.to_string())
@@ -52,7 +38,8 @@ macro_rules! held {
     };
 }
 
-static COLUMNS: &[CsvColumn] = &[
+/// Columns before the metrics.
+static BEFORE_METRICS: &[CsvColumn] = &[
     ("mode", |row| row.plan.mode.clone()),
     ("plan", |row| row.plan.label.clone()),
     ("notation", |row| row.notation.clone()),
@@ -72,25 +59,10 @@ static COLUMNS: &[CsvColumn] = &[
     ("kv_format", |row| row.kv_format.clone()),
     ("concurrency", |row| row.concurrency.to_string()),
     ("devices", |row| row.devices.to_string()),
-    figure!(ttft_ms),
-    interval!("ttft_ms_p10", ttft_ms, p10),
-    interval!("ttft_ms_p90", ttft_ms, p90),
-    figure!(tpot_ms),
-    interval!("tpot_ms_p10", tpot_ms, p10),
-    interval!("tpot_ms_p90", tpot_ms, p90),
-    figure!(e2e_ms),
-    figure!(output_tok_s),
-    interval!("output_tok_s_p10", output_tok_s, p10),
-    interval!("output_tok_s_p90", output_tok_s, p90),
-    figure!(output_tok_s_per_device),
-    figure!(output_tok_s_per_user),
-    figure!(requests_per_s),
-    figure!(usd_per_hour?),
-    figure!(usd_per_mtok?),
-    figure!(usd_per_mtok_total?),
-    figure!(watts?),
-    figure!(tok_per_joule?),
-    figure!(max_context_tokens),
+];
+
+/// Columns after the metrics.
+static AFTER_METRICS: &[CsvColumn] = &[
     ("memory_total_bytes", |row| number(row.memory.as_ref().map(|memory| memory.total_bytes))),
     held!("memory_total_bytes_p10", p10),
     held!("memory_total_bytes_p90", p90),
@@ -98,15 +70,47 @@ static COLUMNS: &[CsvColumn] = &[
     ("bottleneck", |row| row.bottleneck.clone().unwrap_or_default()),
 ];
 
+/// Names of the metrics' columns; an interval follows its metric.
+fn metric_names() -> Vec<String> {
+    let names = |(metric, _): &MetricColumn| {
+        let column = metric.entry().column;
+        let ends = ends(*metric).map(|_| [format!("{column}_p10"), format!("{column}_p90")]);
+        std::iter::once(column.to_string()).chain(ends.into_iter().flatten())
+    };
+    MetricsReport::COLUMNS.iter().flat_map(names).collect()
+}
+
+/// Cells of the metrics' columns.
+fn metric_cells(row: &ReportedDeployment) -> Vec<String> {
+    let cells = |(metric, value): &MetricColumn| {
+        let value = number(row.metrics.as_ref().and_then(value));
+        let ends = ends(*metric).map(|read| {
+            let known = row.intervals.as_ref().map(read);
+            [number(known.map(|known| known.p10)), number(known.map(|known| known.p90))]
+        });
+        std::iter::once(value).chain(ends.into_iter().flatten())
+    };
+    MetricsReport::COLUMNS.iter().flat_map(cells).collect()
+}
+
+/// The function that reads the interval of `metric`, if it has one.
+fn ends(metric: Metric) -> Option<fn(&Intervals) -> Quantiles> {
+    Intervals::COLUMNS.into_iter().find(|(of, _)| *of == metric).map(|(_, read)| read)
+}
+
 /// One row per deployment of a problem, under a header. Pools are aggregated replicas in both groups of degrees if the
 /// plan is aggregated.
 pub fn csv(rows: &[ReportedDeployment], inputs: &ReportInputs) -> String {
     let problem: Vec<String> = INPUTS.iter().map(|(_, cell)| cell(inputs)).collect();
     let cells = |row: &ReportedDeployment| {
-        let own = COLUMNS.iter().map(|(_, cell)| cell(row));
-        problem.iter().cloned().chain(own).collect()
+        let own =
+            |columns: &[CsvColumn]| -> Vec<String> { columns.iter().map(|(_, cell)| cell(row)).collect() };
+        [problem.clone(), own(BEFORE_METRICS), metric_cells(row), own(AFTER_METRICS)].concat()
     };
-    let header = INPUTS.iter().map(|(name, _)| *name).chain(COLUMNS.iter().map(|(name, _)| *name));
+    let names = |columns: &'static [CsvColumn]| columns.iter().map(|(name, _)| *name);
+    let metrics = metric_names();
+    let header = INPUTS.iter().map(|(name, _)| *name).chain(names(BEFORE_METRICS));
+    let header = header.chain(metrics.iter().map(String::as_str)).chain(names(AFTER_METRICS));
     sheet::csv(header, rows.iter().map(cells))
 }
 

@@ -1,7 +1,7 @@
 //! The search space of a result, and the plans outside it.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::search::family::StrategyFamily;
 use crate::search::outcome::Outcome;
@@ -9,7 +9,7 @@ use crate::search::problem::{OffloadPolicy, Problem, Traffic};
 use crate::search::shape::MOST_REQUESTS_PER_RANK;
 
 /// The search space and the model under which a result is optimal.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Space {
     /// Number of plans evaluated or pruned by a bound.
     pub plans: u64,

@@ -1,7 +1,7 @@
 //! Why the best is the best, from the plans that the search tried.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::answer::plan;
 use super::breakdown::{Breakdown, CLASSES};
@@ -19,7 +19,7 @@ use crate::search::why::{Along, ChangeResult, Duel, FamilyResult, aimed};
 use crate::spec::objective::{Direction, Metric};
 
 /// Why the best is the best.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Why {
     /// Summary in one or two sentences.
     pub sentence: String,
@@ -34,7 +34,7 @@ pub struct Why {
 }
 
 /// The best of a family.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Strategy {
     /// The family.
     pub family: StrategyFamily,
@@ -55,7 +55,7 @@ pub struct Strategy {
 }
 
 /// Two families along one parameter.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Crossing {
     /// The parameter.
     pub along: Along,
@@ -72,7 +72,7 @@ pub struct Crossing {
 }
 
 /// A crossover.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Handover {
     /// The last value at which `from` leads.
     pub below: u64,
@@ -85,7 +85,7 @@ pub struct Handover {
 }
 
 /// The gain of a change.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Gain {
     /// The change, in words.
     pub what: String,
@@ -212,10 +212,7 @@ fn sentence(
 ) -> String {
     let scale = |found: &EvaluatedCandidate| aimed(problem, found).unwrap_or(f64::NAN);
     let name = |found: &EvaluatedCandidate| plan(&found.candidate).label;
-    let unit = |value: f64| match metric {
-        Metric::Ttft | Metric::Tpot | Metric::E2e => format_metric(metric, value),
-        _ => format_metric(metric, figure(metric, value)),
-    };
+    let unit = |value: f64| format_metric(metric, figure(metric, value));
     let gives = format!("{} gives {}", name(best), unit(scale(best)));
     let Some(runner) = runner else { return format!("{gives}; no other strategy is feasible.") };
     let (a, b) = (scale(best), scale(runner));

@@ -15,63 +15,87 @@ use crate::search::run::run;
 use crate::serving::evaluate::Evaluation;
 use crate::spec::error::Error;
 use crate::spec::limits::DEPTH;
+use crate::spec::metric_table::metric_table;
+use crate::spec::objective::{Metric, MetricInput};
 use crate::spec::scenario::Scenario;
 use crate::spec::text::suggest;
 use crate::store::catalog::Catalog;
 
-/// A number that can be explained.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "cli", value(rename_all = "snake_case"))]
-pub enum Number {
-    /// Time per output token
-    #[default]
-    Tpot,
-    /// Time to first token
-    Ttft,
-    /// Time of a whole request
-    E2e,
-    /// Output tokens per second of the whole deployment
-    OutputTokS,
-    /// Output tokens per second and device
-    OutputTokSPerDevice,
-    /// Output tokens per second and user
-    OutputTokSPerUser,
-    /// Requests per second of the whole deployment
-    RequestsPerS,
-    /// Concurrent requests of the whole deployment
-    Concurrency,
-    /// Memory of the fullest device
-    Memory,
-    /// Longest context that fits
-    MaxContext,
-    /// USD per million output tokens
-    UsdPerMtok,
-    /// Power of the devices
-    Watts,
-    /// Output tokens per joule
-    TokPerJoule,
+/// Makes [`Number`] from the rows of the table.
+macro_rules! numbers {
+    ($($metric:ident {
+        name: $name:literal, column: $column:ident, scale: $scale:expr,
+        direction: $direction:ident, format: $format:ident, needs: $needs:ident,
+        word: $word:literal, heading: $heading:literal, formula: $formula:expr,
+        meaning: $meaning:literal,
+        $($rest:tt)*
+    })*) => {
+        /// A number that can be explained: every metric, the concurrency and the memory.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+        #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+        #[serde(rename_all = "snake_case")]
+        #[cfg_attr(feature = "cli", value(rename_all = "snake_case"))]
+        pub enum Number {
+            $(
+                #[doc = $meaning]
+                $metric,
+            )*
+            /// concurrent requests of the whole deployment
+            Concurrency,
+            /// memory of the fullest device
+            Memory,
+        }
+
+        impl Default for Number {
+            fn default() -> Number {
+                Number::Tpot
+            }
+        }
+
+        impl Number {
+            /// Every name.
+            pub const NAMES: &[&str] = &[$($name,)* "concurrency", "memory"];
+
+            /// The metric; `None` for the other two.
+            fn metric(self) -> Option<Metric> {
+                match self {
+                    $(Number::$metric => Some(Metric::$metric),)*
+                    Number::Concurrency | Number::Memory => None,
+                }
+            }
+
+            /// The number of an evaluation; `None` where it is unknown.
+            fn of<T: Copy>(self, evaluation: &Evaluation<T>) -> Option<T> {
+                match self {
+                    $(Number::$metric => evaluation.metrics.get(Metric::$metric),)*
+                    Number::Concurrency => Some(evaluation.metrics.in_flight),
+                    Number::Memory => Some(evaluation.memory.total),
+                }
+            }
+        }
+    };
 }
 
+metric_table!(numbers);
+
 impl Number {
-    /// The number of an evaluation; `None` where it is unknown.
-    fn of<T: Copy>(self, evaluation: &Evaluation<T>) -> Option<T> {
-        let metrics = &evaluation.metrics;
-        match self {
-            Number::Tpot => Some(metrics.tpot),
-            Number::Ttft => Some(metrics.ttft),
-            Number::E2e => Some(metrics.e2e),
-            Number::OutputTokS => Some(metrics.output_tok_s),
-            Number::OutputTokSPerDevice => Some(metrics.output_tok_s_per_device),
-            Number::OutputTokSPerUser => Some(metrics.output_tok_s_per_user),
-            Number::RequestsPerS => Some(metrics.requests_per_s),
-            Number::Concurrency => Some(metrics.in_flight),
-            Number::Memory => Some(evaluation.memory.total),
-            Number::MaxContext => Some(metrics.max_context),
-            Number::UsdPerMtok => metrics.usd_per_token,
-            Number::Watts => metrics.watts,
-            Number::TokPerJoule => metrics.tok_per_joule,
+    /// The fault of a number that is unknown because an input is.
+    fn unknown(self) -> Error {
+        let entry = self.metric().map(Metric::entry);
+        match entry.map_or(MetricInput::Nothing, |entry| entry.needs) {
+            MetricInput::Price => {
+                let name = entry.map_or("a cost", |entry| entry.name);
+                let found = format!("{name}, for a device without a known price");
+                Error::new("number", found, "a device with a price", "set one with --usd-per-device-hour")
+            }
+            MetricInput::Power => {
+                let found = "a power figure, for a device without a known power";
+                Error::new("number", found, "a device with `power` in its file", "explain another number")
+            }
+            MetricInput::Nothing => {
+                let found = "a number without a value";
+                Error::new("number", found, "a number of this deployment", "explain another number")
+            }
         }
     }
 }
@@ -91,7 +115,7 @@ pub struct ExplainRequest {
 }
 
 /// A report of `explain`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ExplainReport {
     /// The number.
@@ -165,16 +189,7 @@ pub fn explained(
     }
     let ledger = Ledger::new();
     let evaluation = candidate.evaluate(&&ledger, &problem, &mut ());
-    let number = request.number.of(&evaluation).ok_or_else(|| match request.number {
-        Number::UsdPerMtok => {
-            let found = "usd_per_mtok, for a device without a known price";
-            Error::new("number", found, "a device with a price", "set one with --usd-per-device-hour")
-        }
-        _ => {
-            let found = "a power figure, for a device without a known power";
-            Error::new("number", found, "a device with `power` in its file", "explain another number")
-        }
-    })?;
+    let number = request.number.of(&evaluation).ok_or_else(|| request.number.unknown())?;
     let number = match &request.path {
         None => number,
         Some(path) => ledger.find(path, None).ok_or_else(|| {

@@ -56,7 +56,7 @@ impl Default for RecommendRequest {
 }
 
 /// A report of `recommend`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RecommendReport {
     /// Hardware for a model.

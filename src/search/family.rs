@@ -5,7 +5,9 @@ use crate::plan::parallel::ParallelPlan;
 use crate::serving::terms::OffloadTarget;
 
 /// Parallelism strategy of a deployment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum StrategyFamily {
     /// No restriction.

@@ -10,7 +10,7 @@ use crate::plan::infeasible::Infeasible;
 use crate::quantity::read::Plain;
 
 /// Solution status, in the terms of CP-SAT and MathOptInterface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// No candidate in the search space is better.
@@ -46,7 +46,7 @@ impl EvaluatedCandidate {
 }
 
 /// Counts of all candidates by outcome.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct Census {
     /// Instance configurations: legal plans in formats that hold the model.
     pub shapes: u64,
@@ -61,7 +61,7 @@ pub struct Census {
 }
 
 /// A count of rejections with an example.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct RejectionCount {
     /// Number of rejections.
     pub count: u64,

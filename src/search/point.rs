@@ -4,38 +4,39 @@ use std::cmp::Ordering;
 
 use crate::quantity::num::Qty;
 use crate::serving::metrics::Metrics;
-use crate::spec::objective::{Direction, METRICS, Metric, ObjectiveTerm};
+use crate::spec::metric_table::metric_table;
+use crate::spec::objective::{Direction, Metric, ObjectiveTerm, SEARCHED_METRICS};
 
-/// Number of metrics.
-pub const WIDTH: usize = 11;
+/// Number of metrics in a point.
+pub const WIDTH: usize = SEARCHED_METRICS;
 
-/// Every metric in base units, in the order of [`METRICS`]; NaN where unknown.
+/// Every searched metric in base units, by its number; NaN where unknown.
 pub type Point = [f64; WIDTH];
 
-/// Index of `metric` in a point.
+/// Index of a searched `metric` in a point.
 #[inline(always)]
 pub fn place(metric: Metric) -> usize {
     metric as usize
 }
 
-/// The metrics of an evaluation as a point.
-#[inline(always)]
-pub fn point(metrics: &Metrics<Qty<f64>>) -> Point {
-    let unknown = |figure: Option<Qty<f64>>| figure.map_or(f64::NAN, |figure| figure.value());
-    [
-        metrics.ttft.value(),
-        metrics.tpot.value(),
-        metrics.e2e.value(),
-        metrics.output_tok_s.value(),
-        metrics.output_tok_s_per_device.value(),
-        metrics.output_tok_s_per_user.value(),
-        unknown(metrics.usd_per_token),
-        unknown(metrics.watts),
-        unknown(metrics.tok_per_joule),
-        metrics.devices.value(),
-        metrics.max_context.value(),
-    ]
+/// Makes [`point`] from the rows of the table.
+macro_rules! points {
+    ($($metric:ident { $($row:tt)* })*) => {
+        /// The metrics of an evaluation as a point.
+        #[inline(always)]
+        pub fn point(metrics: &Metrics<Qty<f64>>) -> Point {
+            let mut point = [f64::NAN; WIDTH];
+            $(
+                if let Some(number) = point.get_mut(place(Metric::$metric)) {
+                    *number = metrics.get(Metric::$metric).map_or(f64::NAN, Qty::value);
+                }
+            )*
+            point
+        }
+    };
 }
+
+metric_table!(points);
 
 /// The value of `metric` with its sign chosen so that lower is better; unknown values are worst. Rounded to eleven
 /// digits, so that rounding errors do not break ties.
@@ -104,5 +105,3 @@ pub fn ideal(low: &Point, concurrency: (u64, u64), idle: Idle) -> Point {
     }
     best
 }
-
-const _: () = assert!(METRICS.len() == WIDTH);

@@ -23,7 +23,7 @@ use crate::serving::terms::{Demand, Lengths, OffloadTarget, WorkloadInputs, Work
 use crate::spec::cluster::Cluster;
 use crate::spec::format::NumberFormat;
 use crate::spec::nearness::{Interval, PredictionIntervals};
-use crate::spec::objective::{LatencyLimits, Metric, ObjectiveTerm};
+use crate::spec::objective::{LatencyLimits, Metric, MetricInput, ObjectiveTerm};
 use crate::spec::percentile::{Confidence, Percentile};
 use crate::spec::runtime::{MemoryQuantiles, Runtime};
 
@@ -189,10 +189,10 @@ impl Problem {
         let split = runtime.parallelism.iter().any(|p| p == "disagg")
             && stated.lengths.osl > 1
             && cluster.devices() > 1;
-        let known = |metric: &Metric| match metric {
-            Metric::UsdPerMtok => stated.bill.is_some(),
-            Metric::Watts | Metric::TokPerJoule => stated.power_draw.is_some(),
-            _ => true,
+        let known = |metric: &Metric| match metric.entry().needs {
+            MetricInput::Nothing => true,
+            MetricInput::Price => stated.bill.is_some(),
+            MetricInput::Power => stated.power_draw.is_some(),
         };
         let mut axes: Vec<Metric> = axes.into_iter().filter(known).collect();
         let counts = axes.contains(&Metric::OutputTokS);

@@ -1,7 +1,7 @@
 //! The metrics that a problem requires in addition to latency and throughput. Only these are computed and compared.
 
 use super::problem::Problem;
-use crate::spec::objective::Metric;
+use crate::spec::objective::{Metric, MetricInput};
 
 /// Required metrics in addition to latency and throughput.
 #[derive(Clone, Copy, Debug)]
@@ -17,10 +17,12 @@ pub struct RequiredMetrics {
 impl RequiredMetrics {
     /// The metrics that `question` requires.
     pub fn of(problem: &Problem) -> RequiredMetrics {
-        let at =
-            |metric| problem.axes.contains(&metric) || problem.aims.iter().any(|aim| aim.metric == metric);
-        let paid = problem.idle(1).owned && at(Metric::UsdPerMtok);
-        let energy = at(Metric::Watts) || at(Metric::TokPerJoule) || paid;
+        let wanted = || problem.axes.iter().copied().chain(problem.aims.iter().map(|aim| aim.metric));
+        let at = |metric| wanted().any(|one| one == metric);
+        let needs = |input| wanted().any(|metric| metric.entry().needs == input);
+        // The bill of an owned device has its energy in it.
+        let paid = problem.idle(1).owned && needs(MetricInput::Price);
+        let energy = needs(MetricInput::Power) || paid;
         RequiredMetrics {
             energy: problem.workload.power_draw.is_some() && energy,
             power: at(Metric::Watts),

@@ -35,7 +35,7 @@ pub struct ChangeResult {
 }
 
 /// The parameter along which two families are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Along {
     /// Concurrency.

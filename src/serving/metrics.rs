@@ -40,7 +40,8 @@ pub struct Metrics<T> {
 }
 
 impl<T: Copy> Metrics<T> {
-    /// The value of `metric`, in base units.
+    /// The value of `metric`, in base units; `None` where an input is unknown.
+    #[inline(always)]
     pub fn get(&self, metric: Metric) -> Option<T> {
         match metric {
             Metric::Ttft => Some(self.ttft),
@@ -49,7 +50,10 @@ impl<T: Copy> Metrics<T> {
             Metric::OutputTokS => Some(self.output_tok_s),
             Metric::OutputTokSPerDevice => Some(self.output_tok_s_per_device),
             Metric::OutputTokSPerUser => Some(self.output_tok_s_per_user),
+            Metric::RequestsPerS => Some(self.requests_per_s),
+            Metric::UsdPerHour => self.usd_per_second,
             Metric::UsdPerMtok => self.usd_per_token,
+            Metric::UsdPerMtokTotal => self.usd_per_token_total,
             Metric::Watts => self.watts,
             Metric::TokPerJoule => self.tok_per_joule,
             Metric::Devices => Some(self.devices),

@@ -7,35 +7,8 @@ use super::error::Error;
 use super::figure::{Seconds, read};
 use super::image::ImageSize;
 use super::limits::{CONCURRENCY, E2E, IMAGES, ISL, OSL, RATE, TPOT, TTFT};
+use super::metric_table::metric_table;
 use super::percentile::Percentile;
-
-/// A metric of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Time to first token, ms.
-    Ttft,
-    /// Time per output token after the first, ms.
-    Tpot,
-    /// Time of a whole request, ms.
-    E2e,
-    /// Output tokens per second of the whole deployment.
-    OutputTokS,
-    /// Output tokens per second and device.
-    OutputTokSPerDevice,
-    /// Output tokens per second of one user.
-    OutputTokSPerUser,
-    /// USD per million output tokens, prefill work included.
-    UsdPerMtok,
-    /// Power of the devices, W.
-    Watts,
-    /// Output tokens per joule.
-    TokPerJoule,
-    /// Devices in use.
-    Devices,
-    /// Longest context that fits at this concurrency, tokens.
-    MaxContext,
-}
 
 /// The better direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +20,31 @@ pub enum Direction {
     Maximize,
 }
 
-/// A metric's name, unit and better direction.
+/// How values of a metric are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricFormat {
+    /// A time in the unit that reads best, after the metric's word.
+    Time,
+    /// A number before the metric's word.
+    Number,
+    /// A count of things.
+    Count,
+    /// Whole tokens, rounded down.
+    Tokens,
+}
+
+/// The input without which a metric is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricInput {
+    /// It is always known.
+    Nothing,
+    /// A price of the device.
+    Price,
+    /// The power of the device.
+    Power,
+}
+
+/// A row of the table of metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricEntry {
     /// The metric.
@@ -60,113 +57,128 @@ pub struct MetricEntry {
     pub scale: f64,
     /// The better direction.
     pub direction: Direction,
+    /// How its values are written.
+    pub format: MetricFormat,
+    /// The input without which it is unknown.
+    pub needs: MetricInput,
+    /// Its name in a sentence.
+    pub word: &'static str,
+    /// Its name in the head of a table.
+    pub heading: &'static str,
+    /// Symbol of the formula that makes it; `None` for a count.
+    pub formula: Option<&'static str>,
     /// Definition.
     pub meaning: &'static str,
+    /// Whether it can be an objective and an axis of the front.
+    pub searched: bool,
 }
 
-const fn entry(
-    metric: Metric,
-    name: &'static str,
-    column: &'static str,
-    scale: f64,
-    direction: Direction,
-    meaning: &'static str,
-) -> MetricEntry {
-    MetricEntry { metric, name, column, scale, direction, meaning }
+impl MetricEntry {
+    /// A value in base units as its column shows it.
+    pub fn in_column(&self, value: f64) -> f64 {
+        match self.format {
+            MetricFormat::Tokens => value.floor(),
+            MetricFormat::Time | MetricFormat::Number | MetricFormat::Count => value * (1.0 / self.scale),
+        }
+    }
 }
 
-/// Every metric; tables, exports and schemas follow this list.
-pub static METRICS: &[MetricEntry] = &[
-    entry(
-        Metric::Ttft,
-        "ttft",
-        "ttft_ms",
-        1e-3,
-        Direction::Minimize,
-        "time from sending a request to its first output token",
-    ),
-    entry(
-        Metric::Tpot,
-        "tpot",
-        "tpot_ms",
-        1e-3,
-        Direction::Minimize,
-        "mean time per output token of a request after its first token (mean ITL)",
-    ),
-    entry(
-        Metric::E2e,
-        "e2e",
-        "e2e_ms",
-        1e-3,
-        Direction::Minimize,
-        "time from sending a request to its last token: TTFT + (OSL - 1) x TPOT",
-    ),
-    entry(
-        Metric::OutputTokS,
-        "output_tok_s",
-        "output_tok_s",
-        1.0,
-        Direction::Maximize,
-        "output tokens per second of the whole deployment",
-    ),
-    entry(
-        Metric::OutputTokSPerDevice,
-        "output_tok_s_per_device",
-        "output_tok_s_per_device",
-        1.0,
-        Direction::Maximize,
-        "output tokens per second, per device in use",
-    ),
-    entry(
-        Metric::OutputTokSPerUser,
-        "output_tok_s_per_user",
-        "output_tok_s_per_user",
-        1.0,
-        Direction::Maximize,
-        "output tokens per second of one user: 1 / TPOT",
-    ),
-    entry(
-        Metric::UsdPerMtok,
-        "usd_per_mtok",
-        "usd_per_mtok",
-        1e-6,
-        Direction::Minimize,
-        "USD per million output tokens, prefill work included",
-    ),
-    entry(Metric::Watts, "watts", "watts", 1.0, Direction::Minimize, "power drawn by the devices in use"),
-    entry(
-        Metric::TokPerJoule,
-        "tok_per_joule",
-        "tok_per_joule",
-        1.0,
-        Direction::Maximize,
-        "output tokens per joule of the devices",
-    ),
-    entry(Metric::Devices, "devices", "devices", 1.0, Direction::Minimize, "devices in use"),
-    entry(
-        Metric::MaxContext,
-        "max_context",
-        "max_context_tokens",
-        1.0,
-        Direction::Maximize,
-        "longest prompt plus output whose KV cache fits at this concurrency",
-    ),
-];
+/// Makes the metrics and [`METRICS`] from the rows of the table.
+macro_rules! metrics {
+    ($($metric:ident {
+        name: $name:literal, column: $column:ident, scale: $scale:expr,
+        direction: $direction:ident, format: $format:ident, needs: $needs:ident,
+        word: $word:literal, heading: $heading:literal, formula: $formula:expr,
+        meaning: $meaning:literal,
+        $(reported_only: $why:literal,)?
+        $(json: $json:ty,)?
+    })*) => {
+        /// A metric of a candidate. Those that the search compares come first: their number is their place in a point.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Metric {
+            $(
+                #[doc = $meaning]
+                $(
+                    #[doc = ""]
+                    #[doc = concat!("Neither an objective nor an axis: ", $why)]
+                    #[serde(skip_deserializing)]
+                )?
+                $metric = number(MetricRow::$metric as usize),
+            )*
+        }
+
+        /// The rows of the table, in its order.
+        #[derive(Clone, Copy)]
+        enum MetricRow {
+            $($metric,)*
+        }
+
+        /// Whether the search compares the metric of each row.
+        const SEARCHED: &[bool] = &[$({
+            let why: &[&str] = &[$($why)?];
+            why.is_empty()
+        }),*];
+
+        /// Every metric, in the order of the table; reports, glossary and schemas follow it.
+        pub static METRICS: &[MetricEntry] = &[$(MetricEntry {
+            metric: Metric::$metric,
+            name: $name,
+            column: stringify!($column),
+            scale: $scale,
+            direction: Direction::$direction,
+            format: MetricFormat::$format,
+            needs: MetricInput::$needs,
+            word: $word,
+            heading: $heading,
+            formula: $formula,
+            meaning: $meaning,
+            searched: SEARCHED[MetricRow::$metric as usize],
+        }),*];
+
+        impl Metric {
+            /// Its row of [`METRICS`].
+            #[inline(always)]
+            pub fn entry(self) -> &'static MetricEntry {
+                match self {
+                    $(Metric::$metric => &METRICS[MetricRow::$metric as usize],)*
+                }
+            }
+        }
+    };
+}
+
+/// Number of metrics that the search compares.
+pub const SEARCHED_METRICS: usize = count(SEARCHED.len(), true);
+
+/// Number of the first `rows` rows that are searched, or that are not.
+const fn count(rows: usize, searched: bool) -> usize {
+    let (mut row, mut found) = (0, 0);
+    while row < rows {
+        found += (SEARCHED[row] == searched) as usize;
+        row += 1;
+    }
+    found
+}
+
+/// Number of the metric of `row`: the searched ones first.
+const fn number(row: usize) -> isize {
+    let before = count(row, SEARCHED[row]);
+    (if SEARCHED[row] { before } else { SEARCHED_METRICS + before }) as isize
+}
+
+metric_table!(metrics);
 
 impl Metric {
-    /// Its line of [`METRICS`].
-    pub fn entry(self) -> &'static MetricEntry {
-        METRICS.iter().find(|entry| entry.metric == self).expect("METRICS lists every metric")
-    }
-
-    /// The metric with this name.
+    /// The metric with this name or column, if the search compares it.
     ///
     /// # Errors
     /// The name is unknown; the fix suggests near names.
     pub fn parse(name: &str) -> Result<Metric, Error> {
-        let known = METRICS.iter().find(|entry| entry.name == name.trim() || entry.column == name.trim());
+        let searched = || METRICS.iter().filter(|entry| entry.searched);
+        let known = searched().find(|entry| entry.name == name.trim() || entry.column == name.trim());
         known.map(|entry| entry.metric).ok_or_else(|| {
-            let names: Vec<_> = METRICS.iter().map(|entry| entry.name).collect();
+            let names: Vec<_> = searched().map(|entry| entry.name).collect();
             let fix = super::text::suggest(name, names.iter().copied(), "mantile-opt optimize --help");
             Error::new("", format!("`{name}`"), format!("one of {}", names.join(", ")), fix)
         })

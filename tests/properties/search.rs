@@ -67,7 +67,7 @@ fn small() -> impl Strategy<Value = Small> {
         prop::sample::select(&["vllm", "sglang"][..]),
         objectives,
     );
-    let metrics: Vec<_> = METRICS.iter().map(|entry| entry.metric).collect();
+    let metrics: Vec<_> = METRICS.iter().filter(|entry| entry.searched).map(|entry| entry.metric).collect();
     let axes = prop_oneof![2 => Just(None), 1 => prop::sample::subsequence(metrics, 1..=5).prop_map(Some)];
     let traffic = prop_oneof![3 => Just(None), 1 => (0.05..0.9).prop_map(Some)];
     let limit = || prop_oneof![2 => Just(None), 1 => (0.3..3.0).prop_map(Some)];

@@ -1,6 +1,6 @@
 //! The drill-down: a number as a calculation, down to its inputs. Data, not text.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::spell::{Style, name, name_from};
 use super::{Id, Ledger, Op, Traced};
@@ -9,7 +9,7 @@ use crate::quantity::num::Qty;
 use crate::quantity::unit::{COUNT, Unit, humanize};
 
 /// A number with its formula and its operands.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// Its name.
     pub symbol: String,
@@ -38,7 +38,7 @@ pub struct Explanation {
 }
 
 /// An input of a number.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Leaf {
     /// Its name.
     pub symbol: String,

@@ -1,14 +1,14 @@
 //! A checkpoint's published total, and the counts of a model that add up to it.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::graph::inspect::{InspectedTensor, Inspection};
 use crate::report::table::grouped;
 use crate::spec::model::file::PublishedTotal;
 
 /// A published total, explained or not.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reconciliation {
     /// Published number of elements.
     pub published: u64,
@@ -23,7 +23,7 @@ pub struct Reconciliation {
 }
 
 /// A count that a published total may include.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountTerm {
     /// Name of the count.
     pub name: String,

@@ -1,13 +1,13 @@
 //! Models that one system serves: longest context and number of users of each.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Build, RejectedBuild, Requirements, SearchSummary};
 use crate::spec::scenario::Scenario;
 
 /// A model that the system serves.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ServedModel {
     /// Its parameters.
     pub parameters: u64,
@@ -19,7 +19,7 @@ pub struct ServedModel {
 }
 
 /// The result.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ServedModels {
     /// The scenario of every model, so that the result can be verified.
     pub scenario: Scenario,

@@ -49,22 +49,6 @@ fn trade(best: &ReportedDeployment, other: &ReportedDeployment, aim: Option<Metr
     format!("{}; {gains}", loss.unwrap_or_else(|| "objective metric unknown".to_string()))
 }
 
-fn column(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Ttft => "TTFT ms",
-        Metric::Tpot => "TPOT ms",
-        Metric::E2e => "E2E ms",
-        Metric::OutputTokS => "tok/s",
-        Metric::OutputTokSPerDevice => "per device",
-        Metric::OutputTokSPerUser => "per user",
-        Metric::UsdPerMtok => "USD/Mtok",
-        Metric::Watts => "W",
-        Metric::TokPerJoule => "tok/J",
-        Metric::Devices => "devices",
-        Metric::MaxContext => "context",
-    }
-}
-
 /// The table of configurations, two lines for each runner-up.
 pub fn alternatives(answer: &OptimizeResult, best: &ReportedDeployment) -> String {
     let others = &answer.alternatives;
@@ -77,7 +61,7 @@ pub fn alternatives(answer: &OptimizeResult, best: &ReportedDeployment) -> Strin
         None | Some(Metric::OutputTokS | Metric::Ttft | Metric::Tpot | Metric::Devices) => Metric::UsdPerMtok,
         Some(aim) => aim,
     };
-    let header = ["plan", "weights", "conc.", "devices", "tok/s", "TTFT ms", "TPOT ms", column(last)];
+    let header = ["plan", "weights", "conc.", "devices", "tok/s", "TTFT ms", "TPOT ms", last.entry().heading];
     let figure = |other: &ReportedDeployment, metric| other.figure(metric).map_or_else(String::new, digits);
     let row = |other: &ReportedDeployment| {
         vec![

@@ -6,7 +6,7 @@ use crate::report::plot::{Mark, plot};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
 use crate::report::table::grouped;
 use crate::search::candidate::PoolRole;
-use crate::spec::objective::Metric;
+use crate::spec::objective::{Metric, MetricFormat};
 
 /// Metrics for the horizontal axis, in order of preference.
 const ACROSS: [Metric; 4] = [Metric::Tpot, Metric::OutputTokSPerUser, Metric::Ttft, Metric::E2e];
@@ -36,9 +36,9 @@ fn axes(names: &[String]) -> Option<(Metric, Metric)> {
 }
 
 fn label(metric: Metric) -> String {
-    match metric {
-        Metric::Ttft | Metric::Tpot | Metric::E2e => format!("{} ms", word(metric)),
-        _ => word(metric).to_string(),
+    match metric.entry().format {
+        MetricFormat::Time => format!("{} ms", word(metric)),
+        MetricFormat::Number | MetricFormat::Count | MetricFormat::Tokens => word(metric).to_string(),
     }
 }
 

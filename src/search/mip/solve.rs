@@ -22,7 +22,7 @@ impl Default for SolveBudget {
 }
 
 /// Source of the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Prover {
     /// The branch-and-bound tree of the solver; its point was checked.
