@@ -19,3 +19,4 @@ pub mod prediction_intervals;
 pub mod resolved_scenario;
 pub mod rig;
 mod speculation;
+pub mod unknown_keys;
