@@ -2,7 +2,10 @@
 
 pub mod calibrate;
 pub mod catalog;
+mod clap_error;
+pub mod config;
 pub mod deadline;
+pub mod defaults;
 pub mod estimate;
 mod exit;
 pub mod explain;
@@ -16,6 +19,7 @@ pub mod problem;
 pub mod progress;
 pub mod recommend;
 pub mod reference;
+mod stdin;
 pub mod summary;
 pub mod terminal;
 pub mod threads;
@@ -31,6 +35,7 @@ use crate::spec::error::Error;
 use crate::spec::limits::of_flag;
 use crate::spec::visible::{acts, visible_lines};
 use crate::store::catalog::Catalog;
+use defaults::UserDefaults;
 use exit::{BAD_INPUT, exit_codes};
 
 pub use exit::ExitStatus;
@@ -56,6 +61,7 @@ cuts.
 Network: only for `hf:` models and Hugging Face URLs (HF_TOKEN, HF_ENDPOINT, HF_HOME); downloads are cached; \
 --refresh downloads again.
 Your own catalogue files: $MANTILE_HOME, else ~/.config/mantile, in the repository's folder structure.
+Your own defaults (hardware, prices, SLOs): defaults.toml in that folder, or MANTILE_HARDWARE and the like; see `mantile-opt config --help`.
 
 ",
     exit_codes!()
@@ -75,6 +81,12 @@ pub struct Cli {
     /// Show no progress and no hints
     #[arg(short, long, global = true, help_heading = "Output")]
     pub quiet: bool,
+    /// Ignore the defaults file and the variables MANTILE_MODEL, MANTILE_HARDWARE …
+    #[arg(long, global = true, help_heading = "Output")]
+    pub no_config: bool,
+    /// Treat warnings about unknown keys of a model's config.json as errors
+    #[arg(long, global = true, help_heading = "Output")]
+    pub strict: bool,
     /// The flags of `optimize`, the default command.
     #[command(flatten)]
     pub optimize: Box<optimize::Optimize>,
@@ -105,6 +117,8 @@ pub enum Command {
     Calibrate(calibrate::Calibrate),
     /// List the catalogue: models, devices, systems, formats …
     Catalog(catalog::ListCatalog),
+    /// Show your defaults (hardware, prices, SLOs) and the source of each
+    Config(config::Config),
     /// Print the JSON Schema of a file or a result
     Schema(reference::SchemaArgs),
     /// Explain the terms in the output
@@ -158,17 +172,14 @@ pub fn main() -> ExitCode {
         .and_then(|matches| Cli::from_arg_matches(&matches))
     {
         Ok(cli) => cli,
+        Err(error) if error.use_stderr() && in_json() => return failed_in_json(&clap_error::of_clap(&error)),
         Err(error) => return unparsed(&error),
     };
     let bare = std::env::args_os().len() <= 1;
     progress::set_quiet(cli.quiet);
     match threads::on_workers(|| run(cli, bare)) {
         Ok(verdict) => verdict.into(),
-        Err(CliError::Input(error)) if in_json() => {
-            // A failed write to standard error cannot be reported anywhere.
-            let _ = write!(std::io::stderr(), "{}", output::json(&serde_json::json!({"error": error})));
-            ExitCode::from(BAD_INPUT)
-        }
+        Err(CliError::Input(error)) if in_json() => failed_in_json(&error),
         Err(CliError::Input(error)) => failed(&error.to_string()),
         Err(CliError::Output(error)) => unwritten(&error),
     }
@@ -176,7 +187,8 @@ pub fn main() -> ExitCode {
 
 /// Whether the output was requested in JSON: errors are JSON then too.
 fn in_json() -> bool {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let named = words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
     named || words.iter().any(|word| word == "--json" || word == "--format=json")
 }
@@ -208,6 +220,13 @@ fn unwritten(error: &std::io::Error) -> ExitCode {
     failed(&format!("the output could not be written: {}", crate::store::file::spell(error)))
 }
 
+/// Ends a command that failed, with its error as JSON.
+fn failed_in_json(error: &Error) -> ExitCode {
+    // A failed write to standard error cannot be reported anywhere.
+    let _ = write!(std::io::stderr(), "{}", output::json(&serde_json::json!({"error": error})));
+    ExitCode::from(BAD_INPUT)
+}
+
 /// Ends a command that failed.
 fn failed(text: &str) -> ExitCode {
     let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
@@ -216,33 +235,92 @@ fn failed(text: &str) -> ExitCode {
     ExitCode::from(BAD_INPUT)
 }
 
-/// Runs a command; `bare` means that the command line is empty.
-fn run(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
+/// Reads the user's defaults and runs a command; `bare` means that the command line is empty.
+fn run(mut cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
+    let defaults = if cli.no_config { UserDefaults::default() } else { defaults_of(&cli)? };
+    cli.apply(&defaults);
+    run_command(cli, bare).map_err(|error| match error {
+        CliError::Input(fault) => CliError::Input(defaults.located(fault)),
+        CliError::Output(error) => CliError::Output(error),
+    })
+}
+
+/// The user's defaults, for a command that poses a problem.
+fn defaults_of(cli: &Cli) -> Result<UserDefaults, Error> {
+    match cli.command {
+        None
+        | Some(
+            Command::Optimize(_)
+            | Command::Estimate(_)
+            | Command::Explain(_)
+            | Command::Place(_)
+            | Command::Recommend(_)
+            | Command::Fleet(_)
+            | Command::Config(_),
+        ) => UserDefaults::from_env(),
+        Some(_) => Ok(UserDefaults::default()),
+    }
+}
+
+impl Cli {
+    /// Puts the user's defaults under the flags of the command.
+    fn apply(&mut self, defaults: &UserDefaults) {
+        let (own, output) = match &mut self.command {
+            None => (&mut self.optimize.problem.defaults, &mut self.optimize.output),
+            Some(Command::Optimize(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Estimate(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Explain(command)) => (&mut command.problem.defaults, &mut command.output),
+            Some(Command::Place(command)) => (&mut command.defaults, &mut command.output),
+            Some(Command::Recommend(command)) => (&mut command.defaults, &mut command.output),
+            Some(Command::Fleet(command)) => (&mut command.defaults, &mut command.output),
+            Some(Command::Config(command)) => (&mut command.defaults, &mut command.output),
+            Some(_) => return,
+        };
+        *own = defaults.clone();
+        output.applied = defaults.applied.clone();
+    }
+}
+
+fn run_command(cli: Cli, bare: bool) -> Result<ExitStatus, CliError> {
     let apart = matches!(
         cli.command,
         Some(Command::Schema(_) | Command::Glossary(_) | Command::Completions(_) | Command::Man)
     );
     let mut catalog = if apart { Catalog::default() } else { Catalog::from_env()? };
     catalog.refresh = cli.refresh;
+    catalog.unknown_keys.strict = cli.strict;
+    if stdin::is_named(&cli) {
+        catalog = stdin::with_model(catalog)?;
+    }
+    let status = answer(cli, &catalog, bare);
+    for warning in catalog.unknown_keys.warnings() {
+        writeln!(anstream::stderr(), "warning: {}", visible_lines(&warning))?;
+    }
+    status
+}
+
+/// Runs a command on its catalogue.
+fn answer(cli: Cli, catalog: &Catalog, bare: bool) -> Result<ExitStatus, CliError> {
     match cli.command {
         None => {
-            let verdict = cli.optimize.run(&catalog)?;
+            let verdict = cli.optimize.run(catalog)?;
             if bare && !cli.quiet {
                 optimize::hint()?;
             }
             Ok(verdict)
         }
-        Some(Command::Optimize(command)) => command.run(&catalog),
-        Some(Command::Estimate(command)) => command.run(&catalog),
-        Some(Command::Place(command)) => command.run(&catalog),
-        Some(Command::Explain(command)) => command.run(&catalog),
-        Some(Command::Recommend(command)) => command.run(&catalog),
-        Some(Command::Fleet(command)) => command.run(&catalog),
-        Some(Command::Inspect(command)) => command.run(&catalog),
-        Some(Command::Validate(command)) => command.run(&catalog),
-        Some(Command::Verify(command)) => command.run(&catalog),
-        Some(Command::Calibrate(command)) => command.run(&catalog),
-        Some(Command::Catalog(command)) => command.run(&catalog),
+        Some(Command::Optimize(command)) => command.run(catalog),
+        Some(Command::Estimate(command)) => command.run(catalog),
+        Some(Command::Place(command)) => command.run(catalog),
+        Some(Command::Explain(command)) => command.run(catalog),
+        Some(Command::Recommend(command)) => command.run(catalog),
+        Some(Command::Fleet(command)) => command.run(catalog),
+        Some(Command::Inspect(command)) => command.run(catalog),
+        Some(Command::Validate(command)) => command.run(catalog),
+        Some(Command::Verify(command)) => command.run(catalog),
+        Some(Command::Calibrate(command)) => command.run(catalog),
+        Some(Command::Catalog(command)) => command.run(catalog),
+        Some(Command::Config(command)) => command.run(catalog),
         Some(Command::Schema(command)) => command.run(),
         Some(Command::Glossary(output)) => reference::glossary(&output),
         Some(Command::Completions(command)) => command.run(),

@@ -20,3 +20,4 @@ pub mod prediction_intervals;
 pub mod resolved_scenario;
 pub mod rig;
 mod speculation;
+pub mod unknown_keys;

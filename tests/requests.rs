@@ -60,7 +60,9 @@ fn request(line: &[&str]) -> Value {
         Command::Catalog(command) => serde_json::json!({"kind": command.kind, "name": command.name}),
         Command::Schema(command) => serde_json::json!({"name": command.what}),
         Command::Glossary(_) => serde_json::json!({}),
-        Command::Completions(_) | Command::Man => unreachable!("they depend on the command line"),
+        Command::Config(_) | Command::Completions(_) | Command::Man => {
+            unreachable!("they depend on the command line")
+        }
     }
 }
 
@@ -75,6 +77,7 @@ fn alike_of(line: &[&str]) -> String {
     let by_command = Process::new(env!("CARGO_BIN_EXE_mantile-opt"))
         .args(line)
         .args(["--format", "json"])
+        .arg("--no-config")
         .env_remove("MANTILE_HOME")
         .output()
         .unwrap();

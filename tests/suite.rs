@@ -15,6 +15,7 @@ mod spoil;
 
 mod calibrate;
 mod cli;
+mod defaults;
 mod estimate;
 mod examples;
 mod files;

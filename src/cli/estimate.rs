@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::defaults::UserDefaults;
 use super::output::{OutputArgs, OutputFormat, json};
 use super::problem::ProblemArgs;
 use super::terminal::width;
@@ -9,7 +10,7 @@ use super::{CliError, ExitStatus};
 use crate::report::rows::csv;
 use crate::report::text::{estimate as table, screen};
 use crate::request::UNCONTROLLED;
-use crate::request::estimate::{EstimateRequest, estimate, of_saved};
+use crate::request::estimate::{EstimateRequest, estimate, is_saved_result, of_saved};
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
 use crate::spec::scenario::Scenario;
@@ -96,9 +97,12 @@ impl SavedPlan {
     /// The file is neither a saved result nor a deployment.
     pub fn scenario(&self, problem: &ProblemArgs, flags: &Deployment) -> Result<Scenario, Error> {
         let Some(path) = &self.plan_from else { return problem.scenario(flags) };
-        let (stated, deployment) =
-            of_saved(&file::read(path)?, self.pick.as_deref(), &problem.scenario, flags)
-                .map_err(|fault| fault.in_file(path.display().to_string()))?;
-        ProblemArgs { scenario: stated, ..problem.clone() }.scenario(&deployment)
+        let text = file::read(path)?;
+        let (scenario, deployment) = of_saved(&text, self.pick.as_deref(), &problem.scenario, flags)
+            .map_err(|fault| fault.in_file(path.display().to_string()))?;
+        // A saved result has all its inputs: defaults of today are none of them.
+        let defaults =
+            if is_saved_result(&text) { UserDefaults::default() } else { problem.defaults.clone() };
+        ProblemArgs { scenario, defaults, ..problem.clone() }.scenario(&deployment)
     }
 }

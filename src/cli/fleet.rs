@@ -3,16 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use super::deadline::with_progress;
+use super::defaults::UserDefaults;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::fleet::FleetResult;
 use crate::report::text::fleet::table;
+use crate::report::text::screen;
 use crate::request::fleet::{FleetRequest, fleet};
 use crate::search::fleet::FleetObjective;
 use crate::spec::error::Error;
 use crate::spec::fleet::{FleetFile, TracedRequest, buckets};
 use crate::spec::limits::{ELECTRICITY, MAX_DEVICES, number, whole};
+use crate::spec::scenario::Scenario;
 use crate::spec::text::from_json;
 use crate::store::catalog::Catalog;
 use crate::store::file::{self, FileSizeLimit};
@@ -85,9 +89,15 @@ pub struct FleetArgs {
     /// Electricity price, USD/kWh
     #[arg(long, value_name = "USD", value_parser = number(&ELECTRICITY), help_heading = "The fleet")]
     pub electricity_usd_per_kwh: Option<f64>,
+    /// Show everything: routing, certificate, defaults
+    #[arg(long, help_heading = "Output")]
+    pub detail: bool,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
+    /// The user's defaults for keys that neither a flag nor the file sets.
+    #[arg(skip)]
+    pub defaults: UserDefaults,
 }
 
 impl FleetArgs {
@@ -99,7 +109,8 @@ impl FleetArgs {
         let request = self.request()?;
         let report = with_progress(|control| fleet(catalog, &request, control))?;
         let text = match self.output.format() {
-            OutputFormat::Table => table(&report),
+            OutputFormat::Table if self.detail => table(&report),
+            OutputFormat::Table => screen::fleet(&report, &typed(), width()),
             OutputFormat::Json => json(&report),
             OutputFormat::Csv => rows(&report)?,
         };
@@ -122,6 +133,8 @@ impl FleetArgs {
             }
             None => FleetFile::default(),
         };
+        let Scenario { model, ttft, tpot, weight_format, electricity_usd_per_kwh, .. } =
+            self.scenario(&fleet);
         Ok(FleetRequest {
             fleet,
             trace: self.trace.as_deref().map(traced).transpose()?,
@@ -130,11 +143,29 @@ impl FleetArgs {
             budget_hour: self.budget_hour.clone(),
             max_devices: self.max_devices,
             spare: self.spare,
+            model,
+            ttft,
+            tpot,
+            weight_format,
+            electricity_usd_per_kwh,
+        })
+    }
+
+    /// The flags for every system, with the user's defaults for keys that neither a flag nor the file sets.
+    fn scenario(&self, fleet: &FleetFile) -> Scenario {
+        let flags = Scenario {
             model: self.model.clone(),
             ttft: self.ttft.clone(),
             tpot: self.tpot.clone(),
             weight_format: self.weight_format.clone(),
             electricity_usd_per_kwh: self.electricity_usd_per_kwh,
+            ..Scenario::default()
+        };
+        self.defaults.under(flags, |key| match key {
+            "model" => fleet.model.is_none(),
+            "ttft" => fleet.limits.ttft.is_none(),
+            "tpot" => fleet.limits.tpot.is_none(),
+            key => ["weight_format", "electricity_usd_per_kwh"].contains(&key),
         })
     }
 }

@@ -52,9 +52,9 @@ impl Optimize {
         let front_ending = self.pareto_out.as_deref().map(FrontEnding::of).transpose()?;
         // A rig has heterogeneous devices: the problem is a placement of layers.
         if request.scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name)) {
-            let stated = of_scenario(catalog, request.scenario)?;
-            return PlaceArgs { scenario: stated, time_limit: self.time_limit, output: self.output.clone() }
-                .run(catalog);
+            let scenario = of_scenario(catalog, request.scenario)?;
+            let (time_limit, detail, output) = (self.time_limit, self.detail, self.output.clone());
+            return PlaceArgs { scenario, time_limit, detail, output, ..PlaceArgs::default() }.run(catalog);
         }
         self.problem.save(catalog, &request.scenario)?;
         let report = with_deadline(self.time_limit, |control| optimize(catalog, &request, control))?;

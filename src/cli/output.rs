@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use anstream::adapter::strip_str;
 use serde::Serialize;
 
-use super::{CliError, ExitStatus};
+use super::defaults::{AppliedDefaults, footer};
+use super::{CliError, ExitStatus, progress};
 use crate::report::sheet;
 use crate::report::text::page::{BAD, BOLD, GOOD};
 use crate::spec::visible::{visible, visible_json, visible_lines};
@@ -44,6 +45,9 @@ pub struct OutputArgs {
     /// Write the output to a file instead of standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
+    /// The user's defaults that the command applied.
+    #[arg(skip)]
+    pub applied: AppliedDefaults,
 }
 
 impl OutputArgs {
@@ -66,11 +70,15 @@ impl OutputArgs {
     /// # Errors
     /// The file or the pipe cannot be written.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
+        let footer = footer(&self.applied);
         // JSON and CSV are already visible text.
         let text = match self.format() {
-            OutputFormat::Table => for_people(text),
+            OutputFormat::Table => Cow::Owned(for_people(&format!("{text}{footer}")).into_owned()),
             OutputFormat::Json | OutputFormat::Csv => Cow::Borrowed(text),
         };
+        if self.format() != OutputFormat::Table && !progress::is_quiet() {
+            write!(anstream::stderr(), "{}", visible_lines(&footer))?;
+        }
         match &self.out {
             Some(path) if path.as_os_str() != "-" => Ok(file::write(path, &strip_str(&text).to_string())?),
             _ => {

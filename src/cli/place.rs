@@ -1,15 +1,19 @@
 //! `place`: assigns layers to heterogeneous devices, provably optimal.
 
 use super::deadline::with_deadline;
+use super::defaults::UserDefaults;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, csv, json};
+use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::place::PlacementStatus as Proved;
 use crate::report::place::build::{COLUMNS, rows};
 use crate::report::text::place::table_of;
+use crate::report::text::screen;
 use crate::request::place::{PlaceRequest, place};
 use crate::spec::limits::{TIME_LIMIT, number};
 use crate::spec::placing::{CHOICES, PlacementScenario};
+use crate::spec::scenario::Scenario;
 use crate::store::catalog::Catalog;
 
 const AFTER: &str = concat!(
@@ -40,10 +44,30 @@ pub struct PlaceArgs {
     /// Stop after S seconds and report the best found so far [default: no limit]
     #[arg(long, value_name = "S", value_parser = number(&TIME_LIMIT), help_heading = CHOICES)]
     pub time_limit: Option<f64>,
+    /// Show everything: baselines, disaggregation, proof, notes
+    #[arg(long, help_heading = "Output")]
+    pub detail: bool,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
+    /// The user's defaults for keys that no flag sets.
+    #[arg(skip)]
+    pub defaults: UserDefaults,
 }
+
+/// The keys of a scenario that are also keys of a placement, with the same meaning.
+const SHARED: [&str; 10] = [
+    "model",
+    "isl",
+    "osl",
+    "images",
+    "image_size",
+    "concurrency",
+    "runtime",
+    "weight_format",
+    "kv_format",
+    "offload",
+];
 
 impl PlaceArgs {
     /// Resolves the problem and solves it.
@@ -51,10 +75,11 @@ impl PlaceArgs {
     /// # Errors
     /// The problem is faulty, or the output cannot be written.
     pub fn run(&self, catalog: &Catalog) -> Result<ExitStatus, CliError> {
-        let request = PlaceRequest { scenario: self.scenario.clone() };
+        let request = PlaceRequest { scenario: self.scenario(catalog) };
         let answer = with_deadline(self.time_limit, |control| place(catalog, &request, control))?;
         self.output.write(&match self.output.format() {
-            OutputFormat::Table => table_of(&answer),
+            OutputFormat::Table if self.detail => table_of(&answer),
+            OutputFormat::Table => screen::place(&answer, &typed(), width()),
             OutputFormat::Json => json(&answer),
             OutputFormat::Csv => csv(&COLUMNS, rows(&answer))?,
         })?;
@@ -64,5 +89,23 @@ impl PlaceArgs {
             Proved::Infeasible => ExitStatus::Infeasible,
             Proved::Unknown => ExitStatus::Unknown,
         })
+    }
+
+    /// The flags, with the user's defaults for absent ones.
+    fn scenario(&self, catalog: &Catalog) -> PlacementScenario {
+        let flags = self.scenario.clone();
+        let set =
+            Scenario { concurrency: flags.concurrency, hardware: flags.hardware.clone(), ..flags.scenario() };
+        let rig =
+            |scenario: &Scenario| scenario.hardware.as_deref().is_some_and(|name| catalog.has_rig(name));
+        // A rig of the defaults is one of heterogeneous devices; other systems are for `optimize`.
+        let is_rig = flags.device.is_empty() && rig(&self.defaults.peek());
+        let merged = self.defaults.under(set, |key| SHARED.contains(&key) || (key == "hardware" && is_rig));
+        PlacementScenario {
+            device: flags.device,
+            link: flags.link,
+            topology: flags.topology,
+            ..PlacementScenario::of(merged, flags.objective)
+        }
     }
 }

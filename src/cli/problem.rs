@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::defaults::UserDefaults;
 use super::output::json;
 use crate::spec::deployment::Deployment;
 use crate::spec::error::Error;
@@ -23,6 +24,9 @@ pub struct ProblemArgs {
     /// Write the problem, flags and file merged, to a scenario file
     #[arg(long, value_name = "FILE", help_heading = "Scenario files")]
     pub save_scenario: Option<PathBuf>,
+    /// The user's defaults for keys that neither sets.
+    #[arg(skip)]
+    pub defaults: UserDefaults,
 }
 
 impl ProblemArgs {
@@ -36,7 +40,7 @@ impl ProblemArgs {
         file::write(path, &json(scenario))
     }
 
-    /// Flags merged over the file.
+    /// Flags merged over the file, and both over the user's defaults.
     ///
     /// # Errors
     /// The file is faulty.
@@ -48,7 +52,7 @@ impl ProblemArgs {
             None => Scenario::default(),
         };
         let deployment = deployment.clone().or(filed.deployment.clone().unwrap_or_default());
-        let together = self.scenario.clone().or(filed);
-        Ok(Scenario { deployment: deployment.is_stated().then_some(deployment), ..together })
+        let merged = self.defaults.under(self.scenario.clone().or(filed), |_| true);
+        Ok(Scenario { deployment: deployment.is_stated().then_some(deployment), ..merged })
     }
 }

@@ -14,12 +14,17 @@ pub fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Relaxed);
 }
 
+/// Whether progress and hints are switched off.
+pub fn is_quiet() -> bool {
+    QUIET.load(Relaxed)
+}
+
 /// Longest work without a progress display.
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// Runs `work`, which reports its progress as done and total.
 pub fn shown<T>(work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T) -> T {
-    if QUIET.load(Relaxed) || !std::io::stderr().is_terminal() {
+    if is_quiet() || !std::io::stderr().is_terminal() {
         return work(&|_, _| {});
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));

@@ -1,13 +1,16 @@
 //! `recommend`: hardware to buy or rent for a model, or models for a machine.
 
 use super::deadline::with_progress;
+use super::defaults::UserDefaults;
 use super::exit::exit_codes;
 use super::output::{OutputArgs, OutputFormat, json};
+use super::terminal::{typed, width};
 use super::{CliError, ExitStatus};
 use crate::report::recommend::PaymentMode;
 use crate::report::rows::builds as csv;
 use crate::report::text::models::table as served_table;
 use crate::report::text::recommend::table;
+use crate::report::text::screen;
 use crate::request::recommend::{RecommendReport, RecommendRequest, recommend};
 use crate::spec::limits::{MAX_WATTS, TARGET, USERS, number, whole};
 use crate::spec::scenario::Scenario;
@@ -69,10 +72,19 @@ pub struct Recommend {
     /// The flags of the problem.
     #[command(flatten)]
     pub scenario: Scenario,
+    /// Show everything: each choice, all systems, rejected systems, defaults
+    #[arg(long, help_heading = "Output")]
+    pub detail: bool,
     /// The output flags.
     #[command(flatten)]
     pub output: OutputArgs,
+    /// The user's defaults for keys that no flag sets.
+    #[arg(skip)]
+    pub defaults: UserDefaults,
 }
+
+/// Keys of a scenario that `recommend` finds or sets itself, and the rent of one's own hardware.
+const OWN: [&str; 6] = ["hardware", "concurrency", "rate", "percentile", "tpot", "usd_per_device_hour"];
 
 impl Recommend {
     /// Resolves the requirements and searches the catalogue.
@@ -83,18 +95,34 @@ impl Recommend {
         let request = self.request();
         let report = with_progress(|control| recommend(catalog, &request, control))?;
         let (text, served) = match (&report, self.output.format()) {
-            (RecommendReport::Models(found), OutputFormat::Table) => (served_table(found), found.serves()),
+            (RecommendReport::Models(found), OutputFormat::Table) => {
+                let screen = || screen::models(found, &typed(), width());
+                (if self.detail { served_table(found) } else { screen() }, found.serves())
+            }
             (RecommendReport::Models(found), OutputFormat::Json) => (json(found), found.serves()),
             (RecommendReport::Models(found), OutputFormat::Csv) => {
                 let builds: Vec<_> = found.models.iter().map(|held| held.build.clone()).collect();
                 (csv(&builds), found.serves())
             }
-            (RecommendReport::Hardware(found), OutputFormat::Table) => (table(found), found.serves()),
+            (RecommendReport::Hardware(found), OutputFormat::Table) => {
+                let screen = || screen::recommend(found, &typed(), width());
+                (if self.detail { table(found) } else { screen() }, found.serves())
+            }
             (RecommendReport::Hardware(found), OutputFormat::Json) => (json(found), found.serves()),
             (RecommendReport::Hardware(found), OutputFormat::Csv) => (csv(&found.builds), found.serves()),
         };
         self.output.write(&text)?;
         Ok(if served { ExitStatus::Success } else { ExitStatus::Infeasible })
+    }
+
+    /// Whether a default for the key applies.
+    fn takes(&self, key: &str) -> bool {
+        match key {
+            // With hardware alone, models are searched.
+            "model" | "draft" | "draft_tokens" | "acceptance" => self.scenario.hardware.is_none(),
+            "isl" | "prefix" => self.context.is_none(),
+            key => !OWN.contains(&key),
+        }
     }
 
     /// The request of the flags.
@@ -108,7 +136,7 @@ impl Recommend {
             prefer: self.prefer,
             max_watts: self.max_watts,
             only: self.only.clone(),
-            scenario: self.scenario.clone(),
+            scenario: self.defaults.under(self.scenario.clone(), |key| self.takes(key)),
         }
     }
 }

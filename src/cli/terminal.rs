@@ -1,6 +1,7 @@
-//! The width of the terminal.
+//! The terminal: its width, and the command typed into it.
 
 use crate::report::text::page::WIDTH;
+use crate::spec::text::shell_word;
 
 /// Narrowest useful line, in characters.
 const NARROWEST: usize = 60;
@@ -10,4 +11,10 @@ pub fn width() -> usize {
     let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     named.or_else(measured).map_or(WIDTH, |width: usize| width.clamp(NARROWEST, WIDTH))
+}
+
+/// The words after the program's name, as a shell reads them.
+pub fn typed() -> String {
+    let words = std::env::args_os().skip(1).map(|word| shell_word(&word.to_string_lossy()));
+    words.collect::<Vec<_>>().join(" ")
 }

@@ -237,7 +237,7 @@ impl ModelGraph {
         let keys = config.keys().with_defaults(class_defaults::of_file(architecture.model_type));
         switches::set_aside(&keys, architecture.model_type);
         let mut graph = (architecture.build)(&keys)?;
-        keys.all_read()?;
+        let ignored_keys = keys.all_read()?;
         if config.architectures.iter().any(|stated| bare(architecture).as_ref() == Some(stated)) {
             graph.behead();
         }
@@ -261,6 +261,7 @@ impl ModelGraph {
         Ok(ModelGraph {
             model_type: architecture.model_type.to_owned(),
             max_context: graph.max_context.or(config.max_context),
+            ignored_keys,
             ..graph
         })
     }

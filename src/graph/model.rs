@@ -71,6 +71,8 @@ pub struct ModelGraph {
     pub layer_block: Vec<usize>,
     /// Whether there is a language-model head. Without one the model generates no text.
     pub generates: bool,
+    /// Unknown keys of the configuration that were ignored: their names cannot change the architecture.
+    pub ignored_keys: Vec<String>,
 }
 
 impl ModelGraph {

@@ -65,6 +65,9 @@ pub struct ReportInputs {
     pub weight_formats: Vec<String>,
     /// KV formats considered, with reasons.
     pub kv_formats: Vec<String>,
+    /// Warnings, e.g. about ignored keys of the model's configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Speculative decoding.

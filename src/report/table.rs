@@ -7,7 +7,25 @@ use crate::spec::visible::visible;
 /// Lines of `rows` under `header`; columns of numbers are right-aligned.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    lines(table, header, rows)
+}
+
+/// The same in lines of at most `width` characters: long cells are wrapped.
+pub fn table_within(header: &[&str], rows: &[Vec<String>], width: usize) -> String {
+    let wide = table(header, rows);
+    if wide.lines().all(|line| line.chars().count() <= width) {
+        return wide;
+    }
+    let mut table = Table::new();
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    lines(table, header, rows)
+}
+
+fn lines(mut table: Table, header: &[&str], rows: &[Vec<String>]) -> String {
+    table.load_style(presets::NOTHING);
     // A cell is one line: names in it come from outside.
     table.set_header(header.iter().map(|name| visible(name).into_owned()).collect::<Vec<_>>());
     table.add_rows(
@@ -76,6 +94,14 @@ mod tests {
         let rows = [vec!["a".into(), "1".into()], vec!["long".into(), "1,000".into()]];
         assert_eq!(table(&["name", "n"], &rows), "name      n\na         1\nlong  1,000\n");
         assert_eq!(table(&["name"], &[]), "name\n(none)\n");
+    }
+
+    #[test]
+    fn a_table_too_wide_wraps_its_cells() {
+        let rows = [vec!["one two three four five".into(), "1".into()], vec!["six".into(), "22".into()]];
+        let text = table_within(&["words", "n"], &rows, 20);
+        assert!(text.lines().all(|line| line.chars().count() <= 20) && text.contains("five"), "{text}");
+        assert_eq!(table_within(&["words", "n"], &rows, 80), table(&["words", "n"], &rows));
     }
 
     #[test]

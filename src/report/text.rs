@@ -27,11 +27,11 @@ use super::result::{EstimateResult, OptimizeResult};
 pub fn table(answer: &OptimizeResult) -> String {
     let Some((best, detail)) = answer.best.as_ref().zip(answer.detail.as_ref()) else {
         return page::join([
-            infeasible::head(answer),
+            infeasible::head(answer, page::WIDTH),
             infeasible::reasons(&answer.census),
-            infeasible::nearest(answer),
-            infeasible::conflict(answer),
-            infeasible::weights(answer),
+            infeasible::nearest(answer, page::WIDTH),
+            infeasible::conflict(answer, page::WIDTH),
+            infeasible::weights(answer, page::WIDTH),
             basis::lower_format(answer),
             basis::space(&answer.proof.space),
             basis::census(&answer.census),

@@ -87,7 +87,7 @@ pub fn of_saved(
     deployment: &Deployment,
 ) -> Result<(Scenario, Deployment), Error> {
     let saved: Value = from_json(text, "a saved result or a deployment")?;
-    if saved.get("question").is_none() && saved.get("best").is_none() {
+    if !is_result(&saved) {
         let filed: Deployment = from_json(text, "a deployment")?;
         return Ok((scenario.clone(), deployment.clone().or(filed)));
     }
@@ -102,6 +102,15 @@ pub fn of_saved(
     };
     let plan = deployment.plan.clone().unwrap_or_else(|| plan.to_string());
     Ok((scenario.clone().or(filed), Deployment { plan: Some(plan), ..deployment.clone() }))
+}
+
+/// Whether the text is a saved result, not a deployment.
+pub fn is_saved_result(text: &str) -> bool {
+    serde_json::from_str(text).is_ok_and(|saved| is_result(&saved))
+}
+
+fn is_result(saved: &Value) -> bool {
+    saved.get("question").is_some() || saved.get("best").is_some()
 }
 
 /// The selected row of a saved result.

@@ -12,6 +12,7 @@ use crate::search::why::{change_results, duel, families, stands};
 use crate::spec::error::Error;
 use crate::spec::precision::FormatOption;
 use crate::store::resolved_scenario::ResolvedScenario;
+use crate::store::unknown_keys::warning;
 
 /// The problem as understood, every default filled in.
 pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportInputs {
@@ -47,6 +48,7 @@ pub fn report_inputs(resolved: &ResolvedScenario, problem: &Problem) -> ReportIn
         pareto: problem.axes.iter().map(|metric| metric.entry().name.to_string()).collect(),
         weight_formats: formats(&resolved.weight_formats),
         kv_formats: formats(&resolved.kv_formats),
+        warnings: warning(&resolved.model.source, &resolved.graph.ignored_keys).into_iter().collect(),
     }
 }
 

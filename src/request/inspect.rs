@@ -70,6 +70,7 @@ fn inspected(catalog: &Catalog, name: &str, overrides: &[String]) -> Result<Insp
         keys.push(key.to_owned());
     }
     let graph = ModelGraph::build(&config).map_err(in_file)?;
+    catalog.unknown_keys.check(&model.source, &graph.ignored_keys)?;
     let named = model.named.as_ref().map(|published| published.weight_format.as_str());
     // A checkpoint known only by name may have another layout than this configuration.
     let inspection = match named {

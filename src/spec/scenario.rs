@@ -14,6 +14,7 @@ use super::limits::{
 use super::limits::{number, whole};
 use super::objective::{LatencyLimits, Metric};
 use super::percentile::{Confidence, Percentile};
+use super::text::shell_word;
 
 /// Offload to host memory of weights, experts or KV cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -196,13 +197,7 @@ impl Scenario {
                 serde_json::Value::Array(values) => values.iter().map(spell).collect::<Vec<_>>().join(","),
                 value => spell(value),
             };
-            let plain = |c: char| c.is_alphanumeric() || "-_.,/:@+%".contains(c);
-            let text = if !text.is_empty() && text.chars().all(plain) {
-                text
-            } else {
-                format!("'{}'", text.replace('\'', "'\\''"))
-            };
-            format!("--{} {text}", key.replace('_', "-"))
+            format!("--{} {}", key.replace('_', "-"), shell_word(&text))
         });
         flags.collect::<Vec<_>>().join(" ")
     }

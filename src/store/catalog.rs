@@ -4,13 +4,15 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{env, fs, io};
+use std::{fs, io};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::file;
+use super::hub::{named_folder, user_folder};
 use super::kind::{CatalogKind, Entry, KINDS, shipped_defaults};
+use super::unknown_keys::UnknownKeys;
 use crate::spec::defaults::Defaults;
 use crate::spec::error::Error;
 use crate::spec::ranges;
@@ -23,6 +25,8 @@ pub struct Catalog {
     pub home: Option<PathBuf>,
     /// Downloads cached models again.
     pub refresh: bool,
+    /// Unknown keys of models' configurations.
+    pub unknown_keys: UnknownKeys,
     given: BTreeMap<(&'static str, String), Arc<str>>,
     parsed: Parsed,
 }
@@ -182,18 +186,13 @@ impl Catalog {
         self
     }
 
-    /// The catalogues with the folder that the environment names: `$MANTILE_HOME`, else `mantile` in
-    /// `$XDG_CONFIG_HOME` or `~/.config`, where there is one.
+    /// The catalogues with the user's folder, where there is one.
     ///
     /// # Errors
     /// `$MANTILE_HOME` is not a folder, or its content cannot be read.
     pub fn from_env() -> Result<Catalog, Error> {
-        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let config = || set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
-        let named = set("MANTILE_HOME");
-        let home = named.clone().or_else(|| Some(config()?.join("mantile")));
-        let Some(home) = home else { return Ok(Catalog::default()) };
-        readable(&home, named.is_some())?;
+        let Some(home) = user_folder() else { return Ok(Catalog::default()) };
+        readable(&home, named_folder("MANTILE_HOME").is_some())?;
         KINDS.iter().try_for_each(|kind| readable(&home.join(kind.folder()), false))?;
         Ok(Catalog::at(Some(home)))
     }

@@ -106,16 +106,29 @@ fn refuse(text: &str, expected: &str) -> Error {
 
 /// The hub's own cache: `$HF_HUB_CACHE`, else `hub` in `$HF_HOME`, else in `huggingface` of the user's cache.
 pub fn hub_cache() -> Option<PathBuf> {
-    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("HF_HUB_CACHE")
-        .or_else(|| Some(set("HF_HOME")?.join("hub")))
+    named_folder("HF_HUB_CACHE")
+        .or_else(|| Some(named_folder("HF_HOME")?.join("hub")))
         .or_else(|| Some(user_cache()?.join("huggingface/hub")))
 }
 
 /// `$XDG_CACHE_HOME`, else `~/.cache`.
 pub fn user_cache() -> Option<PathBuf> {
-    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))
+    named_folder("XDG_CACHE_HOME").or_else(|| Some(named_folder("HOME")?.join(".cache")))
+}
+
+/// The user's folder: `$MANTILE_HOME`, else `mantile` in `$XDG_CONFIG_HOME`, `%APPDATA%` (Windows) or `~/.config`.
+pub fn user_folder() -> Option<PathBuf> {
+    let windows = || cfg!(windows).then(|| named_folder("APPDATA")).flatten();
+    let config = || {
+        let unix = || Some(named_folder("HOME")?.join(".config"));
+        named_folder("XDG_CONFIG_HOME").or_else(windows).or_else(unix)
+    };
+    named_folder("MANTILE_HOME").or_else(|| Some(config()?.join("mantile")))
+}
+
+/// The folder in an environment variable.
+pub(super) fn named_folder(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 #[cfg(test)]

@@ -69,6 +69,7 @@ impl Catalog {
     pub fn built(&self, name: &str) -> Result<(ResolvedModel, ModelGraph), Error> {
         let model = self.model(name)?;
         let graph = ModelGraph::build(&model.config).map_err(|fault| fault.in_file(&model.source))?;
+        self.unknown_keys.check(&model.source, &graph.ignored_keys)?;
         Ok((model, graph))
     }
 

@@ -154,6 +154,7 @@ fn answer() -> OptimizeResult {
         pareto: vec!["tpot".into(), "output_tok_s_per_device".into()],
         weight_formats: vec![],
         kv_formats: vec![],
+        warnings: vec![],
     };
     let constraint = |resource, binds, used, why: &str| Constraint { resource, binds, used, why: why.into() };
     let assumption = |symbol: &str, value: &str, why: &str| Assumption {

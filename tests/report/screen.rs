@@ -5,8 +5,12 @@ use mantile::cli::{Cli, Command};
 use mantile::report::text::screen;
 use mantile::request::UNCONTROLLED;
 use mantile::request::estimate::{EstimateRequest, estimate};
+use mantile::request::fleet::{FleetRequest, fleet};
+use mantile::request::place::{PlaceRequest, place};
+use mantile::request::recommend::{RecommendReport, RecommendRequest, recommend};
 use mantile::spec::deployment::Deployment;
-use mantile::spec::scenario::Scenario;
+use mantile::spec::placing::PlacementScenario;
+use mantile::spec::scenario::{OffloadMode, Scenario};
 use mantile::store::catalog::Catalog;
 
 use super::{optimize, plain, real};
@@ -18,18 +22,88 @@ fn is_command(line: &str) -> bool {
     line.starts_with("  mantile-opt ")
 }
 
-/// Commands are not wrapped; other lines fit.
+/// Commands are not wrapped; other lines fit. A terminal of 80 columns or more needs no second screen.
 fn fits(text: &str, width: usize) {
-    assert!(text.lines().count() <= MOST, "{} lines:\n{text}", text.lines().count());
-    let long = text.lines().find(|line| !is_command(line) && line.chars().count() > width);
+    fits_with(text, width, &[]);
+}
+
+/// The same, with `launch` commands among the lines.
+fn fits_with(text: &str, width: usize, launch: &[String]) {
+    assert!(width < 80 || text.lines().count() <= MOST, "{} lines:\n{text}", text.lines().count());
+    let copied = |line: &str| is_command(line) || launch.iter().any(|command| command == line.trim());
+    let long = text.lines().find(|line| !copied(line) && line.chars().count() > width);
     assert!(long.is_none(), "{long:?} is longer than {width}:\n{text}");
+    assert!(launch.iter().all(|command| text.lines().any(|line| line.trim() == command)), "{text}");
+}
+
+/// Terminals.
+const WIDTHS: [usize; 5] = [60, 80, 100, 120, 200];
+
+#[test]
+fn a_placement_fits_one_screen() {
+    let of = |model: &str, hardware: &str, offload| {
+        let scenario = PlacementScenario {
+            model: Some(model.into()),
+            hardware: Some(hardware.into()),
+            offload,
+            ..PlacementScenario::default()
+        };
+        place(&Catalog::default(), &PlaceRequest { scenario }, &UNCONTROLLED).unwrap()
+    };
+    let infeasible = of("DeepSeek-V3", "rtx-4090-3090", Some(OffloadMode::Never));
+    assert!(infeasible.placement.is_none());
+    let placed = of("Llama-3.1-8B", "rtx-4090-3090", None);
+    assert!(placed.placement.is_some());
+    for (answer, width) in [&infeasible, &placed].into_iter().flat_map(|one| WIDTHS.map(|width| (one, width)))
+    {
+        fits_with(&plain(&screen::place(answer, "place", width)), width, &answer.commands);
+    }
+}
+
+#[test]
+fn a_recommendation_fits_one_screen() {
+    let request =
+        RecommendRequest { users: 3, only: vec!["nvidia-l40s".into()], ..RecommendRequest::default() };
+    let scenario = Scenario { model: Some("gpt-oss-20b".into()), ..Scenario::default() };
+    let system = Scenario { hardware: Some("rtx-4090-x2".into()), ..Scenario::default() };
+    for request in [
+        RecommendRequest { scenario: scenario.clone(), ..request.clone() },
+        RecommendRequest { scenario, budget_hour: Some("0.01usd".into()), ..request.clone() },
+        RecommendRequest { scenario: system, only: vec![], target_tok_s: Some(30.0), ..request },
+    ] {
+        let answer = recommend(&Catalog::default(), &request, &UNCONTROLLED).unwrap();
+        for width in WIDTHS {
+            let text = match &answer {
+                RecommendReport::Hardware(found) => screen::recommend(found, "recommend", width),
+                RecommendReport::Models(found) => screen::models(found, "recommend", width),
+            };
+            fits(&plain(&text), width);
+        }
+    }
+}
+
+#[test]
+fn a_fleet_fits_one_screen() {
+    for max_devices in [None, Some(1)] {
+        let request = FleetRequest {
+            model: Some("Llama-3.1-8B".into()),
+            offers: vec!["1xl40s".into(), "h100-sxm-x1".into()],
+            max_devices,
+            ..FleetRequest::default()
+        };
+        let answer = fleet(&Catalog::default(), &request, &UNCONTROLLED).unwrap();
+        assert_eq!(answer.systems.is_empty(), max_devices.is_some());
+        for width in WIDTHS {
+            fits(&plain(&screen::fleet(&answer, "fleet", width)), width);
+        }
+    }
 }
 
 #[test]
 fn an_answer_fits_one_screen_and_its_commands_can_be_typed() {
     for asked in real::feasible() {
         let answer = optimize(&asked);
-        for width in [80, 100] {
+        for width in WIDTHS {
             fits(&plain(&screen::optimize(&answer, width)), width);
         }
         let text = plain(&screen::optimize(&answer, 100));

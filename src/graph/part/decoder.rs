@@ -128,6 +128,7 @@ impl DecoderSpec {
             towers: vec![],
             image_inputs: None,
             generates: true,
+            ignored_keys: vec![],
             layer_prefix: self.names.of("model.layers"),
             layer_block,
         }

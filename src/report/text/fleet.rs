@@ -1,9 +1,9 @@
 //! A fleet as text: systems and their counts, routing of the traffic, certificate.
 
-use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, styled, wrap};
+use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, styled_within, wrap};
 use crate::report::fleet::{FleetInputs, FleetResult};
 use crate::report::number::{count, digits, limit, percent, plain};
-use crate::report::table::{grouped, table as rows};
+use crate::report::table::{grouped, table as rows, table_within};
 use crate::search::fleet::FleetObjective;
 use crate::search::mip::solve::Prover;
 use crate::search::outcome::Status;
@@ -16,8 +16,8 @@ const ROUNDING: f64 = 1e-6;
 /// The whole report.
 pub fn table(answer: &FleetResult) -> String {
     join([
-        head(answer),
-        systems(answer),
+        head(answer, WIDTH),
+        systems(answer, usize::MAX, usize::from(u16::MAX)),
         routes(answer),
         why(answer),
         unserved(answer),
@@ -58,7 +58,7 @@ fn asked(asked: &FleetInputs) -> String {
     text
 }
 
-fn head(answer: &FleetResult) -> String {
+pub(super) fn head(answer: &FleetResult, width: usize) -> String {
     let proof = match answer.certificate.status {
         Status::Optimal => "optimal under the model",
         Status::Feasible => "not proved optimal",
@@ -72,17 +72,22 @@ fn head(answer: &FleetResult) -> String {
                 .map(|one| format!("{} x {}", grouped(one.count), one.hardware))
                 .collect();
             let all = if all.is_empty() { "nothing".to_string() } else { all.join(" + ") };
-            styled(GOOD, &format!("{all}: {} USD/h, {}, {proof}", digits(usd), count(devices, "device")))
+            styled_within(
+                GOOD,
+                &format!("{all}: {} USD/h, {}, {proof}", digits(usd), count(devices, "device")),
+                width,
+            )
         }
         _ if answer.certificate.status == Status::Unknown => {
-            styled(BAD, "UNKNOWN: stopped before a fleet was found")
+            styled_within(BAD, "UNKNOWN: stopped before a fleet was found", width)
         }
-        _ => styled(BAD, "INFEASIBLE: no fleet serves this traffic"),
+        _ => styled_within(BAD, "INFEASIBLE: no fleet serves this traffic", width),
     };
-    format!("{verdict}\n{}", wrap(&asked(&answer.asked), WIDTH, 0, 2))
+    verdict + &wrap(&asked(&answer.asked), width, 0, 2)
 }
 
-fn systems(answer: &FleetResult) -> String {
+/// The first `most` kinds of systems in lines of at most `width` characters.
+pub(super) fn systems(answer: &FleetResult, most: usize, width: usize) -> String {
     if answer.systems.is_empty() {
         return String::new();
     }
@@ -103,8 +108,8 @@ fn systems(answer: &FleetResult) -> String {
     };
     let (served, wanted) = answer.output_tok_s;
     let tokens = format!("{} of {} output tok/s served", digits(served), digits(wanted));
-    heading("Fleet", &tokens)
-        + &indent(&rows(&header, &answer.systems.iter().map(row).collect::<Vec<_>>()), 2)
+    let shown: Vec<Vec<String>> = answer.systems.iter().take(most).map(row).collect();
+    heading("Fleet", &tokens) + &indent(&table_within(&header, &shown, width.saturating_sub(2)), 2)
 }
 
 fn routes(answer: &FleetResult) -> String {
@@ -166,6 +171,22 @@ fn unserved(answer: &FleetResult) -> String {
 
 fn certificate(answer: &FleetResult) -> String {
     let certificate = &answer.certificate;
+    let mut text = proof(answer);
+    text.push_str(&format!(
+        "; {}, {} system types, {} variables, {} of {} constraints checked in exact integers",
+        count(certificate.nodes, "node"),
+        grouped(answer.kinds),
+        grouped(certificate.columns),
+        grouped(certificate.rows_checked),
+        grouped(certificate.rows)
+    ));
+    let doubts: String = certificate.doubts.iter().map(|doubt| bullet(doubt)).collect();
+    heading("Certificate", "") + &wrap(&text, WIDTH, 2, 2) + &doubts
+}
+
+/// Status, prover, objective, bound and gap.
+pub(super) fn proof(answer: &FleetResult) -> String {
+    let certificate = &answer.certificate;
     let status = match certificate.status {
         Status::Optimal => "optimal",
         Status::Feasible => "feasible, not proved optimal; bound proved",
@@ -191,16 +212,7 @@ fn certificate(answer: &FleetResult) -> String {
             text.push_str(&format!(", gap {gap}"));
         }
     }
-    text.push_str(&format!(
-        "; {}, {} system types, {} variables, {} of {} constraints checked in exact integers",
-        count(certificate.nodes, "node"),
-        grouped(answer.kinds),
-        grouped(certificate.columns),
-        grouped(certificate.rows_checked),
-        grouped(certificate.rows)
-    ));
-    let doubts: String = certificate.doubts.iter().map(|doubt| bullet(doubt)).collect();
-    heading("Certificate", "") + &wrap(&text, WIDTH, 2, 2) + &doubts
+    text
 }
 
 fn assumed(asked: &FleetInputs) -> String {

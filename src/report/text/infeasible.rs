@@ -1,7 +1,7 @@
 //! The report of an infeasible problem: verdict, rejection reasons, nearest miss, conflicts, smallest changes.
 
 use super::head;
-use super::page::{BAD, WIDTH, bullet, heading, styled, wrap};
+use super::page::{BAD, bullet, bullet_within, heading, styled, wrap};
 use crate::report::number::{count as times, format_metric, gib, requests};
 use crate::report::relax::{Remedy, RemedyClaim};
 use crate::report::result::{OptimizeResult, ReportedDeployment};
@@ -10,7 +10,7 @@ use crate::search::outcome::{Census, RejectionCount, Status};
 use crate::spec::objective::Metric;
 
 /// The verdict and the problem.
-pub fn head(answer: &OptimizeResult) -> String {
+pub fn head(answer: &OptimizeResult, width: usize) -> String {
     let verdict = match answer.status {
         Status::Unknown => "UNKNOWN: stopped before a deployment was found",
         _ => "INFEASIBLE: no deployment meets these conditions",
@@ -20,7 +20,7 @@ pub fn head(answer: &OptimizeResult) -> String {
     let bound = bound
         .map_or_else(String::new, |(aim, bound)| format!("bound {}; ", format_metric(aim.metric, bound)));
     let problem = bound + &head::problem(&answer.question);
-    format!("{}\n{}", styled(BAD, verdict), wrap(&problem, WIDTH, 0, 2))
+    format!("{}\n{}", styled(BAD, verdict), wrap(&problem, width, 0, 2))
 }
 
 /// Rejection reasons, the most frequent first.
@@ -50,7 +50,7 @@ fn figures(candidate: &ReportedDeployment) -> String {
 }
 
 /// The deployment nearest to feasibility, and the limits it misses.
-pub fn nearest(answer: &OptimizeResult) -> String {
+pub fn nearest(answer: &OptimizeResult, width: usize) -> String {
     let Some(near) = &answer.nearest else { return String::new() };
     let candidate = &near.candidate;
     let ReportedDeployment { weight_format, concurrency, violations, .. } = candidate;
@@ -58,13 +58,14 @@ pub fn nearest(answer: &OptimizeResult) -> String {
     let noun = if *concurrency == 1.0 { "concurrent request" } else { "concurrent requests" };
     let requests = format!("{} {noun}", requests(*concurrency));
     let plan = format!("{}, {weight_format}, {requests}: {}", head::plan(candidate), figures(candidate));
-    text.push_str(&wrap(&plan, WIDTH, 2, 4));
-    text.extend(violations.iter().map(|reason| bullet(reason)));
+    text.push_str(&wrap(&plan, width, 2, 4));
+    text.extend(violations.iter().map(|reason| bullet_within(reason, width)));
     text
 }
 
 /// Conflicting conditions, and the smallest changes that make the problem feasible.
-pub fn conflict(answer: &OptimizeResult) -> String {
+pub fn conflict(answer: &OptimizeResult, width: usize) -> String {
+    let bullet = |text: &str| bullet_within(text, width);
     let Some(conflict) = &answer.conflict else { return String::new() };
     let mut text = String::new();
     if !conflict.conflicts.is_empty() {
@@ -107,7 +108,8 @@ fn change(remedy: &Remedy) -> String {
 }
 
 /// Memory of the weights against the usable memory per device.
-pub fn weights(answer: &OptimizeResult) -> String {
+pub fn weights(answer: &OptimizeResult, width: usize) -> String {
+    let bullet = |text: &str| bullet_within(text, width);
     let mut text = String::new();
     for need in &answer.weights_need {
         let (weights, usable) = (gib(need.weights_bytes), gib(need.usable_bytes_per_device));

@@ -1,10 +1,10 @@
 //! Models that one system serves, as text: the largest models, the longest contexts, the most users.
 
-use super::page::{BAD, GOOD, WIDTH, heading, indent, join, paragraph, shorten, styled, wrap};
+use super::page::{BAD, GOOD, WIDTH, heading, indent, join, paragraph, shorten, styled_within, wrap};
 use super::recommend::{assumed, missed, sought};
 use crate::report::number::{count, digits};
 use crate::report::recommend::models::{ServedModel, ServedModels};
-use crate::report::table::{grouped, table as rows};
+use crate::report::table::{grouped, table_within};
 
 /// Maximum number of rows of a table.
 const ROWS: usize = 12;
@@ -13,22 +13,9 @@ const NAMES: usize = 5;
 
 /// The whole report.
 pub fn table(answer: &ServedModels) -> String {
-    let verdict = match answer.models.first() {
-        Some(held) => {
-            let largest = format!("{}, {}", held.build.model, held.build.each.weight_format);
-            styled(
-                GOOD,
-                &format!(
-                    "{} of the catalogue meet the SLO; largest: {largest}",
-                    count(answer.models.len() as u64, "model")
-                ),
-            )
-        }
-        None => styled(BAD, "NO MODEL MEETS THE SLO on this hardware"),
-    };
     join([
-        format!("{verdict}\n{}", wrap(&sought(&answer.sought), WIDTH, 0, 2)),
-        largest(&answer.models),
+        head(answer, WIDTH),
+        largest(&answer.models, ROWS, usize::from(u16::MAX)),
         first(answer, "Longest contexts", &answer.longest_contexts, |held| {
             format!("{} tokens", grouped(held.longest_context_tokens))
         }),
@@ -51,7 +38,20 @@ pub fn table(answer: &ServedModels) -> String {
     ])
 }
 
-fn largest(models: &[ServedModel]) -> String {
+pub(super) fn head(answer: &ServedModels, width: usize) -> String {
+    let verdict = match answer.models.first() {
+        Some(served) => {
+            let largest = format!("{}, {}", served.build.model, served.build.each.weight_format);
+            let models = count(answer.models.len() as u64, "model");
+            styled_within(GOOD, &format!("{models} of the catalogue meet the SLO; largest: {largest}"), width)
+        }
+        None => styled_within(BAD, "NO MODEL MEETS THE SLO on this hardware", width),
+    };
+    verdict + &wrap(&sought(&answer.sought), width, 0, 2)
+}
+
+/// The `most` largest models in lines of at most `width` characters.
+pub(super) fn largest(models: &[ServedModel], most: usize, width: usize) -> String {
     if models.is_empty() {
         return String::new();
     }
@@ -71,10 +71,10 @@ fn largest(models: &[ServedModel]) -> String {
             build.money.usd_per_mtok_full.map_or_else(|| "-".to_string(), digits),
         ]
     };
-    let rest = models.len().saturating_sub(ROWS);
+    let rest = models.len().saturating_sub(most);
     let more = if rest > 0 { format!("{rest} more in --format csv") } else { String::new() };
-    let told: Vec<Vec<String>> = models.iter().take(ROWS).map(row).collect();
-    heading("Largest models", &more) + &indent(&rows(&header, &told), 2)
+    let told: Vec<Vec<String>> = models.iter().take(most).map(row).collect();
+    heading("Largest models", &more) + &indent(&table_within(&header, &told, width.saturating_sub(2)), 2)
 }
 
 fn first(

@@ -25,6 +25,11 @@ pub fn styled(style: Style, text: &str) -> String {
     format!("{style}{}{style:#}", visible_lines(text))
 }
 
+/// `text` in a terminal style, in lines of at most `width` characters.
+pub fn styled_within(style: Style, text: &str, width: usize) -> String {
+    wrap(text, width, 0, 2).lines().map(|line| format!("{}\n", styled(style, line))).collect()
+}
+
 /// A section heading: its title, and the rest of that line.
 pub fn heading(title: &str, rest: &str) -> String {
     let gap = if rest.is_empty() { "" } else { "  " };
@@ -92,7 +97,12 @@ pub fn paragraph(text: &str) -> String {
 
 /// A list item.
 pub fn bullet(text: &str) -> String {
-    let text = wrap(text, WIDTH, 4, 4);
+    bullet_within(text, WIDTH)
+}
+
+/// A list item in lines of at most `width` characters.
+pub fn bullet_within(text: &str, width: usize) -> String {
+    let text = wrap(text, width, 4, 4);
     format!("  - {}", text.trim_start())
 }
 

@@ -1,24 +1,25 @@
 //! A placement as text: layers per device, speed, proof of optimality.
 
-use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled, wrap};
+use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, styled_within, wrap};
 use crate::report::number::{digits, gib, gib_number, percent, time};
 use crate::report::place::{
     DisaggregatedReport, PlacementReport, PlacementResult, PlacementStatus, StageReport, StageShortfall,
     TriedChange,
 };
-use crate::report::table::{grouped, table};
+use crate::report::table::{grouped, table, table_within};
+use crate::spec::visible::visible;
 
 /// The whole report.
 pub fn table_of(answer: &PlacementResult) -> String {
     join([
-        head(answer),
+        head(answer, WIDTH),
         answer.placement.as_ref().map(stages).unwrap_or_default(),
         answer.placement.as_ref().map(|placed| speed(placed, answer)).unwrap_or_default(),
         compared(answer),
         disaggregated(answer),
         proof(answer),
         infeasible(answer),
-        list("Commands", &answer.commands),
+        launch(answer),
         list("Notes", &answer.notes),
     ])
 }
@@ -43,14 +44,14 @@ fn asked(answer: &PlacementResult) -> String {
     )
 }
 
-fn head(answer: &PlacementResult) -> String {
-    let asked = wrap(&asked(answer), WIDTH, 0, 2);
+pub(super) fn head(answer: &PlacementResult, width: usize) -> String {
+    let asked = wrap(&asked(answer), width, 0, 2);
     let Some(placed) = &answer.placement else {
         let none = match answer.status {
             PlacementStatus::Unknown => "STOPPED: no placement found yet",
             _ => "INFEASIBLE: no placement fits",
         };
-        return format!("{}\n{asked}", styled(BAD, none));
+        return styled_within(BAD, none, width) + &asked;
     };
     let split = answer.apart.as_ref().filter(|apart| apart.gain > 1.0005);
     let what = match answer.question.objective.as_str() {
@@ -72,54 +73,54 @@ fn head(answer: &PlacementResult) -> String {
         PlacementStatus::Interrupted => "best found so far",
         _ => "best found, not proved optimal",
     };
-    format!("{}\n{asked}", styled(GOOD, &format!("{what}, {proof}")))
+    styled_within(GOOD, &format!("{what}, {proof}"), width) + &asked
+}
+
+/// A row for each stage: device, layers, times, memory; parts outside device memory only where there are any.
+pub(super) fn stage_table(stages: &[StageReport], width: usize) -> String {
+    let is_offloaded = stages.iter().any(|stage| stage.offloaded_bytes > 0.0);
+    let is_stored = stages.iter().any(|stage| stage.disk_bytes > 0.0);
+    let mut header = vec!["device", "layers", "n", "decode", "prefill", "transfer", "GiB"];
+    header.extend(is_offloaded.then_some("host GiB"));
+    header.extend(is_stored.then_some("disk GiB"));
+    let row = |stage: &StageReport| {
+        let mut row = stage_row(stage);
+        row.extend(is_offloaded.then(|| gib_number(stage.offloaded_bytes - stage.disk_bytes)));
+        row.extend(is_stored.then(|| gib_number(stage.disk_bytes)));
+        row
+    };
+    let rows: Vec<Vec<String>> = stages.iter().map(row).collect();
+    indent(&table_within(&header, &rows, width.saturating_sub(2)), 2)
+}
+
+/// Device, layers, times and device memory of a stage.
+fn stage_row(stage: &StageReport) -> Vec<String> {
+    let ends = match (stage.embedding, stage.head) {
+        (true, true) => " + embedding, head",
+        (true, false) => " + embedding",
+        (false, true) => " + head",
+        (false, false) => "",
+    };
+    let member = match stage.devices {
+        0 | 1 => stage.member.clone(),
+        devices => format!("{} (tp{devices})", stage.member),
+    };
+    let copies: Vec<&str> =
+        std::iter::once(member.as_str()).chain(stage.copies.iter().map(String::as_str)).collect();
+    vec![
+        copies.join(" | "),
+        format!("{}-{}{ends}", stage.first_layer, stage.last_layer),
+        stage.layers.to_string(),
+        time(stage.decode_ms),
+        time(stage.prefill_ms),
+        if stage.send_ms > 0.0 { time(stage.send_ms) } else { String::new() },
+        format!("{} of {}", gib_number(stage.memory_bytes), gib_number(stage.usable_bytes)),
+    ]
 }
 
 fn stages(placed: &PlacementReport) -> String {
-    let spilled = placed.stages.iter().any(|stage| stage.offloaded_bytes > 0.0);
-    let stored = placed.stages.iter().any(|stage| stage.disk_bytes > 0.0);
-    let row = |stage: &StageReport| {
-        let ends = match (stage.embedding, stage.head) {
-            (true, true) => " + embedding, head",
-            (true, false) => " + embedding",
-            (false, true) => " + head",
-            (false, false) => "",
-        };
-        let member = if stage.devices > 1 {
-            format!("{} (tp{})", stage.member, stage.devices)
-        } else {
-            stage.member.clone()
-        };
-        let copies: Vec<&str> =
-            std::iter::once(member.as_str()).chain(stage.copies.iter().map(String::as_str)).collect();
-        let member = copies.join(" | ");
-        let mut row = vec![
-            member,
-            format!("{}-{}{ends}", stage.first_layer, stage.last_layer),
-            stage.layers.to_string(),
-            time(stage.decode_ms),
-            time(stage.prefill_ms),
-            if stage.send_ms > 0.0 { time(stage.send_ms) } else { String::new() },
-            format!("{} of {}", gib_number(stage.memory_bytes), gib_number(stage.usable_bytes)),
-        ];
-        if spilled {
-            row.push(gib_number(stage.offloaded_bytes - stage.disk_bytes));
-        }
-        if stored {
-            row.push(gib_number(stage.disk_bytes));
-        }
-        row
-    };
-    let mut header = vec!["device", "layers", "n", "decode", "prefill", "transfer", "GiB"];
-    if spilled {
-        header.push("host GiB");
-    }
-    if stored {
-        header.push("disk GiB");
-    }
-    let rows: Vec<Vec<String>> = placed.stages.iter().map(row).collect();
     let mut text = heading("Layer placement", "");
-    text.push_str(&indent(&table(&header, &rows), 2));
+    text.push_str(&stage_table(&placed.stages, usize::from(u16::MAX)));
     let experts = placed.stages.iter().filter_map(|stage| {
         let (first, last) = stage.experts_out?;
         Some(format!("{first}-{last} of {}", stage.member))
@@ -167,7 +168,7 @@ fn headless(rows: &[Vec<String>]) -> String {
 }
 
 /// Whether the disaggregated placement is proved optimal.
-fn proved(apart: &DisaggregatedReport) -> bool {
+pub(super) fn proved(apart: &DisaggregatedReport) -> bool {
     apart.request_ms <= apart.lower_bound_ms * (1.0 + 1e-9)
 }
 
@@ -299,6 +300,15 @@ fn infeasible(answer: &PlacementResult) -> String {
         text.push_str(&paragraph(&format!("not enough alone: {}", useless.join(", "))));
     }
     text
+}
+
+/// The commands that start it, never wrapped.
+pub(super) fn launch(answer: &PlacementResult) -> String {
+    if answer.commands.is_empty() {
+        return String::new();
+    }
+    let lines = answer.commands.iter().map(|command| format!("  {}\n", visible(command)));
+    heading("Commands", "") + &lines.collect::<String>()
 }
 
 fn list(title: &str, lines: &[String]) -> String {

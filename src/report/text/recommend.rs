@@ -1,7 +1,7 @@
 //! A recommendation as text: the named builds, a table of all builds, rejected systems with reasons.
 
 use super::head;
-use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, shorten, styled, wrap};
+use super::page::{BAD, GOOD, WIDTH, bullet, heading, indent, join, paragraph, shorten, styled_within, wrap};
 use crate::report::number::{count, digits, limit, plain, time};
 use crate::report::recommend::{Build, PaymentMode, Recommendation, RejectedBuild, Requirements};
 use crate::report::table::{grouped, table as rows};
@@ -14,7 +14,7 @@ const NAMES: usize = 6;
 /// The whole report.
 pub fn table(answer: &Recommendation) -> String {
     join([
-        head(answer),
+        head(answer, WIDTH),
         named(answer),
         all(answer),
         missed(&answer.missed),
@@ -55,52 +55,58 @@ pub(super) fn sought(sought: &Requirements) -> String {
     text
 }
 
-fn head(answer: &Recommendation) -> String {
+pub(super) fn head(answer: &Recommendation, width: usize) -> String {
     let verdict = match answer.minimum.as_ref().or(answer.cheapest.as_ref()) {
         Some(build) => {
             let hourly =
                 build.money.usd_per_hour.map_or(String::new(), |usd| format!(", {} USD/h", digits(usd)));
-            styled(GOOD, &format!("{}, {}{hourly}", build.name, build.each.weight_format))
+            let text = format!("{}, {}{hourly}", build.name, build.each.weight_format);
+            styled_within(GOOD, &text, width)
         }
         None => match answer.builds.first() {
             Some(build) => {
                 let why = build.because.as_deref().unwrap_or("its price is unknown");
-                let text = "NO SYSTEM MEETS THE SLO within the budget";
-                let nearest = format!("; the cheapest that meets the SLO is {}: {why}", build.name);
-                format!("{}{nearest}", styled(BAD, text))
+                let nearest = format!("the cheapest that meets the SLO is {}: {why}", build.name);
+                let text = format!("NO SYSTEM MEETS THE SLO within the budget; {nearest}");
+                styled_within(BAD, &text, width)
             }
-            None => styled(BAD, "NO SYSTEM OF THE CATALOGUE MEETS THE SLO"),
+            None => styled_within(BAD, "NO SYSTEM OF THE CATALOGUE MEETS THE SLO", width),
         },
     };
-    format!("{verdict}\n{}", wrap(&sought(&answer.sought), WIDTH, 0, 2))
+    verdict + &wrap(&sought(&answer.sought), width, 0, 2)
 }
 
 fn named(answer: &Recommendation) -> String {
-    let mut text = String::new();
+    let compared = |build: &Build| answer.minimum.as_ref().filter(|minimum| !std::ptr::eq(*minimum, build));
+    choices(answer).iter().map(|(title, build)| render_build(title, build, compared(build))).collect()
+}
+
+/// The builds to choose from, with their titles.
+pub(super) fn choices(answer: &Recommendation) -> Vec<(String, &Build)> {
     let same = |a: &Build, b: &Option<Build>| {
         b.as_ref().is_some_and(|b| a.name == b.name && a.each.weight_format == b.each.weight_format)
     };
+    let also = |build: &Build, text: &'static str| if same(build, &answer.value) { text } else { "" };
+    let mut choices = Vec::new();
     if let Some(build) = &answer.minimum {
-        let also = if same(build, &answer.value) { ", and the best value" } else { "" };
-        text.push_str(&render_build(&format!("Minimum{also}"), build, None));
+        choices.push((format!("Minimum{}", also(build, ", and the best value")), build));
     }
     if let Some(build) = &answer.cheapest {
-        let also = if same(build, &answer.value) { ", and the best value" } else { "" };
-        let title = format!("Cheaper in {}{also}", build.each.weight_format);
-        text.push_str(&render_build(&title, build, answer.minimum.as_ref()));
+        let also = also(build, ", and the best value");
+        choices.push((format!("Cheaper in {}{also}", build.each.weight_format), build));
     }
+    let is_tier = |build: &Build| answer.tiers.iter().any(|tier| same(build, &Some(tier.clone())));
     if let Some(build) = &answer.value
         && !same(build, &answer.minimum)
         && !same(build, &answer.cheapest)
-        && !answer.tiers.iter().any(|tier| same(build, &Some(tier.clone())))
+        && !is_tier(build)
     {
-        text.push_str(&render_build("Best value", build, answer.minimum.as_ref()));
+        choices.push(("Best value".to_owned(), build));
     }
     for (at, build) in answer.tiers.iter().enumerate() {
-        let also = if same(build, &answer.value) { ", the best value" } else { "" };
-        text.push_str(&render_build(&format!("Upgrade {}{also}", at + 1), build, answer.minimum.as_ref()));
+        choices.push((format!("Upgrade {}{}", at + 1, also(build, ", the best value")), build));
     }
-    text
+    choices
 }
 
 /// A build in a few lines, compared with the minimum if there is one.
@@ -159,7 +165,7 @@ fn render_build(title: &str, build: &Build, minimum: Option<&Build>) -> String {
     text
 }
 
-fn priced(build: &Build) -> String {
+pub(super) fn priced(build: &Build) -> String {
     let money = &build.money;
     let mut parts: Vec<String> = Vec::new();
     if let Some(usd) = money.buy_usd {

@@ -2,14 +2,22 @@
 //!
 //! [`super::table`] has the rest.
 
+mod fleet;
+mod place;
+mod recommend;
+
 use super::head;
+pub use fleet::fleet;
+pub use place::place;
+pub use recommend::{models, recommend};
+
 use super::infeasible;
-use super::page::{BOLD, join, styled, wrap};
+use super::page::{BOLD, join, styled_within, wrap};
 use crate::report::constraint::Constraint;
 use crate::report::inputs::ReportInputs;
 use crate::report::number::{change, digits, gib_number, limit, requests, time, word};
 use crate::report::result::{EstimateResult, OptimizeResult, Quantiles, ReportedDeployment};
-use crate::report::table::table;
+use crate::report::table::table_within;
 use crate::search::candidate::PoolRole;
 use crate::spec::objective::Metric;
 use crate::spec::percentile::Confidence;
@@ -24,24 +32,27 @@ pub fn optimize(answer: &OptimizeResult, width: usize) -> String {
     let flags = answer.scenario.as_ref().map_or_else(String::new, Scenario::flags);
     let Some(best) = &answer.best else {
         return join([
-            infeasible::head(answer),
-            infeasible::nearest(answer),
-            infeasible::conflict(answer),
-            infeasible::weights(answer),
-            next(&[(line(&[&flags, "--detail"]), "all reasons")]),
+            infeasible::head(answer, width),
+            infeasible::nearest(answer, width),
+            infeasible::conflict(answer, width),
+            infeasible::weights(answer, width),
+            next(&[(line(&[&flags, "--detail"]), "all reasons")], width),
         ]);
     };
     let plan = format!("--plan '{}'", best.notation);
     let constraints = answer.detail.as_ref().map_or(&[][..], |detail| &detail.constraints);
     join([
         head::answer(answer, best, width),
-        slo_table(best, &answer.question),
+        slo_table(best, &answer.question, width),
         facts(best, &answer.question, constraints, width) + &gains(answer, best, width),
-        next(&[
-            (line(&[&flags, "--detail"]), "breakdown and Pareto front"),
-            (line(&["explain", &flags, &plan, "--number tpot"]), "formulas and sources"),
-            (line(&[&flags, "--format json --out answer.json"]), "a file to `verify`"),
-        ]),
+        next(
+            &[
+                (line(&[&flags, "--detail"]), "breakdown and Pareto front"),
+                (line(&["explain", &flags, &plan, "--number tpot"]), "formulas and sources"),
+                (line(&[&flags, "--format json --out answer.json"]), "a file to `verify`"),
+            ],
+            width,
+        ),
     ])
 }
 
@@ -58,14 +69,14 @@ pub fn estimate(report: &EstimateResult, scenario: &Scenario, width: usize) -> S
     commands.push((flags, "the best plan for this"));
     join([
         head::estimate(candidate, inputs, width),
-        slo_table(candidate, inputs),
+        slo_table(candidate, inputs, width),
         facts(candidate, inputs, constraints, width),
-        next(&commands),
+        next(&commands, width),
     ])
 }
 
 /// Latencies and throughput with intervals and SLOs; empty if the deployment cannot run.
-fn slo_table(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
+fn slo_table(best: &ReportedDeployment, inputs: &ReportInputs, width: usize) -> String {
     let Some(m) = &best.metrics else { return String::new() };
     let interval = |quantiles: Option<Quantiles>, spell: fn(f64) -> String| {
         let known = quantiles.filter(|q| q.p10 < q.p90);
@@ -107,7 +118,7 @@ fn slo_table(best: &ReportedDeployment, inputs: &ReportInputs) -> String {
             "-".into(),
         ],
     ];
-    table(&["metric", "value", "p10–p90", "SLO", "met at p50", "at p90"], &rows)
+    table_within(&["metric", "value", "p10–p90", "SLO", "met at p50", "at p90"], &rows, width)
 }
 
 /// Rates, cost, memory and bottleneck.
@@ -194,12 +205,9 @@ fn line(words: &[&str]) -> String {
 }
 
 /// Commands to copy, never wrapped.
-fn next(commands: &[(String, &str)]) -> String {
+fn next(commands: &[(String, &str)], width: usize) -> String {
     let contents: Vec<&str> = commands.iter().map(|(_, contents)| *contents).collect();
     let typed = |(command, _): &(String, &str)| format!("  {}\n", visible(&line(&["mantile-opt", command])));
-    format!(
-        "{}\n{}",
-        styled(BOLD, &format!("Next: {}", contents.join("; "))),
-        commands.iter().map(typed).collect::<String>()
-    )
+    let title = format!("Next: {}", contents.join("; "));
+    styled_within(BOLD, &title, width) + &commands.iter().map(typed).collect::<String>()
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::neutral::is_neutral;
+use super::neutral::{could_change_model, is_neutral};
 use super::value::{COPY, fraction, says_nothing, shown, whole};
 use crate::quantity::count::Count;
 use crate::spec::error::Error;
@@ -223,20 +223,23 @@ impl<'c> Keys<'c> {
             .for_each(|section| section.read.extend(keys));
     }
 
-    /// Rejects unread keys, here and in the opened objects: a key that changes the model must not be ignored.
+    /// Rejects unread keys, here and in the opened objects, that could change the model; returns the others.
     ///
     /// Keys without content (`null`, `false`, 0, an empty list) enable nothing and are accepted.
-    pub fn all_read(&self) -> Result<(), Error> {
+    pub fn all_read(&self) -> Result<Vec<String>, Error> {
         let sections = self.sections.borrow();
-        let mut strange: Vec<String> = vec![];
+        let (mut strange, mut ignored): (Vec<String>, Vec<String>) = (vec![], vec![]);
         for (path, section) in sections.iter() {
             let matters = |(key, value): &(&String, &Value)| {
                 !says_nothing(value) && !is_neutral(key) && !section.read.contains(key.as_str())
             };
-            strange.extend(section.map.iter().filter(matters).map(|(key, _)| format!("{path}{key}")));
+            for (key, value) in section.map.iter().filter(matters) {
+                let list = if could_change_model(key, value) { &mut strange } else { &mut ignored };
+                list.push(format!("{path}{key}"));
+            }
         }
         match strange.as_slice() {
-            [] => Ok(()),
+            [] => Ok(ignored),
             keys => Err(Error::new(
                 keys.join(", "),
                 "unknown for this model_type",
@@ -328,7 +331,17 @@ mod tests {
         keys.count("hidden_size").unwrap();
         assert_eq!(keys.all_read().unwrap_err().key, "hyper");
         keys.set_aside(&["hyper"]);
-        assert_eq!(keys.all_read(), Ok(()));
+        assert_eq!(keys.all_read(), Ok(vec![]));
+    }
+
+    #[test]
+    fn unread_keys_that_cannot_change_the_model_are_returned() {
+        let text = r#"{"video_token_id": 7, "text_config": {"router_z_loss_coef": 0.1}}"#;
+        let map = map(text);
+        let keys = Keys::new(&map);
+        keys.section("text_config").unwrap();
+        let ignored = ["video_token_id", "text_config.router_z_loss_coef"].map(str::to_owned);
+        assert_eq!(keys.all_read(), Ok(ignored.to_vec()));
     }
 
     #[test]
@@ -341,7 +354,7 @@ mod tests {
         assert_eq!(keys.all_read().unwrap_err().key, "vision_config, text_config.hyper");
         keys.set_aside(&["vision_config"]);
         keys.section("text_config").unwrap().set_aside(&["hyper"]);
-        assert_eq!(keys.all_read(), Ok(()));
+        assert_eq!(keys.all_read(), Ok(vec![]));
         assert_eq!(keys.section("audio_config").unwrap_err().key, "audio_config");
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Keys that matter in some architectures are not here: the builders of the others set them aside.
 
+use serde_json::Value;
+
 /// Keys without effect on shapes: tokens, training, position encoding, numerics, file keeping.
 const NEUTRAL: &[&str] = &[
     // read by every model in the same way
@@ -189,6 +191,130 @@ pub fn is_neutral(key: &str) -> bool {
     key.starts_with('_') || NEUTRAL.contains(&key)
 }
 
+/// Words of keys about tokens, sampling, training and the file itself.
+const HARMLESS: &[&str] = &[
+    "author",
+    "coef",
+    "comment",
+    "commit",
+    "date",
+    "dropout",
+    "id",
+    "ids",
+    "init",
+    "initializer",
+    "license",
+    "loss",
+    "note",
+    "notes",
+    "optimizer",
+    "path",
+    "penalty",
+    "revision",
+    "sampling",
+    "seed",
+    "tags",
+    "temperature",
+    "template",
+    "tokenizer",
+    "trained",
+    "training",
+    "url",
+    "version",
+];
+
+/// Words of keys about tensors, caches and operators; one of them outweighs a harmless word.
+const SHAPING: &[&str] = &[
+    "adapter",
+    "attention",
+    "attn",
+    "bias",
+    "block",
+    "blocks",
+    "cache",
+    "channel",
+    "channels",
+    "chunk",
+    "compress",
+    "compression",
+    "config",
+    "conv",
+    "cross",
+    "depth",
+    "dim",
+    "dims",
+    "dtype",
+    "embed",
+    "embedding",
+    "embeddings",
+    "encoder",
+    "expansion",
+    "expert",
+    "experts",
+    "ffn",
+    "group",
+    "groups",
+    "head",
+    "heads",
+    "hidden",
+    "indexer",
+    "intermediate",
+    "kernel",
+    "key",
+    "kv",
+    "layer",
+    "layers",
+    "lora",
+    "merge",
+    "mlp",
+    "mode",
+    "moe",
+    "mtp",
+    "n",
+    "nextn",
+    "norm",
+    "num",
+    "patch",
+    "pattern",
+    "period",
+    "proj",
+    "projection",
+    "projector",
+    "quantization",
+    "query",
+    "rank",
+    "ratio",
+    "share",
+    "shared",
+    "size",
+    "sparse",
+    "stage",
+    "state",
+    "stride",
+    "tie",
+    "tied",
+    "type",
+    "types",
+    "use",
+    "value",
+    "vocab",
+    "width",
+    "window",
+];
+
+/// Whether an unknown key could change tensors, caches or operators. Only a key whose name says otherwise could not:
+/// its number or text may be of any kind, an object may have keys of a part of the model.
+pub fn could_change_model(key: &str, value: &Value) -> bool {
+    let words: Vec<String> = key.split(['_', '-', '.']).map(str::to_lowercase).collect();
+    let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let is_plain = match value {
+        Value::Object(_) => false,
+        Value::Array(values) => values.iter().all(|value| !value.is_object() && !value.is_array()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    };
+    !is_plain || !any(HARMLESS) || any(SHAPING)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,5 +332,19 @@ mod tests {
             assert!(!is_neutral(key), "{key}");
         }
         assert!(is_neutral("rope_theta") && is_neutral("_provenance"));
+    }
+
+    #[test]
+    fn only_a_key_whose_name_says_so_cannot_change_the_model() {
+        let one = Value::from(1);
+        for key in ["video_token_id", "training_seed", "router_z_loss_coef", "model_version"] {
+            assert!(!could_change_model(key, &one), "{key}");
+        }
+        for key in ["hyper", "num_experts_2", "expert_dropout", "path_layers", "head_init", "use_loss", "foo"]
+        {
+            assert!(could_change_model(key, &one), "{key}");
+        }
+        assert!(could_change_model("training", &serde_json::json!({"depth": 3})));
+        assert!(could_change_model("training", &serde_json::json!([{"depth": 3}])));
     }
 }

@@ -1,0 +1,73 @@
+//! A fleet in one screen: systems, traffic, proof; or the conflicting constraints and what would help.
+
+use super::super::fleet::{head, proof, systems};
+use super::super::page::{bullet_within, heading, join, shorten};
+use super::{fact, line, next};
+use crate::report::fleet::FleetResult;
+use crate::report::number::{count, digits, plain};
+
+/// Maximum number of kinds of systems.
+const SYSTEMS: usize = 6;
+/// Maximum number of entries of a list.
+const ENTRIES: usize = 3;
+
+/// The result in lines of at most `width` characters; `command` is the one that posed the problem.
+pub fn fleet(answer: &FleetResult, command: &str, width: usize) -> String {
+    join([
+        head(answer, width),
+        systems(answer, SYSTEMS, width),
+        facts(answer, width),
+        conflict(answer, width),
+        next(
+            &[
+                (line(&[command, "--detail"]), "routing, certificate, defaults"),
+                (line(&[command, "--json --out answer.json"]), "a file to `verify`"),
+            ],
+            width,
+        ),
+    ])
+}
+
+/// Systems beyond the table, routes, traffic without a system, proof.
+fn facts(answer: &FleetResult, width: usize) -> String {
+    let mut facts = Vec::new();
+    let rest = answer.systems.len().saturating_sub(SYSTEMS);
+    if rest > 0 {
+        facts.push(("systems", format!("{rest} more kinds with --detail")));
+    }
+    if !answer.routes.is_empty() {
+        let buckets = count(answer.asked.buckets.len() as u64, "bucket");
+        facts.push(("traffic", format!("{buckets} in {}", count(answer.routes.len() as u64, "route"))));
+    }
+    if let Some(line) = answer.unserved.first() {
+        let number = count(answer.unserved.len() as u64, "entry").replace("entrys", "entries");
+        facts.push(("not served", format!("{number}, e.g. {}", shorten(line, 2 * width))));
+    }
+    facts.push(("proof", proof(answer)));
+    facts.iter().map(|(label, text)| fact(label, text, width)).collect()
+}
+
+fn conflict(answer: &FleetResult, width: usize) -> String {
+    if answer.conflict.is_empty() {
+        return String::new();
+    }
+    let bullet = |text: &str| bullet_within(&shorten(text, 2 * width), width);
+    let mut text = heading("Conflicting constraints", "");
+    text.extend(answer.conflict.iter().take(ENTRIES).map(|group| bullet(group)));
+    if let Some(most) = answer.most_output_tok_s {
+        text.push_str(&bullet(&format!(
+            "at most {} of {} output tok/s can be served",
+            digits(most),
+            digits(answer.output_tok_s.1)
+        )));
+    }
+    if !answer.helps.is_empty() {
+        text.push_str(&heading("Smallest changes that make it feasible", ""));
+        text.extend(
+            answer.helps.iter().take(ENTRIES).map(|help| {
+                bullet(&format!("{}: {} → {}", help.what, plain(help.stated), plain(help.needed)))
+            }),
+        );
+    }
+    text
+}

@@ -1,0 +1,100 @@
+//! A placement in one screen: layers per device, speed, proof, commands; or why none fits, and what would.
+
+use super::super::page::{bullet_within, heading, join, shorten, wrap};
+use super::super::place::{head, launch, proved, stage_table};
+use super::{fact, line, next};
+use crate::report::number::{digits, gib, percent, time};
+use crate::report::place::{InfeasibleReport, PlacementReport, PlacementResult};
+use crate::report::table::grouped;
+
+/// Maximum number of stages.
+const STAGES: usize = 7;
+/// Maximum number of entries of a list.
+const ENTRIES: usize = 3;
+
+/// The result in lines of at most `width` characters; `command` is the one that posed the problem.
+pub fn place(answer: &PlacementResult, command: &str, width: usize) -> String {
+    let more = next(
+        &[
+            (line(&[command, "--detail"]), "baselines, disaggregation, notes"),
+            (line(&[command, "--json --out answer.json"]), "a file to `verify`"),
+        ],
+        width,
+    );
+    let Some(placed) = &answer.placement else {
+        let why = answer.infeasible.as_ref().map(|reason| infeasible(reason, width)).unwrap_or_default();
+        return join([head(answer, width), why, more]);
+    };
+    join([head(answer, width), stages(placed, width) + &facts(placed, answer, width), launch(answer), more])
+}
+
+/// The first stages.
+fn stages(placed: &PlacementReport, width: usize) -> String {
+    let shown = &placed.stages[..placed.stages.len().min(STAGES)];
+    let rest = placed.stages.len() - shown.len();
+    let rest = if rest > 0 { format!("{rest} more stages with --detail") } else { String::new() };
+    heading("Layer placement", &rest) + &stage_table(shown, width)
+}
+
+/// Speed, unused devices, comparison with baselines, proof.
+fn facts(placed: &PlacementReport, answer: &PlacementResult, width: usize) -> String {
+    let speed = format!(
+        "decode step {}, prefill of {} tokens {}, E2E {}; {} tok/s in decode",
+        time(placed.token_ms),
+        grouped(answer.question.isl),
+        time(placed.prefill_ms),
+        time(placed.request_ms),
+        digits(placed.decode_tok_s)
+    );
+    let mut facts = vec![("speed", speed)];
+    if !placed.unused.is_empty() {
+        facts.push(("unused", shorten(&placed.unused.join(", "), width)));
+    }
+    let known = answer.compared.iter().filter_map(|other| Some((other, other.objective_ms?, other.times?)));
+    if let Some((other, ms, times)) = known.min_by(|a, b| a.1.total_cmp(&b.1)) {
+        facts.push(("baseline", format!("{}: {}, {} times as long", other.rule, time(ms), digits(times))));
+    }
+    if let Some(apart) = &answer.apart {
+        let gain = match apart.gain {
+            gain if gain > 1.0005 => format!("{} times as fast as aggregated", digits(gain)),
+            _ => "no faster than aggregated".to_owned(),
+        };
+        let open = if proved(apart) { "" } else { "; not proved optimal" };
+        facts.push(("disaggregated", format!("E2E {}, {gain}{open}", time(apart.request_ms))));
+    }
+    if let Some(proof) = &answer.certificate {
+        let (bound, gap) = (time(proof.lower_bound_ms), percent(proof.gap));
+        facts.push(("proof", format!("lower bound {bound}, gap {gap}, by {}", proof.proved_by)));
+    }
+    facts.iter().map(|(label, text)| fact(label, text, width)).collect()
+}
+
+/// The reason, the nearest placement, and changes that make the problem feasible.
+fn infeasible(reason: &InfeasibleReport, width: usize) -> String {
+    let bullet = |text: &str| bullet_within(text, width);
+    let mut text = heading("Why", "") + &wrap(&shorten(&reason.text, 3 * width), width, 2, 2);
+    if !reason.conflict.is_empty() {
+        text.push_str(&bullet(&format!("conflicting constraints: {}", reason.conflict.join(" and "))));
+    }
+    for lack in reason.nearest.iter().filter(|lack| lack.short_bytes > 0.0).take(ENTRIES) {
+        let (member, first, last) = (&lack.member, lack.first_layer, lack.last_layer);
+        text.push_str(&bullet(&format!(
+            "{member}, layers {first}-{last}: short by {}",
+            gib(lack.short_bytes)
+        )));
+    }
+    let helps = reason.tried.iter().filter_map(|tried| {
+        Some(format!("{}: {} (now {})", tried.change, tried.needed.as_deref()?, tried.stated))
+    });
+    let mut helps: Vec<String> = helps.take(ENTRIES).collect();
+    let title =
+        if helps.is_empty() { "Possible changes" } else { "Changes that make it feasible, each tried alone" };
+    if helps.is_empty() {
+        helps = reason.fixes.iter().take(ENTRIES).cloned().collect();
+    }
+    if !helps.is_empty() {
+        text.push_str(&heading(title, ""));
+        helps.iter().for_each(|help| text.push_str(&bullet(help)));
+    }
+    text
+}

@@ -1,0 +1,114 @@
+//! A recommendation in one screen: the builds to choose from, the first in words, rejected systems; or models.
+
+use super::super::head as plan_head;
+use super::super::models as model_list;
+use super::super::page::{join, shorten};
+use super::super::recommend::{choices, head, priced};
+use super::{fact, line, next};
+use crate::report::number::{count, digits, time};
+use crate::report::recommend::models::ServedModels;
+use crate::report::recommend::{Build, Recommendation, RejectedBuild};
+use crate::report::table::{grouped, table_within};
+
+/// Maximum number of choices.
+const CHOICES: usize = 5;
+/// Maximum number of models.
+const MODELS: usize = 8;
+/// Maximum number of names in a list.
+const NAMES: usize = 3;
+
+/// Hardware for a model in lines of at most `width` characters; `command` is the one that posed the problem.
+pub fn recommend(answer: &Recommendation, command: &str, width: usize) -> String {
+    let choices = choices(answer);
+    let first = choices.first().map(|(_, build)| *build).or(answer.builds.first());
+    join([
+        head(answer, width),
+        table(&choices, width),
+        first.map(|build| facts(build, width)).unwrap_or_default() + &rejected(&answer.missed, width),
+        more(command, "every build in full, rejected systems, defaults", width),
+    ])
+}
+
+/// Models for one system in lines of at most `width` characters.
+pub fn models(answer: &ServedModels, command: &str, width: usize) -> String {
+    let names = |names: &[String]| names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
+    let lists = match answer.models.is_empty() {
+        true => String::new(),
+        false => {
+            fact("context", &format!("longest with {}", names(&answer.longest_contexts)), width)
+                + &fact("users", &format!("most with {}", names(&answer.most_users)), width)
+        }
+    };
+    join([
+        model_list::head(answer, width),
+        model_list::largest(&answer.models, MODELS, width),
+        lists + &rejected(&answer.missed, width),
+        more(command, "contexts, users, rejected models, defaults", width),
+    ])
+}
+
+fn more(command: &str, contents: &str, width: usize) -> String {
+    next(
+        &[
+            (line(&[command, "--detail"]), contents),
+            (line(&[command, "--json --out answer.json"]), "a file to `verify`"),
+        ],
+        width,
+    )
+}
+
+fn table(choices: &[(String, &Build)], width: usize) -> String {
+    if choices.is_empty() {
+        return String::new();
+    }
+    let known = |figure: Option<f64>| figure.map_or_else(|| "-".to_owned(), digits);
+    let row = |(title, build): &(String, &Build)| {
+        vec![
+            title.clone(),
+            build.name.clone(),
+            build.each.weight_format.clone(),
+            known(build.money.usd_per_hour),
+            known(build.money.buy_usd),
+            digits(build.tok_s_per_user),
+            grouped(build.most_users),
+        ]
+    };
+    let rows: Vec<Vec<String>> = choices.iter().take(CHOICES).map(row).collect();
+    table_within(&["choice", "build", "weights", "USD/h", "buy USD", "tok/s/user", "max users"], &rows, width)
+}
+
+/// Plan, speed and cost of a build.
+fn facts(build: &Build, width: usize) -> String {
+    let each = if build.copies > 1 { "each: " } else { "" };
+    let plan = format!(
+        "{each}{} on {}, {} weights, {}",
+        plan_head::plan(&build.each),
+        count(build.devices / build.copies.max(1), "device"),
+        build.each.weight_format,
+        build.runtime
+    );
+    let ttft = build.each.metrics.as_ref().map_or(String::new(), |m| format!(", TTFT {}", time(m.ttft_ms)));
+    let watts = build.watts.map_or(String::new(), |watts| format!(", {} W", digits(watts)));
+    let speed = format!(
+        "{} tok/s/user{ttft}, {} tok/s{watts}",
+        digits(build.tok_s_per_user),
+        digits(build.output_tok_s)
+    );
+    let facts = [("build", build.name.clone()), ("plan", plan), ("speed", speed), ("cost", priced(build))];
+    facts.iter().map(|(label, text)| fact(label, text, width)).collect()
+}
+
+/// Counts of the kinds of reasons, the most frequent first.
+fn rejected(misses: &[RejectedBuild], width: usize) -> String {
+    let mut kinds: Vec<&str> = misses.iter().map(|miss| miss.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let number = |kind: &str| misses.iter().filter(|miss| miss.kind == kind).count();
+    let mut counts: Vec<(usize, &str)> = kinds.into_iter().map(|kind| (number(kind), kind)).collect();
+    counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    let list: Vec<String> = counts.iter().map(|(number, kind)| format!("{number} {kind}")).collect();
+    match list.is_empty() {
+        true => String::new(),
+        false => fact("rejected", &shorten(&list.join(", "), 2 * width), width),
+    }
+}
