@@ -6,3 +6,4 @@ pub mod fit;
 pub mod levels;
 pub mod profile;
 pub mod sample;
+pub mod settings;

@@ -3,6 +3,7 @@
 
 pub mod attention;
 pub mod batch;
+pub mod calibration;
 pub mod collective;
 pub mod compressed;
 pub mod cross;
@@ -26,6 +27,7 @@ pub fn formulas() -> Vec<&'static Formula> {
     [
         attention::FORMULAS,
         batch::FORMULAS,
+        calibration::FORMULAS,
         collective::FORMULAS,
         compressed::FORMULAS,
         cross::FORMULAS,

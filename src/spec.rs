@@ -1,6 +1,7 @@
 //! User inputs: model, device, cluster, workload, objective. Independent of graphs and costs.
 
 pub mod cluster;
+pub mod constant;
 pub mod defaults;
 pub mod deployment;
 pub mod device;

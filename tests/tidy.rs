@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mantile::quantity::formula::Formula;
+use mantile::spec::constant::CONSTANTS;
 use serde_json::Value;
 
 #[path = "tidy/documents.rs"]
@@ -231,7 +232,9 @@ fn every_file_of_formulas_is_listed() {
         }
     }
     none(&faults);
-    assert_eq!(stated, formulas().len(), "formulas stated in the sources, and in the lists");
+    // Each calibrated constant has a formula that follows from its table.
+    let listed = formulas().len() - CONSTANTS.len();
+    assert_eq!(stated, listed, "formulas stated in the sources, and in the lists");
     let elsewhere = files("src", "rs").into_iter().filter(|source| {
         !["cost", "serving"].contains(&source.module()[0])
             && source.product().iter().any(|(_, line)| line.contains("crate::formulas!"))

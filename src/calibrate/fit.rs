@@ -9,7 +9,8 @@ use rayon::prelude::*;
 
 use super::deployment::PredictedTimes;
 use super::levels::CalibrationUnknown;
-use super::sample::{CalibrationSample, LogMultipliers, ORDER};
+use super::sample::{CalibrationSample, LogMultipliers};
+use crate::spec::constant::CONSTANTS;
 
 /// Log error above which a row has linear weight: about twice the noise in the tails of repeated runs. For TPOT.
 const TPOT_SCALE: f64 = 0.1;
@@ -50,15 +51,14 @@ struct FitProblem<'a> {
 
 /// The unknowns that apply to `sample`, and the constant that each changes.
 fn unknowns_by_sample(unknowns: &[CalibrationUnknown], sample: &CalibrationSample) -> Vec<(usize, usize)> {
-    let place = |unknown: &CalibrationUnknown| ORDER.iter().position(|of| *of == unknown.factor.of);
     let of = |(at, unknown): (usize, &CalibrationUnknown)| {
-        Some((at, place(unknown).filter(|_| unknown.holds(sample))?))
+        unknown.holds(sample).then_some((at, unknown.factor.of as usize))
     };
     unknowns.iter().enumerate().filter_map(of).collect()
 }
 
 fn changes(holds: &[(usize, usize)], x: &DVector<f64>) -> LogMultipliers {
-    let mut changes = [0.0; ORDER.len()];
+    let mut changes = [0.0; CONSTANTS.len()];
     for (unknown, place) in holds {
         changes[*place] += x[*unknown];
     }
@@ -86,8 +86,8 @@ impl FitSolution {
         let x = self.x.clone();
         // A dense model has no expert constants, a single device no collective constants, at any value of the others.
         let bearing = |sample: &&CalibrationSample| {
-            let nothing = [0.0; ORDER.len()];
-            let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; ORDER.len()]);
+            let nothing = [0.0; CONSTANTS.len()];
+            let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; CONSTANTS.len()]);
             let mut holds = unknowns_by_sample(&self.unknowns, sample);
             holds.retain(|(_, place)| slopes[*place] != (0.0, 0.0));
             holds
@@ -107,14 +107,15 @@ impl FitSolution {
 }
 
 /// The constants that `samples` identify.
-pub fn determined(samples: &[&CalibrationSample]) -> [bool; ORDER.len()] {
-    let nothing = [0.0; ORDER.len()];
+pub fn determined(samples: &[&CalibrationSample]) -> [bool; CONSTANTS.len()] {
+    let nothing = [0.0; CONSTANTS.len()];
     let of = |sample: &&CalibrationSample| {
-        let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; ORDER.len()]);
+        let slopes = sample.slopes(&nothing, sample.times(&nothing), &[true; CONSTANTS.len()]);
         slopes.map(|(ttft, tpot)| ttft.abs().max(tpot.abs()) * std::f64::consts::LN_2 >= TOLD)
     };
-    let either = |a: [bool; ORDER.len()], b: [bool; ORDER.len()]| std::array::from_fn(|at| a[at] || b[at]);
-    samples.par_iter().map(of).reduce(|| [false; ORDER.len()], either)
+    let either =
+        |a: [bool; CONSTANTS.len()], b: [bool; CONSTANTS.len()]| std::array::from_fn(|at| a[at] || b[at]);
+    samples.par_iter().map(of).reduce(|| [false; CONSTANTS.len()], either)
 }
 
 fn weights(samples: &[&CalibrationSample]) -> Vec<f64> {
@@ -181,7 +182,7 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for FitProblem<'_> {
                 let (sample, holds) = (self.samples[row], &self.holds[row]);
                 let changes = changes(holds, x);
                 let here = sample.times(&changes);
-                let mut selected = [false; ORDER.len()];
+                let mut selected = [false; CONSTANTS.len()];
                 holds.iter().for_each(|(_, place)| selected[*place] = true);
                 (errors(sample, here), sample.slopes(&changes, here, &selected))
             })

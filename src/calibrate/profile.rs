@@ -5,47 +5,9 @@
 use serde_json::{Map, Value, json};
 
 use super::fit::FitSolution;
-use super::sample::ORDER;
+use super::settings::{WrittenUnit, initial_guesses, settings};
+use crate::spec::constant::{CONSTANTS, CalibratedConstant, CalibrationFactor, ConstantSection};
 use crate::spec::nearness::{Interval, LeftOut, MeasuredAt};
-use crate::spec::runtime::{CalibratedConstant, CalibrationFactor};
-
-/// Initial values for fits of whole profiles: the constants that kernel microbenchmarks do not identify.
-pub const BEGINNINGS: [InitialGuess; 9] = [
-    beginning(CalibratedConstant::KernelLaunch, "serving_fit", "kernel_launch", 1e-6, ("us", 1e6)),
-    beginning(CalibratedConstant::QuantisedLaunch, "serving_fit", "quantised_launch", 1e-6, ("us", 1e6)),
-    beginning(CalibratedConstant::ExpertsLaunch, "serving_fit", "experts_launch", 5e-6, ("us", 1e6)),
-    beginning(CalibratedConstant::HostPerSequence, "serving_fit", "host_per_sequence", 1e-5, ("us", 1e6)),
-    beginning(CalibratedConstant::RequestWork, "serving_fit", "request_work", 1e-4, ("us", 1e6)),
-    beginning(CalibratedConstant::PromptBurst, "serving_fit", "prompt_burst", 0.05, ("", 1.0)),
-    beginning(CalibratedConstant::RequestOverhead, "scheduler", "request_overhead", 1e-2, ("ms", 1e3)),
-    beginning(CalibratedConstant::PromptQueue, "scheduler", "prompt_queue", 0.3, ("", 1.0)),
-    beginning(CalibratedConstant::StepWait, "scheduler", "step_wait", 1.0, ("", 1.0)),
-];
-
-/// A constant that a profile sets directly.
-#[derive(Clone, Copy, Debug)]
-pub struct InitialGuess {
-    /// The constant.
-    pub constant: CalibratedConstant,
-    /// The object of the profile that holds it.
-    pub section: &'static str,
-    /// Its key there.
-    pub key: &'static str,
-    /// Initial value of a fit, in seconds or as a number: the order of magnitude of servers.
-    pub value: f64,
-    /// The unit that it is written in, and the number of units per second.
-    pub unit: (&'static str, f64),
-}
-
-const fn beginning(
-    of: CalibratedConstant,
-    inside: &'static str,
-    key: &'static str,
-    value: f64,
-    unit: (&'static str, f64),
-) -> InitialGuess {
-    InitialGuess { constant: of, section: inside, key, value, unit }
-}
 
 /// The source text of a required constant that the data do not identify; its value is 0.
 const UNTOLD: &str =
@@ -75,11 +37,11 @@ pub fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
-fn figure(value: f64, (unit, per_second): (&str, f64), source: &str) -> Value {
-    let value = value * per_second;
+fn figure(value: f64, unit: WrittenUnit, source: &str) -> Value {
+    let value = value * unit.per_base;
     // Four digits: more than the data support.
     let digits = (3 - value.abs().log10().floor() as i32).max(0) as usize;
-    let text = format!("{value:.digits$} {unit}");
+    let text = format!("{value:.digits$} {}", unit.name);
     json!({"value": text.trim_end(), "source": source, "grade": "fitted"})
 }
 
@@ -105,20 +67,22 @@ impl JointFit<'_> {
         let runtime = profile["id"].as_str().unwrap_or_default().to_owned();
         let mut fit = Map::new();
         fit.insert("source".into(), json!(source));
-        for known in BEGINNINGS {
-            let alone = |factor: &CalibrationFactor| *factor == CalibrationFactor::of(known.constant);
-            let all = changes(self.found, &runtime, known.constant);
+        for (entry, known) in initial_guesses() {
+            let alone = |factor: &CalibrationFactor| *factor == CalibrationFactor::of(entry.of);
+            let all = changes(self.found, &runtime, entry.of);
             let change: f64 = all.iter().filter(|(factor, _)| alone(factor)).map(|(_, x)| x).sum();
-            let value = match self.determined.contains(&known.constant) {
+            let determined = self.determined.contains(&entry.of);
+            let value = match determined {
                 true => figure(known.value * change.exp(), known.unit, source),
                 false => {
-                    json!({"value": format!("0 {}", known.unit.0).trim_end(), "source": UNTOLD, "grade": "assumed"})
+                    json!({"value": format!("0 {}", known.unit.name).trim_end(), "source": UNTOLD, "grade": "assumed"})
                 }
             };
-            match known.section {
-                "serving_fit" => drop(fit.insert(known.key.into(), value)),
-                inside if self.determined.contains(&known.constant) => profile[inside][known.key] = value,
-                _ => {}
+            match entry.section {
+                ConstantSection::ServingFit => drop(fit.insert(entry.key.into(), value)),
+                ConstantSection::Scheduler if determined => profile["scheduler"][entry.key] = value,
+                // The profile keeps the figure of its scheduler, and of its kernels.
+                ConstantSection::Scheduler | ConstantSection::Constants => {}
             }
         }
         let mut measured_on: Vec<&String> = measured.iter().map(|one| &one.hardware).collect();
@@ -130,11 +94,10 @@ impl JointFit<'_> {
         fit.insert("measured".into(), json!(measured));
         fit.insert("intervals".into(), json!(self.intervals));
         fit.insert("left_out".into(), json!(self.left_out));
-        let stated = |of: CalibratedConstant| BEGINNINGS.iter().any(|known| known.constant == of);
         let mut factors: Vec<Value> = Vec::new();
-        for of in ORDER {
+        for of in CONSTANTS.iter().map(|entry| entry.of) {
             for (factor, x) in changes(self.found, &runtime, of) {
-                let in_value = stated(of) && factor == CalibrationFactor::of(of);
+                let in_value = settings(of).initial.is_some() && factor == CalibrationFactor::of(of);
                 if !in_value && x.abs() >= SMALLEST {
                     factors.push(json!(CalibrationFactor { times: rounded(x.exp()), ..factor }));
                 }
@@ -151,7 +114,7 @@ pub fn adjust(profile: &mut Value, found: &FitSolution, source: &str) {
     let fit = &mut profile["serving_fit"];
     let mut factors: Vec<CalibrationFactor> =
         serde_json::from_value(fit["factors"].clone()).unwrap_or_default();
-    for of in ORDER {
+    for of in CONSTANTS.iter().map(|entry| entry.of) {
         for (change, x) in changes(found, &runtime, of).into_iter().filter(|(_, x)| x.abs() >= SMALLEST) {
             let like = |known: &&mut CalibrationFactor| {
                 CalibrationFactor { times: 1.0, ..(**known).clone() } == change
@@ -241,8 +204,9 @@ mod tests {
     #[test]
     fn figures_have_four_digits() {
         let value = |x: f64, unit| figure(x, unit, "s")["value"].as_str().unwrap().to_owned();
-        assert_eq!(value(2.5619e-6, ("us", 1e6)), "2.562 us");
-        assert_eq!(value(2.297_1e-4, ("us", 1e6)), "229.7 us");
-        assert_eq!(value(0.540_21, ("", 1.0)), "0.5402");
+        let us = WrittenUnit { name: "us", per_base: 1e6 };
+        assert_eq!(value(2.5619e-6, us), "2.562 us");
+        assert_eq!(value(2.297_1e-4, us), "229.7 us");
+        assert_eq!(value(0.540_21, WrittenUnit { name: "", per_base: 1.0 }), "0.5402");
     }
 }

@@ -3,9 +3,10 @@
 //! Contains no formulas: it only changes their inputs.
 
 use super::deployment::{MeasuredDeployment, PredictedTimes};
+use crate::cost::calibration::calibrated;
 use crate::cost::machine::Machine;
 use crate::quantity::num::Qty;
-use crate::spec::runtime::{CalibratedConstant, CalibrationKey};
+use crate::spec::constant::{CONSTANTS, CalibrationKey};
 
 /// A measured deployment, on the machine of the current runtime file.
 #[derive(Clone, Debug)]
@@ -36,67 +37,17 @@ pub struct CalibrationSample {
     pub tpot: Option<f64>,
 }
 
-/// Constants in the order of their changes.
-pub const ORDER: [CalibratedConstant; 20] = [
-    CalibratedConstant::GemmCompute,
-    CalibratedConstant::GemmMemory,
-    CalibratedConstant::AttentionCompute,
-    CalibratedConstant::AttentionMemory,
-    CalibratedConstant::MoeCompute,
-    CalibratedConstant::MoeMemory,
-    CalibratedConstant::CollectiveLatency,
-    CalibratedConstant::CollectiveBandwidth,
-    CalibratedConstant::LaunchPerLayer,
-    CalibratedConstant::KernelLaunch,
-    CalibratedConstant::QuantisedLaunch,
-    CalibratedConstant::ExpertsLaunch,
-    CalibratedConstant::HostPerStep,
-    CalibratedConstant::HostPerSequence,
-    CalibratedConstant::PrefillInterference,
-    CalibratedConstant::RequestOverhead,
-    CalibratedConstant::PromptQueue,
-    CalibratedConstant::PromptBurst,
-    CalibratedConstant::StepWait,
-    CalibratedConstant::RequestWork,
-];
-
-/// Logarithm of the multiplier on the time of each constant.
-pub type LogMultipliers = [f64; ORDER.len()];
+/// Logarithm of the multiplier on the time of each constant, in the order of the table.
+pub type LogMultipliers = [f64; CONSTANTS.len()];
 
 /// Step of the finite difference.
 const STEP: f64 = 1e-4;
 
 fn with_multipliers(machine: &Machine<Qty<f64>>, changes: &LogMultipliers) -> Machine<Qty<f64>> {
     let mut machine = machine.clone();
-    let chip = &mut machine.chip;
-    for (of, change) in ORDER.iter().zip(changes).filter(|(_, change)| **change != 0.0) {
-        let times = Qty::from(change.exp());
-        let one = Qty::from(1.0);
-        let slower = |figure: &mut Qty<f64>| *figure = *figure * times;
-        // An efficiency cannot exceed the roofline.
-        let lower = |figure: &mut Qty<f64>| *figure = (*figure / times).min(one);
-        match of {
-            CalibratedConstant::GemmCompute => lower(&mut chip.gemm_compute),
-            CalibratedConstant::GemmMemory => lower(&mut chip.gemm_memory),
-            CalibratedConstant::AttentionCompute => lower(&mut chip.attention_compute),
-            CalibratedConstant::AttentionMemory => lower(&mut chip.attention_memory),
-            CalibratedConstant::MoeCompute => lower(&mut chip.moe_compute),
-            CalibratedConstant::MoeMemory => lower(&mut chip.moe_memory),
-            CalibratedConstant::CollectiveBandwidth => lower(&mut chip.collective_bandwidth),
-            CalibratedConstant::CollectiveLatency => slower(&mut chip.collective_latency),
-            CalibratedConstant::LaunchPerLayer => slower(&mut chip.launch_per_layer),
-            CalibratedConstant::KernelLaunch => slower(&mut chip.kernel_launch),
-            CalibratedConstant::QuantisedLaunch => slower(&mut chip.quantised_launch),
-            CalibratedConstant::ExpertsLaunch => slower(&mut chip.experts_launch),
-            CalibratedConstant::HostPerStep => slower(&mut chip.host_per_step),
-            CalibratedConstant::HostPerSequence => slower(&mut chip.host_per_sequence),
-            CalibratedConstant::PrefillInterference => slower(&mut chip.prefill_interference),
-            CalibratedConstant::RequestOverhead => slower(&mut chip.request_overhead),
-            CalibratedConstant::PromptQueue => slower(&mut chip.prompt_queue),
-            CalibratedConstant::PromptBurst => slower(&mut chip.prompt_burst),
-            CalibratedConstant::StepWait => slower(&mut chip.step_wait),
-            CalibratedConstant::RequestWork => slower(&mut chip.request_work),
-        }
+    for (entry, change) in CONSTANTS.iter().zip(changes).filter(|(_, change)| **change != 0.0) {
+        let constant = machine.chip.constant_mut(entry.of);
+        *constant = calibrated(entry.of, *constant, Some(Qty::from(change.exp())));
     }
     machine
 }
@@ -118,8 +69,8 @@ impl CalibrationSample {
         &self,
         changes: &LogMultipliers,
         here: PredictedTimes,
-        selected: &[bool; ORDER.len()],
-    ) -> [(f64, f64); ORDER.len()] {
+        selected: &[bool; CONSTANTS.len()],
+    ) -> [(f64, f64); CONSTANTS.len()] {
         std::array::from_fn(|place| {
             if !selected[place] {
                 return (0.0, 0.0);
@@ -130,22 +81,4 @@ impl CalibrationSample {
             ((there.ttft / here.ttft).ln() / STEP, (there.tpot / here.tpot).ln() / STEP)
         })
     }
-}
-
-/// Sets the value of a constant, in seconds or as a number. Efficiencies have no such value.
-pub fn set(machine: &mut Machine<Qty<f64>>, of: CalibratedConstant, value: f64) {
-    let chip = &mut machine.chip;
-    let place = match of {
-        CalibratedConstant::KernelLaunch => &mut chip.kernel_launch,
-        CalibratedConstant::QuantisedLaunch => &mut chip.quantised_launch,
-        CalibratedConstant::ExpertsLaunch => &mut chip.experts_launch,
-        CalibratedConstant::HostPerSequence => &mut chip.host_per_sequence,
-        CalibratedConstant::RequestWork => &mut chip.request_work,
-        CalibratedConstant::RequestOverhead => &mut chip.request_overhead,
-        CalibratedConstant::PromptQueue => &mut chip.prompt_queue,
-        CalibratedConstant::PromptBurst => &mut chip.prompt_burst,
-        CalibratedConstant::StepWait => &mut chip.step_wait,
-        _ => return,
-    };
-    *place = Qty::from(value);
 }

@@ -1,5 +1,6 @@
 //! The constants that operator costs use: a device with one runtime and one set of formats.
 
+use super::calibration::ConstantMultipliers;
 use super::margin::PredictionMargin;
 use super::roofline::RooflineParams;
 use crate::figures;
@@ -8,6 +9,7 @@ use crate::plan::shard::ROLES;
 use crate::quantity::datum::Datum;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
+use crate::spec::constant::{CalibratedConstant, calibrated_constants};
 
 figures! {
     /// Constants of one device.
@@ -89,6 +91,23 @@ figures! {
     }
 }
 
+macro_rules! constant_fields {
+    ($($Name:ident $key:ident $Kind:ident $Section:ident,)*) => {
+        impl<T> Chip<T> {
+            /// The calibrated constant `of`.
+            pub fn constant(&self, of: CalibratedConstant) -> &T {
+                match of { $(CalibratedConstant::$Name => &self.$key,)* }
+            }
+
+            /// The calibrated constant `of`, to change.
+            pub fn constant_mut(&mut self, of: CalibratedConstant) -> &mut T {
+                match of { $(CalibratedConstant::$Name => &mut self.$key,)* }
+            }
+        }
+    };
+}
+calibrated_constants!(constant_fields);
+
 figures! {
     /// Constants of one tier of the interconnect.
     PricedLink {
@@ -114,6 +133,8 @@ pub struct Machine<T> {
     pub max_sequences: Option<T>,
     /// Latency multipliers of the chosen risk level; `None` at p50.
     pub margin: Option<PredictionMargin<T>>,
+    /// Multipliers that a reading applies to the constants of the device; none are left in a machine that was read.
+    pub calibration: Vec<ConstantMultipliers>,
 }
 
 impl<T> Machine<T> {
@@ -125,15 +146,21 @@ impl<T> Machine<T> {
 }
 
 impl Machine<Datum> {
-    /// The same machine in another reading.
+    /// The same machine in another reading, its constants calibrated.
     pub fn read<R: Reading>(&self, read: &R) -> Machine<Qty<R::N>> {
+        let mut chip = self.chip.map(|datum| read.datum(datum));
+        for one in &self.calibration {
+            let constant = chip.constant_mut(one.of);
+            *constant = one.apply(read, *constant);
+        }
         Machine {
-            chip: self.chip.map(|datum| read.datum(datum)),
+            chip,
             links: self.links.iter().map(|link| link.map(|datum| read.datum(datum))).collect(),
             shapes: self.shapes.clone(),
             quantised: self.quantised,
             max_sequences: self.max_sequences.as_ref().map(|datum| read.datum(datum)),
             margin: self.margin.as_ref().map(|risk| risk.map(|datum| read.datum(datum))),
+            calibration: Vec::new(),
         }
     }
 }

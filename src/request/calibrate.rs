@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::RequestControl;
 use super::validate::predict::{PreparedRow, ProfileFit, ready, runtime};
@@ -17,12 +17,15 @@ use crate::calibrate::cross::{HoldoutGroup, left_out};
 use crate::calibrate::deployment::PredictedTimes;
 use crate::calibrate::fit::{FitSolution, determined};
 use crate::calibrate::levels::unknowns;
-use crate::calibrate::profile::{BEGINNINGS, JointFit, adjust, written};
-use crate::calibrate::sample::{CalibrationSample, ORDER, set};
+use crate::calibrate::profile::{JointFit, adjust, written};
+use crate::calibrate::sample::CalibrationSample;
+use crate::calibrate::settings::initial_guesses;
+use crate::quantity::num::Qty;
 use crate::report::sheet::csv;
+use crate::spec::constant::{CONSTANTS, CalibratedConstant};
 use crate::spec::error::Error;
 use crate::spec::nearness::{LeftOut, MeasuredAt};
-use crate::spec::runtime::{CalibratedConstant, Runtime};
+use crate::spec::runtime::Runtime;
 use crate::store::catalog::Catalog;
 use crate::store::kind::CatalogKind;
 use crate::store::prediction_intervals::model_key;
@@ -118,10 +121,49 @@ impl CalibrateRequest {
         let (split, found): (Vec<CalibrationSample>, Vec<CalibrationSample>) =
             self.samples(catalog, measured).into_iter().partition(|sample| sample.deployment.pools.len() > 1);
         let samples: Vec<&CalibrationSample> = found.iter().collect();
-        let mut runtimes: Vec<String> = found.iter().map(|sample| sample.runtime.clone()).collect();
-        runtimes.sort();
-        runtimes.dedup();
-        if !self.whole && runtimes.len() > 1 {
+        let runtimes = distinct(&samples, |sample| &sample.runtime);
+        self.one_fitted_runtime(catalog, &runtimes)?;
+        let (order, undetermined) = determined_constants(&samples)?;
+        let nothing = FitSolution::nothing(unknowns(&samples, &order));
+        let before = errors("before", &samples, &nothing.predict(&samples));
+        let fit = nothing.solve(&samples, GAIN);
+        let after = errors("nothing: the fitted rows", &samples, &fit.predict(&samples));
+        let fitted = FittedRows { samples, split, fit, order, holdouts: Vec::new() };
+        let fitted = FittedRows { holdouts: fitted.held_out(self.whole), ..fitted };
+        let strata: Vec<LeftOut> = fitted.holdouts.iter().map(|one| one.errors(&fitted.samples)).collect();
+        let mut all = vec![tell(&before), tell(&after)];
+        for (one, errors) in fitted.holdouts.iter().zip(&strata) {
+            all.push(errors.clone());
+            if matches!(one.holdout, HoldoutGroup::Model | HoldoutGroup::Device) {
+                all.extend(each(&one.keys, &fitted.samples, &one.predictions).iter().map(tell));
+            }
+        }
+        let left_out: Vec<LeftOut> = std::iter::once(tell(&after)).chain(strata).collect();
+        let mut profiles = BTreeMap::new();
+        for name in &runtimes {
+            let profile = fitted.profile(profile(catalog, name)?, name, self.whole.then_some(&left_out));
+            profiles.insert(name.clone(), profile);
+        }
+        let FittedRows { samples, fit, order, holdouts, .. } = &fitted;
+        Ok(LatencyFit {
+            rows: samples.len(),
+            unknowns: fit.unknowns.len(),
+            constants_told: order.len(),
+            constants_not_told: undetermined,
+            errors: all,
+            profiles,
+            rows_csv: rows(samples, &fit.predict(samples), holdouts),
+            residuals_svg: picture(samples, holdouts),
+            runtimes,
+        })
+    }
+
+    /// Whether the rows are of one runtime that has a fit to adjust; a fit of whole profiles needs neither.
+    fn one_fitted_runtime(&self, catalog: &Catalog, runtimes: &[String]) -> Result<(), Error> {
+        if self.whole {
+            return Ok(());
+        }
+        if runtimes.len() > 1 {
             return Err(Error::new(
                 "runtime",
                 format!("rows of {}", runtimes.join(", ")),
@@ -129,9 +171,8 @@ impl CalibrateRequest {
                 "select one with --runtime, or fit all with --whole",
             ));
         }
-        if let Some(name) = runtimes.first().filter(|_| !self.whole)
-            && catalog.load::<Runtime>(name)?.serving_fit.is_none()
-        {
+        let Some(name) = runtimes.first() else { return Ok(()) };
+        if catalog.load::<Runtime>(name)?.serving_fit.is_none() {
             return Err(Error::new(
                 "serving_fit",
                 format!("no fit in the profile of {name}"),
@@ -139,88 +180,7 @@ impl CalibrateRequest {
                 "add --whole, and set a folder with --out",
             ));
         }
-        let determined = determined(&samples);
-        let constants = determined.iter().filter(|is_determined| **is_determined).count();
-        if constants == 0 || samples.len() < ROWS_PER_CONSTANT * constants {
-            return Err(Error::new(
-                "calibrate",
-                format!("{} rows, which affect {constants} constants", samples.len()),
-                format!("at least {ROWS_PER_CONSTANT} rows per constant"),
-                "add measurements, or keep the shipped profile",
-            ));
-        }
-        let order: Vec<CalibratedConstant> = ORDER
-            .into_iter()
-            .zip(determined)
-            .filter(|(_, is_determined)| *is_determined)
-            .map(|(of, _)| of)
-            .collect();
-        let nothing = FitSolution::nothing(unknowns(&samples, &order));
-        let before = errors("before", &samples, &nothing.predict(&samples));
-        let fit = nothing.solve(&samples, GAIN);
-        let after = errors("nothing: the fitted rows", &samples, &fit.predict(&samples));
-        let outs: &[HoldoutGroup] = match self.whole {
-            true => &[
-                HoldoutGroup::Fifth,
-                HoldoutGroup::Combination,
-                HoldoutGroup::Load,
-                HoldoutGroup::Model,
-                HoldoutGroup::Device,
-                HoldoutGroup::DeviceAndRuntime,
-                HoldoutGroup::Vendor,
-            ],
-            false => &[HoldoutGroup::Fifth, HoldoutGroup::Model, HoldoutGroup::Device],
-        };
-        let without = |out: &HoldoutGroup| HoldoutPredictions {
-            holdout: *out,
-            keys: out.keys(&samples),
-            predictions: left_out(&samples, &fit, *out),
-        };
-        // If all rows are of one kind, no rows remain to predict it from.
-        let several = |one: &HoldoutGroup| one.keys(&samples).windows(2).any(|pair| pair[0] != pair[1]);
-        let held_out: Vec<HoldoutPredictions> = outs.iter().filter(|one| several(one)).map(without).collect();
-        let strata: Vec<LeftOut> = held_out.iter().map(|one| one.errors(&samples)).collect();
-        let fitted = tell(&after);
-        let mut all = vec![tell(&before), fitted.clone()];
-        for (one, errors) in held_out.iter().zip(&strata) {
-            all.push(errors.clone());
-            if matches!(one.holdout, HoldoutGroup::Model | HoldoutGroup::Device) {
-                all.extend(each(&one.keys, &samples, &one.predictions).iter().map(tell));
-            }
-        }
-        let mut profiles = BTreeMap::new();
-        for name in &runtimes {
-            let own: Vec<&CalibrationSample> =
-                found.iter().filter(|sample| sample.runtime == *name).collect();
-            let source = source(name, &own, samples.len(), &errors("", &own, &fit.predict(&own)));
-            let mut profile = profile(catalog, name)?;
-            if self.whole {
-                let whole = JointFit {
-                    found: &fit,
-                    measured_anywhere: distinct(&samples, |sample| &sample.hardware),
-                    determined: order.clone(),
-                    models: distinct(&samples, |sample| &sample.model),
-                    intervals: intervals(&samples, &held_out, &split, &fit),
-                    left_out: std::iter::once(&fitted).chain(&strata).cloned().collect(),
-                };
-                whole.replace(&mut profile, &measured_at(&own), &source);
-            } else {
-                adjust(&mut profile, &fit, &source);
-            }
-            profiles.insert(name.clone(), written(&profile));
-        }
-        let undetermined = ORDER.iter().zip(determined).filter(|(_, is_determined)| !is_determined);
-        Ok(LatencyFit {
-            rows: samples.len(),
-            unknowns: fit.unknowns.len(),
-            constants_told: constants,
-            constants_not_told: undetermined.map(|(of, _)| spell(*of)).collect(),
-            errors: all,
-            profiles,
-            rows_csv: rows(&samples, &fit.predict(&samples), &held_out),
-            residuals_svg: picture(&samples, &held_out),
-            runtimes,
-        })
+        Ok(())
     }
 
     /// Rows of the selected runtimes, without rows flagged doubtful.
@@ -242,14 +202,94 @@ impl CalibrateRequest {
             sample.ttft = row.outcome.ttft_ms.map(|value| value / 1e3);
             sample.tpot = row.outcome.tpot_ms.map(|value| value / 1e3);
             if self.whole {
-                BEGINNINGS.iter().for_each(|known| set(&mut sample.machine, known.constant, known.value));
+                for (entry, known) in initial_guesses() {
+                    *sample.machine.chip.constant_mut(entry.of) = Qty::from(known.value);
+                }
             }
             // A sample without a positive predicted time determines no constant.
-            let PredictedTimes { ttft, tpot } = sample.times(&[0.0; ORDER.len()]);
+            let PredictedTimes { ttft, tpot } = sample.times(&[0.0; CONSTANTS.len()]);
             let times = [ttft, tpot];
             times.iter().all(|time| time.is_finite() && *time > 0.0).then_some(sample)
         });
         made.collect()
+    }
+}
+
+/// The constants that the rows determine, and the keys of those that they do not.
+fn determined_constants(
+    samples: &[&CalibrationSample],
+) -> Result<(Vec<CalibratedConstant>, Vec<String>), Error> {
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        CONSTANTS.iter().zip(determined(samples)).partition(|(_, is_determined)| *is_determined);
+    let constants = known.len();
+    if constants == 0 || samples.len() < ROWS_PER_CONSTANT * constants {
+        return Err(Error::new(
+            "calibrate",
+            format!("{} rows, which affect {constants} constants", samples.len()),
+            format!("at least {ROWS_PER_CONSTANT} rows per constant"),
+            "add measurements, or keep the shipped profile",
+        ));
+    }
+    let unknown = unknown.into_iter().map(|(entry, _)| entry.key.to_owned()).collect();
+    Ok((known.into_iter().map(|(entry, _)| entry.of).collect(), unknown))
+}
+
+/// Fitted rows, their fit, and the predictions of held-out rows.
+struct FittedRows<'a> {
+    samples: Vec<&'a CalibrationSample>,
+    /// Disaggregated rows: they calibrate only the intervals.
+    split: Vec<CalibrationSample>,
+    fit: FitSolution,
+    order: Vec<CalibratedConstant>,
+    holdouts: Vec<HoldoutPredictions>,
+}
+
+impl FittedRows<'_> {
+    /// Predictions of each group of rows by a fit without it.
+    fn held_out(&self, whole: bool) -> Vec<HoldoutPredictions> {
+        let groups: &[HoldoutGroup] = match whole {
+            true => &[
+                HoldoutGroup::Fifth,
+                HoldoutGroup::Combination,
+                HoldoutGroup::Load,
+                HoldoutGroup::Model,
+                HoldoutGroup::Device,
+                HoldoutGroup::DeviceAndRuntime,
+                HoldoutGroup::Vendor,
+            ],
+            false => &[HoldoutGroup::Fifth, HoldoutGroup::Model, HoldoutGroup::Device],
+        };
+        let without = |group: &HoldoutGroup| HoldoutPredictions {
+            holdout: *group,
+            keys: group.keys(&self.samples),
+            predictions: left_out(&self.samples, &self.fit, *group),
+        };
+        // If all rows are of one kind, no rows remain to predict it from.
+        let several =
+            |group: &&HoldoutGroup| group.keys(&self.samples).windows(2).any(|pair| pair[0] != pair[1]);
+        groups.iter().filter(several).map(without).collect()
+    }
+
+    /// The new profile of a runtime: of a whole fit with its held-out errors, else adjusted.
+    fn profile(&self, mut profile: Value, name: &str, whole: Option<&Vec<LeftOut>>) -> String {
+        let own: Vec<&CalibrationSample> =
+            self.samples.iter().copied().filter(|sample| sample.runtime == name).collect();
+        let source = source(name, &own, self.samples.len(), &errors("", &own, &self.fit.predict(&own)));
+        match whole {
+            Some(errors) => {
+                let joint = JointFit {
+                    found: &self.fit,
+                    measured_anywhere: distinct(&self.samples, |sample| &sample.hardware),
+                    determined: self.order.clone(),
+                    models: distinct(&self.samples, |sample| &sample.model),
+                    intervals: intervals(&self.samples, &self.holdouts, &self.split, &self.fit),
+                    left_out: errors.clone(),
+                };
+                joint.replace(&mut profile, &measured_at(&own), &source);
+            }
+            None => adjust(&mut profile, &self.fit, &source),
+        }
+        written(&profile)
     }
 }
 
@@ -298,10 +338,6 @@ fn sample(row: &MeasuredRow, ready: PreparedRow) -> CalibrationSample {
         ttft: None,
         tpot: None,
     }
-}
-
-fn spell(of: CalibratedConstant) -> String {
-    json!(of).as_str().unwrap_or_default().to_owned()
 }
 
 fn distinct(samples: &[&CalibrationSample], of: fn(&CalibrationSample) -> &String) -> Vec<String> {

@@ -12,13 +12,13 @@ use crate::quantity::unit::COUNT;
 use crate::search::problem::{Formats, OffloadPolicy, Problem, Traffic};
 use crate::serving::economy::{Bill, Owned, PowerDraw};
 use crate::serving::terms::WorkloadInputs;
+use crate::spec::constant::{AttentionKind, CalibrationKey};
 use crate::spec::device::PriceRange;
 use crate::spec::error::Error;
 use crate::spec::figure::{Dollars, Figure};
 use crate::spec::nearness::Interval;
 use crate::spec::percentile::Confidence as RiskAsked;
 use crate::spec::precision::FormatOption;
-use crate::spec::runtime::{AttentionKind, CalibrationKey};
 use crate::spec::scenario::OffloadMode;
 
 impl ResolvedScenario {

@@ -1,0 +1,243 @@
+//! Fit settings of each calibrated constant: its levels, and its initial guess.
+
+use super::levels::{LevelPrior, PoolingLevel};
+use crate::spec::constant::{CONSTANTS, CalibratedConstant, ConstantEntry};
+
+/// How a constant is fitted.
+#[derive(Clone, Copy, Debug)]
+pub struct FitSettings {
+    /// Levels in a fit to servers.
+    pub server: &'static [LevelPrior],
+    /// Levels in a fit to single streams.
+    pub single_stream: &'static [LevelPrior],
+    /// Initial value in a fit of whole profiles; `None` where kernel microbenchmarks identify the constant.
+    pub initial: Option<InitialGuess>,
+}
+
+/// The initial value of a constant.
+#[derive(Clone, Copy, Debug)]
+pub struct InitialGuess {
+    /// In base units: the order of magnitude of servers.
+    pub value: f64,
+    /// The unit in which a profile has it.
+    pub unit: WrittenUnit,
+}
+
+/// A unit of a profile.
+#[derive(Clone, Copy, Debug)]
+pub struct WrittenUnit {
+    /// Its name.
+    pub name: &'static str,
+    /// Units per base unit.
+    pub per_base: f64,
+}
+
+const MICROSECONDS: WrittenUnit = WrittenUnit { name: "us", per_base: 1e6 };
+const MILLISECONDS: WrittenUnit = WrittenUnit { name: "ms", per_base: 1e3 };
+const NUMBER: WrittenUnit = WrittenUnit { name: "", per_base: 1.0 };
+
+const fn initial(value: f64, unit: WrittenUnit) -> Option<InitialGuess> {
+    Some(InitialGuess { value, unit })
+}
+
+/// The same levels for servers and single streams, without an initial guess.
+const fn levels(both: &'static [LevelPrior]) -> FitSettings {
+    FitSettings { server: both, single_stream: both, initial: None }
+}
+
+/// The constants with an initial guess, in the order of the table.
+pub fn initial_guesses() -> impl Iterator<Item = (&'static ConstantEntry, InitialGuess)> {
+    CONSTANTS.iter().filter_map(|entry| Some((entry, settings(entry.of).initial?)))
+}
+
+/// How `of` is fitted.
+pub fn settings(of: CalibratedConstant) -> FitSettings {
+    use CalibratedConstant as Of;
+    match of {
+        Of::GemmCompute => FitSettings { single_stream: STREAM, ..levels(GEMM) },
+        Of::GemmMemory => FitSettings { single_stream: STREAM, ..levels(MEMORY) },
+        Of::AttentionCompute => FitSettings { single_stream: STREAM_ATTENTION, ..levels(ATTENTION_COMPUTE) },
+        Of::AttentionMemory => FitSettings { single_stream: STREAM_ATTENTION, ..levels(ATTENTION_MEMORY) },
+        Of::MoeCompute => FitSettings { single_stream: STREAM_MOE, ..levels(GEMM) },
+        Of::MoeMemory => FitSettings { single_stream: STREAM_MOE, ..levels(MEMORY) },
+        Of::CollectiveLatency => levels(COLLECTIVE_LATENCY),
+        Of::CollectiveBandwidth => FitSettings { single_stream: STREAM, ..levels(COLLECTIVE_BANDWIDTH) },
+        Of::LaunchPerLayer => FitSettings { single_stream: STREAM_LAYER, ..levels(LAUNCH_PER_LAYER) },
+        Of::KernelLaunch => FitSettings {
+            server: KERNEL_LAUNCH,
+            single_stream: STREAM_KERNEL,
+            initial: initial(1e-6, MICROSECONDS),
+        },
+        Of::QuantisedLaunch => {
+            FitSettings { initial: initial(1e-6, MICROSECONDS), ..levels(QUANTISED_LAUNCH) }
+        }
+        Of::ExpertsLaunch => FitSettings {
+            server: EXPERTS_LAUNCH,
+            single_stream: STREAM_EXPERTS,
+            initial: initial(5e-6, MICROSECONDS),
+        },
+        Of::HostPerStep => levels(HOST_PER_STEP),
+        Of::HostPerSequence => {
+            FitSettings { initial: initial(1e-5, MICROSECONDS), ..levels(HOST_PER_SEQUENCE) }
+        }
+        Of::PrefillInterference => levels(PREFILL_INTERFERENCE),
+        Of::RequestOverhead => FitSettings { initial: initial(1e-2, MILLISECONDS), ..levels(WAITS) },
+        Of::PromptQueue => FitSettings { initial: initial(0.3, NUMBER), ..levels(WAITS) },
+        Of::PromptBurst => FitSettings { initial: initial(0.05, NUMBER), ..levels(SCHEDULER) },
+        Of::StepWait => FitSettings { initial: initial(1.0, NUMBER), ..levels(SCHEDULER) },
+        Of::RequestWork => FitSettings { initial: initial(1e-4, MICROSECONDS), ..levels(SCHEDULER) },
+    }
+}
+
+const GEMM: &[LevelPrior] = &[
+    (PoolingLevel::All, 0.5),
+    (PoolingLevel::Runtime, 0.08),
+    (PoolingLevel::Family, 0.1),
+    (PoolingLevel::Format, 0.1),
+    (PoolingLevel::RuntimeFormat, 0.05),
+    (PoolingLevel::Cell, 0.12),
+];
+const MEMORY: &[LevelPrior] = &[
+    (PoolingLevel::All, 0.5),
+    (PoolingLevel::Runtime, 0.08),
+    (PoolingLevel::Family, 0.1),
+    (PoolingLevel::Format, 0.1),
+    (PoolingLevel::RuntimeFormat, 0.05),
+    (PoolingLevel::Version, 0.05),
+    (PoolingLevel::Cell, 0.15),
+];
+const ATTENTION_COMPUTE: &[LevelPrior] = &[
+    (PoolingLevel::All, 0.5),
+    (PoolingLevel::Runtime, 0.1),
+    (PoolingLevel::Family, 0.1),
+    (PoolingLevel::Attention, 0.2),
+];
+const ATTENTION_MEMORY: &[LevelPrior] = &[
+    (PoolingLevel::All, 0.5),
+    (PoolingLevel::Runtime, 0.15),
+    (PoolingLevel::Family, 0.15),
+    (PoolingLevel::Attention, 0.2),
+    (PoolingLevel::Cell, 0.15),
+];
+const COLLECTIVE_LATENCY: &[LevelPrior] = &[
+    (PoolingLevel::All, 1.0),
+    (PoolingLevel::Runtime, 0.3),
+    (PoolingLevel::Family, 0.2),
+    (PoolingLevel::Cell, 0.12),
+];
+const COLLECTIVE_BANDWIDTH: &[LevelPrior] = &[(PoolingLevel::All, 0.3), (PoolingLevel::Family, 0.1)];
+const LAUNCH_PER_LAYER: &[LevelPrior] = &[(PoolingLevel::All, 1.0)];
+const KERNEL_LAUNCH: &[LevelPrior] = &[
+    (PoolingLevel::All, 1.0),
+    (PoolingLevel::Runtime, 0.2),
+    (PoolingLevel::Family, 0.1),
+    (PoolingLevel::Version, 0.1),
+    (PoolingLevel::Cell, 0.15),
+];
+const QUANTISED_LAUNCH: &[LevelPrior] =
+    &[(PoolingLevel::All, 1.0), (PoolingLevel::Runtime, 0.2), (PoolingLevel::Format, 0.3)];
+const EXPERTS_LAUNCH: &[LevelPrior] =
+    &[(PoolingLevel::All, 1.0), (PoolingLevel::Runtime, 0.2), (PoolingLevel::Format, 0.2)];
+const HOST_PER_STEP: &[LevelPrior] = &[
+    (PoolingLevel::All, 1.0),
+    (PoolingLevel::Runtime, 0.3),
+    (PoolingLevel::Version, 0.1),
+    (PoolingLevel::Cell, 0.12),
+];
+const HOST_PER_SEQUENCE: &[LevelPrior] =
+    &[(PoolingLevel::All, 1.0), (PoolingLevel::Runtime, 0.3), (PoolingLevel::Version, 0.3)];
+const PREFILL_INTERFERENCE: &[LevelPrior] = &[
+    (PoolingLevel::All, 0.5),
+    (PoolingLevel::Runtime, 0.1),
+    (PoolingLevel::Lengths, 0.3),
+    (PoolingLevel::RuntimeLengths, 0.1),
+    (PoolingLevel::Version, 0.1),
+];
+/// Scheduler constants: they differ most between runtimes, and with whether all requests have the same lengths.
+const SCHEDULER: &[LevelPrior] = &[
+    (PoolingLevel::All, 2.0),
+    (PoolingLevel::Runtime, 0.7),
+    (PoolingLevel::Lengths, 0.7),
+    (PoolingLevel::RuntimeLengths, 0.1),
+    (PoolingLevel::RuntimeFamily, 0.3),
+];
+/// Scheduler constants that differ most between versions.
+const WAITS: &[LevelPrior] = &[
+    (PoolingLevel::All, 2.0),
+    (PoolingLevel::Runtime, 0.7),
+    (PoolingLevel::Lengths, 0.7),
+    (PoolingLevel::RuntimeLengths, 0.1),
+    (PoolingLevel::RuntimeFamily, 0.3),
+    (PoolingLevel::Version, 0.15),
+];
+
+/// Kernel constants of single-stream runtimes: few vendors tune them, so generations and backends differ widely.
+const STREAM: &[LevelPrior] = &[
+    (PoolingLevel::All, 0.5),
+    (PoolingLevel::Runtime, 0.2),
+    (PoolingLevel::Family, 0.5),
+    (PoolingLevel::Format, 0.2),
+    (PoolingLevel::RuntimeFamily, 0.2),
+    (PoolingLevel::Version, 0.3),
+];
+const STREAM_ATTENTION: &[LevelPrior] = &[
+    (PoolingLevel::All, 0.5),
+    (PoolingLevel::Runtime, 0.3),
+    (PoolingLevel::Family, 0.4),
+    (PoolingLevel::RuntimeFamily, 0.3),
+    (PoolingLevel::Version, 0.3),
+];
+const STREAM_MOE: &[LevelPrior] = &[
+    (PoolingLevel::All, 0.5),
+    (PoolingLevel::Runtime, 0.2),
+    (PoolingLevel::Family, 0.5),
+    (PoolingLevel::Format, 0.2),
+    (PoolingLevel::Version, 0.1),
+];
+const STREAM_LAYER: &[LevelPrior] = &[
+    (PoolingLevel::All, 1.5),
+    (PoolingLevel::Runtime, 0.3),
+    (PoolingLevel::Family, 0.2),
+    (PoolingLevel::RuntimeFamily, 0.1),
+    // A program around an engine may wait several times as long.
+    (PoolingLevel::Version, 1.0),
+];
+const STREAM_KERNEL: &[LevelPrior] = &[
+    (PoolingLevel::All, 2.0),
+    (PoolingLevel::Runtime, 0.2),
+    (PoolingLevel::Family, 0.3),
+    (PoolingLevel::Version, 0.1),
+];
+const STREAM_EXPERTS: &[LevelPrior] = &[
+    (PoolingLevel::All, 2.0),
+    (PoolingLevel::Runtime, 0.2),
+    (PoolingLevel::Family, 0.1),
+    (PoolingLevel::Version, 0.1),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantity::unit::COUNT;
+    use crate::spec::constant::ConstantSection;
+
+    /// A constant outside `constants` has no microbenchmark, so a fit of whole profiles needs its initial value.
+    #[test]
+    fn a_constant_without_a_microbenchmark_has_an_initial_guess() {
+        for entry in CONSTANTS {
+            let settings = settings(entry.of);
+            assert_eq!(
+                settings.initial.is_some(),
+                entry.section != ConstantSection::Constants,
+                "{}",
+                entry.key
+            );
+            for levels in [settings.server, settings.single_stream] {
+                assert_eq!(levels[0].0, PoolingLevel::All, "{}", entry.key);
+            }
+            let Some(initial) = settings.initial else { continue };
+            assert!(initial.value > 0.0, "{}", entry.key);
+            assert_eq!(initial.unit.name.is_empty(), entry.kind.unit() == COUNT, "{}", entry.key);
+        }
+    }
+}
