@@ -11,7 +11,9 @@ use serde_json::Value;
 fn mantile(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mantile-opt"));
     let own = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MANTILE_"));
-    own.for_each(|(name, _)| drop(command.env_remove(name)));
+    for (name, _) in own {
+        command.env_remove(name);
+    }
     command.args(args).env("MANTILE_HOME", home).env("NO_COLOR", "1").stdin(Stdio::null());
     command
 }

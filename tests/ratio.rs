@@ -3,7 +3,8 @@
 use mantile::report::answer::optimize_result;
 use mantile::report::ratio::SplitAdvice;
 use mantile::report::text::table;
-use mantile::report::verify::optimize::verify;
+use mantile::request::verify::optimize::OptimizeRerun;
+use mantile::request::verify::{RandomSample, Rerun};
 use mantile::search::fills::chains;
 use mantile::search::mip::SHARE;
 use mantile::search::mip::solve::{SolveBudget, solve};
@@ -202,12 +203,14 @@ fn what_is_left_does_both_and_the_answer_verifies() {
         "{text}"
     );
     let mut saved = serde_json::to_value(&told).unwrap();
-    let verified = verify(&problem, &saved, &told, (200, 1));
+    let again = OptimizeRerun { problem, fresh: told };
+    let checked = |saved: &_, count| again.check(saved, RandomSample { count, seed: 1 }).unwrap();
+    let verified = checked(&saved, 200);
     assert!(verified.holds, "{:#?}", verified.checks);
     // A mix whose numbers were touched is found out.
     let replicas = saved.pointer_mut("/best/plan/others/0/replicas").unwrap();
     *replicas = 2.into();
-    assert!(!verify(&problem, &saved, &told, (0, 1)).holds);
+    assert!(!checked(&saved, 0).holds);
 }
 
 #[test]

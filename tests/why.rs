@@ -2,8 +2,9 @@
 
 use mantile::report::answer::optimize_result;
 use mantile::report::result::OptimizeResult;
-use mantile::report::verify::optimize::verify;
 use mantile::request::inputs;
+use mantile::request::verify::optimize::OptimizeRerun;
+use mantile::request::verify::{RandomSample, Rerun};
 use mantile::search::family::StrategyFamily;
 use mantile::search::point::before;
 use mantile::search::problem::{Problem, Traffic};
@@ -141,7 +142,8 @@ fn saved(scenario: &Scenario) -> (Problem, OptimizeResult, Value) {
 #[test]
 fn an_answer_holds_and_a_tampered_one_does_not() {
     let (problem, fresh, value) = saved(&scenario("Llama-3.1-8B", "2xl40s", "throughput"));
-    let check = |value: &Value| verify(&problem, value, &fresh, (300, 5));
+    let again = OptimizeRerun { problem, fresh };
+    let check = |value: &Value| again.check(value, RandomSample { count: 300, seed: 5 }).unwrap();
     let sound = check(&value);
     let faults: Vec<&String> = sound.checks.iter().flat_map(|check| &check.faults).collect();
     assert!(sound.holds, "{faults:?}");

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use program::{ReportedProgram, report_program};
 
 use crate::search::fleet::rates::ShapeRates;
-use crate::search::fleet::{Bucket, Fleet, FleetBounds, FleetMix, FleetObjective, MILLS};
+use crate::search::fleet::{Bucket, BucketShare, Fleet, FleetBounds, FleetMix, FleetObjective, MILLS};
+use crate::search::mip::reasons::RowRelaxation;
 use crate::search::mip::solve::Prover;
 use crate::search::outcome::Status;
 use crate::search::problem::Problem;
@@ -198,45 +199,59 @@ pub struct FleetProblem {
     pub unserved: Vec<String>,
 }
 
+impl FleetResult {
+    /// The same result with `systems`, kinds with counts, that serve `parts` of the traffic.
+    pub fn with_systems(
+        self,
+        problem: &FleetProblem,
+        systems: &[(usize, u64)],
+        parts: &[BucketShare],
+    ) -> FleetResult {
+        let FleetProblem { asked, fleet, names, .. } = problem;
+        let rate = |part: &BucketShare| part.share * fleet.buckets[part.bucket].rate;
+        let system = |&(kind, count): &(usize, u64)| {
+            let own = || parts.iter().filter(|part| part.kind == kind);
+            let SystemName { hardware, offer, model, plan } = names[kind].clone();
+            Systems {
+                count,
+                hardware,
+                offer,
+                model,
+                plan,
+                devices: count.saturating_mul(fleet.kinds[kind].devices),
+                usd_per_hour: count as f64 * fleet.kinds[kind].usd_per_hour,
+                requests_per_s: own().map(rate).sum(),
+                busy: own().map(|part| fleet.kinds[kind].busy(part.bucket, rate(part))).sum(),
+            }
+        };
+        let route = |part: &BucketShare| {
+            let bucket = &asked.buckets[part.bucket];
+            Some(Routed {
+                isl: bucket.isl,
+                osl: bucket.osl,
+                model: asked.models[fleet.buckets[part.bucket].model].clone(),
+                systems: systems.iter().position(|(kind, _)| *kind == part.kind)? as u64,
+                share: part.share,
+                requests_per_s: part.share * bucket.rate,
+            })
+        };
+        let reported: Vec<Systems> = systems.iter().map(system).collect();
+        let served = parts.iter().map(|part| part.share * fleet.buckets[part.bucket].tokens()).sum();
+        FleetResult {
+            usd_per_hour: Some(reported.iter().map(|one| one.usd_per_hour).sum()),
+            devices: Some(reported.iter().map(|one| one.devices).fold(0, u64::saturating_add)),
+            output_tok_s: (served, fleet.buckets.iter().map(Bucket::tokens).sum()),
+            routes: parts.iter().filter_map(route).collect(),
+            systems: reported,
+            ..self
+        }
+    }
+}
+
 /// Builds the result.
 pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
-    let FleetProblem { scenario, asked, fleet, names, unserved, .. } = posed;
-    let mut systems = Vec::new();
-    let mut place = vec![None; fleet.kinds.len()];
-    for (kind, count) in mix.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let parts = || mix.parts.iter().filter(|part| part.kind == kind);
-        let rate = |part: &crate::search::fleet::BucketShare| part.share * fleet.buckets[part.bucket].rate;
-        let busy = parts().map(|part| fleet.kinds[kind].busy(part.bucket, rate(part)));
-        let SystemName { hardware, offer, model, plan } = names[kind].clone();
-        place[kind] = Some(systems.len() as u64);
-        systems.push(Systems {
-            count: *count,
-            hardware,
-            offer,
-            model,
-            plan,
-            devices: count * fleet.kinds[kind].devices,
-            usd_per_hour: *count as f64 * fleet.kinds[kind].usd_per_hour,
-            requests_per_s: parts().map(rate).sum(),
-            busy: busy.sum(),
-        });
-    }
-    let routes = mix.parts.iter().filter_map(|part| {
-        let bucket = &asked.buckets[part.bucket];
-        Some(Routed {
-            isl: bucket.isl,
-            osl: bucket.osl,
-            model: asked.models[fleet.buckets[part.bucket].model].clone(),
-            systems: place[part.kind]?,
-            share: part.share,
-            requests_per_s: part.share * bucket.rate,
-        })
-    });
-    let served = mix.served(fleet);
-    let wanted: f64 = fleet.buckets.iter().map(Bucket::tokens).sum();
-    let found = mix.solved.values.is_some();
     let why = mix.reasons.clone().unwrap_or_default();
-    let help = |help: &crate::search::mip::reasons::RowRelaxation| {
+    let help = |help: &RowRelaxation| {
         let scale = if help.group == "budget" { MILLS } else { 1.0 };
         RelaxationHint {
             what: help.row.clone(),
@@ -244,25 +259,32 @@ pub fn fleet_answer(posed: &FleetProblem, mix: &FleetMix) -> FleetResult {
             needed: help.needed as f64 / scale,
         }
     };
-    FleetResult {
-        usd_per_hour: found.then(|| systems.iter().map(|one| one.usd_per_hour).sum()),
-        devices: found.then(|| systems.iter().map(|one| one.devices).sum()),
-        output_tok_s: (served, wanted),
-        routes: routes.collect(),
-        certificate: certificate(asked.aim, mix, (served, wanted)),
+    let served = mix.served(&posed.fleet);
+    let result = FleetResult {
+        usd_per_hour: None,
+        devices: None,
+        output_tok_s: (served, posed.fleet.buckets.iter().map(Bucket::tokens).sum()),
+        routes: vec![],
+        certificate: certificate(posed.asked.aim, mix, served),
         conflict: why.conflict.clone(),
         irreducible: why.irreducible,
         most_output_tok_s: None,
         helps: why.relaxations.iter().map(help).collect(),
-        unserved: unserved.clone(),
-        kinds: fleet.kinds.len() as u64,
-        systems,
-        scenario: scenario.clone(),
-        asked: asked.clone(),
+        unserved: posed.unserved.clone(),
+        kinds: posed.fleet.kinds.len() as u64,
+        systems: vec![],
+        scenario: posed.scenario.clone(),
+        asked: posed.asked.clone(),
+    };
+    if mix.solved.values.is_none() {
+        return result;
     }
+    let counts = mix.counts.iter().copied().enumerate();
+    let systems: Vec<(usize, u64)> = counts.filter(|(_, count)| *count > 0).collect();
+    result.with_systems(posed, &systems, &mix.parts)
 }
 
-fn certificate(aim: FleetObjective, mix: &FleetMix, (served, _): (f64, f64)) -> FleetCertificate {
+fn certificate(aim: FleetObjective, mix: &FleetMix, served: f64) -> FleetCertificate {
     let solved = &mix.solved;
     let gap = solved
         .objective

@@ -207,6 +207,7 @@ pub struct SystemPrices {
 }
 
 /// A system that meets the SLO, as sized by the search.
+#[derive(Clone)]
 pub struct SizedSystem<'a> {
     /// The problem of one copy.
     pub problem: &'a Problem,

@@ -2,7 +2,6 @@
 
 pub mod explore;
 pub mod requirements;
-pub mod rerun;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

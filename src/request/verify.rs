@@ -1,17 +1,26 @@
 //! `verify`: checks a saved result against its own problem.
+//!
+//! The result is read back into its report type, its problem is solved again, and the saved deployments are evaluated
+//! again by the functions that made them. One comparison names every field that differs.
 
-pub mod rerun;
+mod compare;
+pub mod fleet;
+mod laws;
+pub mod optimize;
+pub mod place;
+pub mod recommend;
+mod row;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RequestControl;
-use crate::report::verify::Verified;
+use crate::report::verify::{CheckResult, Verified};
 use crate::spec::error::Error;
 use crate::spec::limits::{SAMPLE, SEED};
 use crate::store::catalog::Catalog;
-use rerun::Rerun;
+use compare::{CLOSE, differences, faults, off, read};
 
 /// Default number of random deployments.
 pub const DEFAULT_SAMPLE: u64 = 2000;
@@ -40,6 +49,51 @@ fn seed() -> u64 {
     DEFAULT_SEED
 }
 
+/// A random sample of deployments.
+#[derive(Clone, Copy, Debug)]
+pub struct RandomSample {
+    /// Number of deployments.
+    pub count: u64,
+    /// Its seed.
+    pub seed: u64,
+}
+
+/// The problem of a saved result, solved again: the reference for the checks.
+pub trait Rerun {
+    /// Checks `saved`, a result of the same problem.
+    ///
+    /// # Errors
+    /// It is not a result of the same command; the error names the field.
+    fn check(&self, saved: &Value, sample: RandomSample) -> Result<Verified, Error>;
+}
+
+/// Solves the problem of `saved` again.
+///
+/// # Errors
+/// It is not a result, or its problem no longer resolves.
+pub fn rerun<'a>(catalog: &'a Catalog, saved: &Value) -> Result<Box<dyn Rerun + 'a>, Error> {
+    // The key that only the results of one command have.
+    let has = |key: &str| saved.get(key).is_some();
+    if has("front") {
+        Ok(Box::new(optimize::OptimizeRerun::solve(catalog, &read(saved)?)?))
+    } else if has("placement") {
+        Ok(Box::new(place::PlaceRerun::solve(catalog, &read(saved)?)?))
+    } else if has("routes") {
+        Ok(Box::new(fleet::FleetRerun::solve(catalog, read(saved)?)?))
+    } else if has("builds") || has("models") {
+        Ok(Box::new(recommend::RecommendRerun::solve(catalog, recommend::report(saved)?)?))
+    } else {
+        Err(no_problem())
+    }
+}
+
+/// Not a result, or one without its problem.
+fn no_problem() -> Error {
+    let fix = "save one with `mantile-opt ... --format json --out answer.json`";
+    let expected = "a JSON result of `optimize`, `place`, `fleet` or `recommend`";
+    Error::new("scenario", "no problem", expected, fix)
+}
+
 /// Solves the problem of the result again and checks every row.
 ///
 /// # Errors
@@ -51,6 +105,18 @@ pub fn verify(
 ) -> Result<Verified, Error> {
     SAMPLE.check_whole("sample", request.sample)?;
     SEED.check_whole("seed", request.seed)?;
-    let again = Rerun::of(catalog, &request.result)?;
-    Ok(again.check(catalog, &request.result, (request.sample, request.seed)))
+    let sample = RandomSample { count: request.sample, seed: request.seed };
+    rerun(catalog, &request.result)?.check(&request.result, sample)
+}
+
+/// The check that the saved problem is the one that was solved again.
+fn question(faults: Vec<String>) -> CheckResult {
+    CheckResult::new("question: resolves to the same inputs, with defaults", 1, faults)
+}
+
+/// The check of a complete search.
+const SEARCH: &str = "search: a new search gives the same result in every field";
+
+fn search(saved: &impl Serialize, fresh: &impl Serialize) -> CheckResult {
+    CheckResult::new(SEARCH, 1, faults(differences("", saved, fresh)))
 }

@@ -189,12 +189,11 @@ pub fn answer(text: &str) {
     }
     let path = scratch().join("saved.json");
     std::fs::write(&path, text).unwrap();
-    let output =
-        OutputArgs {
-            format: OutputFormat::Table,
-            out: Some(scratch().join("checks.txt")),
-            ..OutputArgs::default()
-        };
+    let output = OutputArgs {
+        format: OutputFormat::Table,
+        out: Some(scratch().join("checks.txt")),
+        ..OutputArgs::default()
+    };
     // What is saved is told as it is saved, whatever word stands where a number should.
     let _ = Verify { file: path, sample: 5, seed: 1, output }.run(catalog());
 }

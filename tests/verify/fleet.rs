@@ -2,9 +2,8 @@
 
 use mantile::report::fleet::{FleetProblem, FleetResult, fleet_answer};
 use mantile::report::verify::Verified;
-use mantile::report::verify::fleet::verify;
-use mantile::request::UNCONTROLLED;
-use mantile::request::fleet::build_problem::{build_problem, solved};
+use mantile::request::verify::fleet::FleetRerun;
+use mantile::request::verify::{RandomSample, Rerun};
 use mantile::search::fleet::{FleetObjective, pinned};
 use mantile::search::mip::solve::SolveBudget;
 use mantile::search::outcome::Status;
@@ -13,25 +12,13 @@ use serde_json::Value;
 
 use super::{Spoiling, caught, more, saved, times};
 
-struct Asked {
-    posed: FleetProblem,
-    fresh: FleetResult,
+fn asked(value: &Value) -> FleetRerun {
+    let saved: FleetResult = serde_json::from_value(value.clone()).unwrap();
+    FleetRerun::solve(&Catalog::default(), saved).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-fn asked(value: &Value) -> Asked {
-    let of = |key: &str| value[key].clone();
-    let (asked, scenario) =
-        (serde_json::from_value(of("asked")).unwrap(), serde_json::from_value(of("scenario")).unwrap());
-    let posed = build_problem(&Catalog::default(), asked, scenario, &UNCONTROLLED)
-        .unwrap_or_else(|fault| panic!("{fault}"));
-    let fresh = solved(&posed);
-    Asked { posed, fresh }
-}
-
-impl Asked {
-    fn check(&self, value: &Value) -> Verified {
-        verify(&self.posed, (value, &self.fresh), (60, 5))
-    }
+fn check(asked: &FleetRerun, value: &Value) -> Verified {
+    asked.check(value, RandomSample { count: 60, seed: 5 }).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
 const SMALL: [&str; 5] = ["fleet", "--model", "Llama-3.1-8B", "--offers", "1xl40s,h100-sxm-x1,2xrtx-4090"];
@@ -53,7 +40,7 @@ fn fleets_of_every_aim_hold() {
 fn a_spoilt_fleet_is_told_by_what_is_wrong_with_it() {
     let value = saved(&SMALL);
     let asked = asked(&value);
-    assert!(asked.check(&value).holds);
+    assert!(check(&asked, &value).holds);
     let spoilings: &[Spoiling] = &[
         ("one system more", "load", &|v| more(v, "/systems/0/count", 1)),
         ("no system", "systems", &|v| v["systems"][0]["count"] = 0.into()),
@@ -71,14 +58,14 @@ fn a_spoilt_fleet_is_told_by_what_is_wrong_with_it() {
         ("what is proved", "search", &|v| v["certificate"]["status"] = "feasible".into()),
         ("what is left out", "search", &|v| v["unserved"] = Value::Array(vec!["all".into()])),
     ];
-    caught(&value, spoilings, |value| asked.check(value));
+    caught(&value, spoilings, |value| check(&asked, value));
 }
 
 /// A fleet that is sound in every number and called the cheapest, though it has a system too many.
 #[test]
 fn a_sound_fleet_that_is_too_dear_is_beaten_by_a_sample() {
     let asked = asked(&saved(&SMALL));
-    let FleetProblem { fleet, bounds, .. } = &asked.posed;
+    let FleetProblem { fleet, bounds, .. } = &asked.problem;
     let best = mantile::search::fleet::mix(fleet, FleetObjective::Cost, bounds, &SolveBudget::default());
     for kind in 0..fleet.kinds.len().min(6) {
         let mut counts = best.counts.clone();
@@ -90,7 +77,7 @@ fn a_sound_fleet_that_is_too_dear_is_beaten_by_a_sample() {
         used.iter().zip(&mix.counts).for_each(|(kind, count)| all[*kind] = *count);
         mix.counts = all;
         mix.parts.iter_mut().for_each(|part| part.kind = used[part.kind]);
-        let found = asked.check(&serde_json::to_value(fleet_answer(&asked.posed, &mix)).unwrap());
+        let found = check(&asked, &serde_json::to_value(fleet_answer(&asked.problem, &mix)).unwrap());
         let told = |by: &str| {
             found.checks.iter().any(|check| check.what.starts_with(by) && !check.faults.is_empty())
         };

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use mantile::report::answer::optimize_result;
-use mantile::report::verify::optimize::verify;
 use mantile::request::inputs;
+use mantile::request::verify::optimize::OptimizeRerun;
+use mantile::request::verify::{RandomSample, Rerun};
 use mantile::search::outcome::Status;
 use mantile::search::run::{Control, UNWATCHED, run};
 use mantile::spec::scenario::Scenario;
@@ -48,7 +49,8 @@ fn a_stopped_answer_is_told_by_what_is_wrong_with_it() {
     let stopped = told(&Control { stop: &stop, ..UNWATCHED });
     assert_eq!(stopped.status, Status::Feasible);
     let value = to_value(&stopped).unwrap();
-    let check = |value: &_| verify(&problem, value, &fresh, (300, 5));
+    let again = OptimizeRerun { problem: problem.clone(), fresh };
+    let check = |value: &_| again.check(value, RandomSample { count: 300, seed: 5 }).unwrap();
     let sound = check(&value);
     assert!(sound.holds, "{:?}", sound.checks);
     let spoilings: &[Spoiling] = &[

@@ -3,16 +3,12 @@
 use mantile::report::place::PlacementResult;
 use mantile::report::place::build::placement_report;
 use mantile::report::verify::Verified;
-use mantile::report::verify::place::verify;
-use mantile::request::place::aim;
-use mantile::request::place::solve::answer_placement;
+use mantile::request::verify::place::PlaceRerun;
+use mantile::request::verify::{RandomSample, Rerun};
 use mantile::search::placement::chain::Stage;
 use mantile::search::placement::evaluate::PlacementEvaluator;
 use mantile::search::placement::sample::neighbours;
-use mantile::search::run::UNWATCHED;
-use mantile::spec::placing::PlacementScenario;
 use mantile::store::catalog::Catalog;
-use mantile::store::rig::ResolvedRig;
 use serde_json::{Value, json};
 
 use super::{Spoiling, caught, more, saved, times};
@@ -21,24 +17,13 @@ use super::{Spoiling, caught, more, saved, times};
 const FOUR_CARDS: [&str; 7] =
     ["place", "--model", "Llama-3.3-70B", "--weight-format", "q4_k_m", "--hardware", "pcie-four-cards"];
 
-struct Asked {
-    placing: PlacementScenario,
-    fresh: PlacementResult,
-    rigged: ResolvedRig,
+fn asked(value: &Value) -> PlaceRerun {
+    let saved: PlacementResult = serde_json::from_value(value.clone()).unwrap();
+    PlaceRerun::solve(&Catalog::default(), &saved).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-fn asked(value: &Value) -> Asked {
-    let placing: PlacementScenario = serde_json::from_value(value["scenario"].clone()).unwrap();
-    let (fresh, rigged) =
-        answer_placement(&Catalog::default(), &placing, &UNWATCHED).unwrap_or_else(|fault| panic!("{fault}"));
-    Asked { placing, fresh, rigged }
-}
-
-impl Asked {
-    fn check(&self, value: &Value) -> Verified {
-        let sets = [self.rigged.problems.as_slice(), self.rigged.offloaded.as_slice()];
-        verify(&sets, aim(self.placing.objective), (value, &self.fresh), (300, 5))
-    }
+fn check(asked: &PlaceRerun, value: &Value) -> Verified {
+    asked.check(value, RandomSample { count: 300, seed: 5 }).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
 #[test]
@@ -66,7 +51,7 @@ fn a_spoilt_placement_is_told_by_what_is_wrong_with_it() {
     let stages = value["placement"]["stages"].as_array().unwrap().len();
     assert!(stages > 1, "there is a cut to be moved");
     let asked = asked(&value);
-    assert!(asked.check(&value).holds);
+    assert!(check(&asked, &value).holds);
     let spoilings: &[Spoiling] = &[
         ("a layer lost", "stages", &|v| more(v, "/placement/stages/0/last_layer", -1)),
         ("a number of layers", "stages", &|v| more(v, "/placement/stages/0/layers", 1)),
@@ -96,8 +81,8 @@ fn a_spoilt_placement_is_told_by_what_is_wrong_with_it() {
         ("another's split", "search", &|v| times(v, "/compared/0/objective_ms", 0.5)),
         ("the question", "question", &|v| more(v, "/question/isl", 1)),
     ];
-    caught(&value, spoilings, |value| asked.check(value));
-    let found = asked.check(&{
+    caught(&value, spoilings, |value| check(&asked, value));
+    let found = check(&asked, &{
         let mut spoilt = value.clone();
         times(&mut spoilt, "/placement/token_ms", 2.0);
         spoilt
@@ -131,7 +116,7 @@ fn stages_that_like_members_share_are_checked_too() {
     let shared = stages.iter().position(|stage| !stage["copies"].as_array().unwrap().is_empty());
     let shared = shared.expect("a stage that several hold");
     let asked = asked(&value);
-    assert!(asked.check(&value).holds);
+    assert!(check(&asked, &value).holds);
     let at = format!("/placement/stages/{shared}");
     let spoilings: &[Spoiling] = &[
         ("a copy that is no member", "stages", &|v| {
@@ -149,7 +134,7 @@ fn stages_that_like_members_share_are_checked_too() {
         ("a time", "times", &|v| times(v, &format!("{at}/decode_ms"), 0.999)),
         ("the objective", "certificate", &|v| times(v, "/certificate/objective_ms", 0.99)),
     ];
-    caught(&value, spoilings, |value| asked.check(value));
+    caught(&value, spoilings, |value| check(&asked, value));
 }
 
 /// A placement that is sound in every number and called the best, though one beside it is better.
@@ -158,7 +143,7 @@ fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
     let value = saved(&FOUR_CARDS);
     let asked = asked(&value);
     let questions = &asked.rigged.problems;
-    let scales = PlacementEvaluator::new(&questions[0], aim(asked.placing.objective));
+    let scales = PlacementEvaluator::new(&questions[0], asked.aim);
     let stage = |stage: &Value| Stage {
         member: questions[0].members.iter().position(|offer| stage["member"] == *offer.name).unwrap(),
         from: stage["first_layer"].as_u64().unwrap() as usize,
@@ -175,7 +160,7 @@ fn a_sound_placement_that_is_not_the_best_is_beaten_by_a_sample() {
         for key in ["objective_ms", "lower_bound_ms"] {
             other["certificate"][key] = json!(1e3 * worse.seconds);
         }
-        let found = asked.check(&other);
+        let found = check(&asked, &other);
         let told = |by: &str| {
             found.checks.iter().any(|check| check.what.starts_with(by) && !check.faults.is_empty())
         };

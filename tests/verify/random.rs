@@ -7,7 +7,7 @@ use clap::Parser;
 use fastrand::Rng;
 use mantile::cli::{Cli, Command};
 use mantile::report::verify::Verified;
-use mantile::request::verify::rerun::Rerun;
+use mantile::request::verify::{RandomSample, Rerun, rerun};
 use mantile::store::catalog::Catalog;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ const SPOILT: usize = 40;
 /// Spoilings of one answer.
 const EACH: usize = 10;
 /// Deployments drawn against each.
-const DRAWN: (u64, u64) = (60, 5);
+const DRAWN: RandomSample = RandomSample { count: 60, seed: 5 };
 
 fn counted(usual: usize) -> usize {
     std::env::var("MANTILE_VERIFY").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
@@ -175,8 +175,8 @@ fn answers_to_random_questions_hold() {
         if count > SOUND {
             eprintln!("{checked}: {}", asked.join(" "));
         }
-        let again = Rerun::of(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
-        let verified = again.check(&catalog, &value, DRAWN);
+        let again = rerun(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
+        let verified = again.check(&value, DRAWN).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
         if !verified.holds {
             eprintln!("{}\n  {}", asked.join(" "), faults(&verified).join("\n  "));
             alarms.push(asked.join(" "));
@@ -268,7 +268,7 @@ fn random_spoilings_are_found() {
     while spoilt < count {
         let asked = question(&mut random);
         let Some(value) = answer(&asked) else { continue };
-        let again = Rerun::of(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
+        let again = rerun(&catalog, &value).unwrap_or_else(|fault| panic!("{asked:?}: {fault}"));
         if count > SPOILT {
             eprintln!("{spoilt}, {} not found: {}", passed.values().sum::<u64>(), asked.join(" "));
         }
@@ -281,12 +281,11 @@ fn random_spoilings_are_found() {
             spoilt += 1;
             // What is asked is resolved again; an answer that is none any more is found as well.
             let same = ["scenario", "asked", "sought", "models"].iter().all(|key| other[*key] == value[*key]);
+            let holds = |again: &dyn Rerun| again.check(&other, DRAWN).is_ok_and(|checked| checked.holds);
             let found = if same {
-                !again.check(&catalog, &other, DRAWN).holds
+                !holds(&*again)
             } else {
-                Rerun::of(&catalog, &other)
-                    .is_ok_and(|again| again.check(&catalog, &other, DRAWN).holds)
-                    .eq(&false)
+                !rerun(&catalog, &other).is_ok_and(|again| holds(&*again))
             };
             if !found {
                 eprintln!(

@@ -1,7 +1,7 @@
 //! Saved recommendations.
 
 use mantile::report::verify::Verified;
-use mantile::request::verify::rerun::Rerun;
+use mantile::request::verify::{RandomSample, rerun};
 use mantile::store::catalog::Catalog;
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ use super::{Spoiling, caught, more, saved, times};
 
 fn check(value: &Value) -> Verified {
     let catalog = Catalog::default();
-    let again = Rerun::of(&catalog, value).unwrap_or_else(|fault| panic!("{fault}"));
-    again.check(&catalog, value, (200, 5))
+    let again = rerun(&catalog, value).unwrap_or_else(|fault| panic!("{fault}"));
+    again.check(value, RandomSample { count: 200, seed: 5 }).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
 const SMALL: [&str; 7] = [

@@ -19,10 +19,10 @@ use crate::store::model::ResolvedModel;
 use crate::store::resolved_scenario::{DEFAULT_HARDWARE, DEFAULT_MODEL, ResolvedScenario};
 
 /// Maximum number of tiers in the report.
-const TIERS: usize = 5;
+pub(in crate::request) const TIERS: usize = 5;
 
 /// Every system of the catalogue, for one model.
-pub(super) fn for_model(
+pub(in crate::request) fn for_model(
     catalog: &Catalog,
     scenario: &Scenario,
     sought: &mut Requirements,
@@ -51,7 +51,7 @@ pub(super) fn for_model(
 }
 
 /// The offers explored for a model.
-pub(super) fn market(
+pub(in crate::request) fn market(
     catalog: &Catalog,
     scenario: &Scenario,
     sought: &Requirements,
@@ -63,7 +63,7 @@ pub(super) fn market(
 }
 
 /// Every model of the catalogue, on one machine.
-pub(super) fn for_hardware(
+pub(in crate::request) fn for_hardware(
     catalog: &Catalog,
     scenario: &Scenario,
     sought: &mut Requirements,
@@ -196,7 +196,7 @@ fn one(
 }
 
 /// A system that meets the requirements, with its names and prices.
-pub(super) fn serving<'a>(
+pub(in crate::request) fn serving<'a>(
     resolved: &ResolvedScenario,
     problem: &'a Problem,
     sized: &'a Sized,

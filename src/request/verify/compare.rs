@@ -1,0 +1,106 @@
+//! Saved values compared with recomputed ones, field by field.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::super::value;
+use crate::spec::error::Error;
+use crate::spec::text::from_json;
+
+/// Relative tolerance of equal numbers: files hold all digits, so that only rounding differs.
+pub(super) const CLOSE: f64 = 1e-9;
+
+/// A field whose saved value is not the recomputed one.
+pub(super) struct FieldDifference {
+    /// Path of the field, e.g. `best.metrics.ttft_ms`.
+    pub(super) path: String,
+    /// The saved value; none if the field is missing.
+    saved: Option<String>,
+    /// The recomputed value; none if there is no such field.
+    again: Option<String>,
+}
+
+impl fmt::Display for FieldDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.saved, &self.again) {
+            (Some(saved), Some(again)) => write!(f, "{}: saved {saved}, recomputed {again}", self.path),
+            (Some(saved), None) => write!(f, "{}: saved {saved}, no such field exists", self.path),
+            (None, again) => {
+                write!(f, "{}: not saved, recomputed {}", self.path, again.as_deref().unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// The fields of `saved` that differ from `again`, with paths below `path`; a missing field differs from null.
+pub(super) fn differences(
+    path: &str,
+    saved: &impl Serialize,
+    again: &impl Serialize,
+) -> Vec<FieldDifference> {
+    let mut found = Vec::new();
+    compare(path, Some(&value(saved)), Some(&value(again)), &mut found);
+    found
+}
+
+/// Differences in words.
+pub(super) fn faults(differences: Vec<FieldDifference>) -> Vec<String> {
+    differences.iter().map(FieldDifference::to_string).collect()
+}
+
+/// Whether two numbers are equal except for rounding.
+fn same(x: f64, y: f64, close: f64) -> bool {
+    (x - y).abs() <= close * x.abs().max(y.abs())
+}
+
+fn compare(path: &str, saved: Option<&Value>, again: Option<&Value>, found: &mut Vec<FieldDifference>) {
+    let below = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+    match (saved, again) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            let names = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
+            names.for_each(|name| compare(&below(name), a.get(name), b.get(name), found));
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) if a.len() == b.len() => {
+            let pairs = a.iter().zip(b).enumerate();
+            pairs.for_each(|(at, (a, b))| compare(&below(&at.to_string()), Some(a), Some(b), found));
+        }
+        (Some(Value::Number(a)), Some(Value::Number(b)))
+            if a.as_f64().zip(b.as_f64()).is_some_and(|(x, y)| same(x, y, CLOSE)) => {}
+        (a, b) if a == b => {}
+        (a, b) => {
+            let (saved, again) = (a.map(brief), b.map(brief));
+            found.push(FieldDifference { path: path.to_string(), saved, again });
+        }
+    }
+}
+
+/// A value, shortened.
+fn brief(value: &Value) -> String {
+    const MOST: usize = 80;
+    let text = value.to_string();
+    if text.chars().count() <= MOST { text } else { text.chars().take(MOST).chain("…".chars()).collect() }
+}
+
+/// The difference of a saved number to its recomputed value, if larger than `close` of it.
+pub(super) fn off(what: &str, saved: f64, again: f64, close: f64) -> Option<String> {
+    (!same(saved, again, close)).then(|| format!("{what}: saved {saved}, recomputed {again}"))
+}
+
+/// A saved result as its report.
+///
+/// # Errors
+/// A field is missing, unknown or of another kind.
+pub(super) fn read<T: Serialize + DeserializeOwned>(saved: &Value) -> Result<T, Error> {
+    let report: T = from_json(&saved.to_string(), "a result")?;
+    let Some(first) = differences("", saved, &report).into_iter().next() else { return Ok(report) };
+    let found = match &first.saved {
+        Some(saved) => format!("{saved}, in a field that a result does not have"),
+        None => "nothing".to_string(),
+    };
+    let expected = first.again.unwrap_or_else(|| "no such field".to_string());
+    let fix = "save the result again with `mantile-opt ... --format json --out answer.json`";
+    Err(Error::new(first.path, found, expected, fix))
+}

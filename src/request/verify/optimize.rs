@@ -1,0 +1,231 @@
+//! Verification of a saved optimum: every row estimated again, the laws of its numbers, the objective, the front,
+//! random deployments, and the search itself.
+
+use serde_json::Value;
+
+use super::row::evaluated;
+use super::{
+    CLOSE, CheckResult, RandomSample, Rerun, differences, faults, no_problem, question, read, search,
+};
+use crate::report::answer::{assumptions, leaves, plan};
+use crate::report::detail::detail;
+use crate::report::number::requests;
+use crate::report::result::OptimizeResult;
+use crate::report::verify::Verified;
+use crate::request::UNCONTROLLED;
+use crate::request::optimize::{OptimizeRequest, optimize};
+use crate::search::outcome::{EvaluatedCandidate, Status};
+use crate::search::point::{Point, before, place};
+use crate::search::problem::Problem;
+use crate::search::sample::sample;
+use crate::spec::error::Error;
+use crate::spec::objective::{Direction, Metric};
+use crate::store::catalog::Catalog;
+use crate::store::resolved_scenario::ResolvedScenario;
+
+/// The problem of a saved optimum, and the result of a complete search.
+pub struct OptimizeRerun {
+    /// The problem.
+    pub problem: Problem,
+    /// The result of a new search.
+    pub fresh: OptimizeResult,
+}
+
+impl Rerun for OptimizeRerun {
+    fn check(&self, saved: &Value, sample: RandomSample) -> Result<Verified, Error> {
+        Ok(Verified::of(self.checks(&read(saved)?, sample), sample.seed))
+    }
+}
+
+impl OptimizeRerun {
+    /// Solves the problem of `saved` again. Optional parts are computed only if `saved` has them.
+    ///
+    /// # Errors
+    /// Its problem is missing or no longer resolves.
+    pub fn solve(catalog: &Catalog, saved: &OptimizeResult) -> Result<OptimizeRerun, Error> {
+        let scenario = saved.scenario.clone().ok_or_else(no_problem)?;
+        let problem = ResolvedScenario::resolve(catalog, &scenario)?.problem()?;
+        let request = OptimizeRequest { scenario, why: saved.why.is_some(), max_front_points: None };
+        let fresh = optimize(catalog, &request, &UNCONTROLLED)?;
+        let conflict = fresh.conflict.filter(|_| saved.conflict.is_some());
+        Ok(OptimizeRerun { problem, fresh: OptimizeResult { conflict, ..fresh } })
+    }
+
+    fn checks(&self, saved: &OptimizeResult, drawn: RandomSample) -> Vec<CheckResult> {
+        let (problem, fresh) = (&self.problem, &self.fresh);
+        let mut resolved = differences("question", &saved.question, &fresh.question);
+        resolved.extend(differences("scenario", &saved.scenario, &fresh.scenario));
+        let (best, best_check) = evaluated(problem, "best", &saved.best);
+        let (others, others_check) = evaluated(problem, "alternative", &saved.alternatives);
+        let (front, front_check) = evaluated(problem, "front", &saved.front);
+        let best = best.into_iter().next();
+        let rows: Vec<&EvaluatedCandidate> = others.iter().chain(&front).collect();
+        let opened = best.as_ref().map_or_else(Vec::new, |best| detailed(problem, saved, best));
+        let on_front = on_front(problem, best.as_ref().filter(|_| !saved.front.is_empty()), &front);
+        vec![
+            question(faults(resolved)),
+            best_check,
+            others_check,
+            front_check,
+            CheckResult::new("detail: times, memory and constraints, from the formulas", 1, opened),
+            CheckResult::new(
+                "objective: no row of the result is better than its best",
+                rows.len(),
+                [status(saved), better(problem, best.as_ref(), &rows)].concat(),
+            ),
+            CheckResult::new(
+                "front: the best is on it, and no row is dominated by another",
+                front.len(),
+                on_front,
+            ),
+            sampled(problem, saved, best.as_ref(), drawn),
+            CheckResult::new(
+                "proof: the bound and the gap agree with the best",
+                1,
+                proved(problem, saved, best.as_ref()),
+            ),
+            if stopped(saved) {
+                let what = "search: a complete search contradicts neither the bound nor the best";
+                CheckResult::new(what, 1, self.contradicted(saved, best.as_ref()))
+            } else {
+                search(saved, fresh)
+            },
+        ]
+    }
+
+    /// Compares best and bound of a stopped search with those of a complete one.
+    fn contradicted(&self, saved: &OptimizeResult, best: Option<&EvaluatedCandidate>) -> Vec<String> {
+        let (bound, reached) = (saved.proof.bound, self.fresh.proof.bound);
+        let beyond = |(bound, reached): &(f64, f64)| ahead(&self.problem, *reached, *bound);
+        let too_tight = bound
+            .zip(reached)
+            .filter(beyond)
+            .map(|(bound, reached)| format!("proof.bound: saved {bound}, a new search reaches {reached}"));
+        let found = best.and_then(|best| aimed(&self.problem, best));
+        let beyond = |(found, reached): &(f64, f64)| ahead(&self.problem, *found, *reached);
+        let too_good = found
+            .zip(reached)
+            .filter(beyond)
+            .map(|(found, reached)| format!("best: saved {found}, the proved bound is {reached}"));
+        too_tight.into_iter().chain(too_good).collect()
+    }
+}
+
+/// Whether the search was stopped: its result only claims its bound.
+fn stopped(saved: &OptimizeResult) -> bool {
+    matches!(saved.status, Status::Feasible | Status::Unknown)
+}
+
+/// Whether `a` dominates `b` by more than rounding.
+fn dominates(a: &Point, b: &Point, axes: &[Metric]) -> bool {
+    let cost = |point: &Point, axis: &Metric| {
+        let value = point[place(*axis)];
+        if axis.entry().direction == Direction::Minimize { value } else { -value }
+    };
+    axes.iter().all(|axis| cost(a, axis) <= cost(b, axis))
+        && axes.iter().any(|axis| {
+            let (x, y) = (cost(a, axis), cost(b, axis));
+            x < y && (x - y).abs() > CLOSE * y.abs()
+        })
+}
+
+/// Whether `a` is better than `b` in the first objective term, by more than rounding.
+fn ahead(problem: &Problem, a: f64, b: f64) -> bool {
+    let smaller = problem.aims.first().is_some_and(|aim| aim.direction == Direction::Minimize);
+    let hair = CLOSE * b.abs();
+    if smaller { a < b - hair } else { a > b + hair }
+}
+
+/// The value of the first objective term, in the units of results.
+fn aimed(problem: &Problem, found: &EvaluatedCandidate) -> Option<f64> {
+    let metric = problem.aims.first()?.metric;
+    let value = found.point[place(metric)] / metric.entry().scale;
+    value.is_finite().then_some(value)
+}
+
+/// The bound and the gap against the best.
+fn proved(problem: &Problem, saved: &OptimizeResult, best: Option<&EvaluatedCandidate>) -> Vec<String> {
+    let proof = &saved.proof;
+    let Some((found, bound)) = best.and_then(|best| aimed(problem, best)).zip(proof.bound) else {
+        return vec![];
+    };
+    let mut faults = Vec::new();
+    if ahead(problem, found, bound) {
+        faults.push(format!("proof.bound: saved {bound}, the best has {found}"));
+    }
+    let gap = if found == bound { 0.0 } else { (found - bound).abs() / found.abs() };
+    if proof.gap.is_none_or(|saved| (saved - gap).abs() > CLOSE) {
+        let saved = proof.gap.map_or("none".to_string(), |gap| gap.to_string());
+        faults.push(format!("proof.gap: saved {saved}, recomputed {gap}"));
+    }
+    if saved.status == Status::Optimal && gap > CLOSE {
+        faults.push(format!("status: saved optimal, the gap is {gap}"));
+    }
+    faults
+}
+
+/// Evaluates the details and assumptions of the best again.
+fn detailed(problem: &Problem, saved: &OptimizeResult, best: &EvaluatedCandidate) -> Vec<String> {
+    let leaves = leaves(problem, &best.candidate);
+    let mut found = differences("detail", &saved.detail, &detail(problem, &best.candidate, &leaves));
+    found.extend(differences("assumptions", &saved.assumptions, &assumptions(&leaves)));
+    faults(found)
+}
+
+/// A best is saved where the status claims one, and only there.
+fn status(saved: &OptimizeResult) -> Vec<String> {
+    let solved = matches!(saved.status, Status::Optimal | Status::Feasible);
+    let there = if saved.best.is_some() { "a" } else { "no" };
+    let fault = format!("status: saved {:?}, with {there} best", saved.status);
+    if solved == saved.best.is_some() { vec![] } else { vec![fault] }
+}
+
+/// The rows that are better than the best.
+fn better(problem: &Problem, best: Option<&EvaluatedCandidate>, rows: &[&EvaluatedCandidate]) -> Vec<String> {
+    let ahead = |found: &&&EvaluatedCandidate| {
+        best.is_some_and(|best| before(&found.point, &best.point, &problem.aims))
+    };
+    rows.iter().filter(ahead).map(|found| format!("{} is better", plan(&found.candidate).label)).collect()
+}
+
+/// The best on its own front, and no row that another dominates.
+fn on_front(
+    problem: &Problem,
+    best: Option<&EvaluatedCandidate>,
+    front: &[EvaluatedCandidate],
+) -> Vec<String> {
+    let axes = &problem.axes;
+    let beaten =
+        front.iter().filter(|one| front.iter().any(|other| dominates(&other.point, &one.point, axes)));
+    let mut faults: Vec<String> =
+        beaten.map(|one| format!("{} is dominated by another row", plan(&one.candidate).label)).collect();
+    let Some(best) = best.filter(|_| !axes.is_empty()) else { return faults };
+    let same = |x: f64, y: f64| x == y || (x - y).abs() <= CLOSE * y.abs() || (x.is_nan() && y.is_nan());
+    let there = |one: &EvaluatedCandidate| {
+        axes.iter().all(|axis| same(one.point[place(*axis)], best.point[place(*axis)]))
+    };
+    if !front.iter().any(there) {
+        faults.push(format!("the best, {}, is not on the front", plan(&best.candidate).label));
+    }
+    faults
+}
+
+/// Random deployments, none of them better. They contain no plans with host memory: those are slower than every plan
+/// that fits.
+fn sampled(
+    problem: &Problem,
+    saved: &OptimizeResult,
+    best: Option<&EvaluatedCandidate>,
+    drawn: RandomSample,
+) -> CheckResult {
+    let sample = sample(problem, best, drawn.count, drawn.seed);
+    let better = sample.better.iter().map(|found| {
+        let requests = requests(found.candidate.in_flight(problem));
+        format!("{} at concurrency {requests} is better", plan(&found.candidate).label)
+    });
+    let unread = saved.best.is_some() && best.is_none();
+    let faults = if unread || stopped(saved) { vec![] } else { better.collect() };
+    let (all, kept) = (sample.drawn, sample.kept);
+    let what = format!("sample: of {all} random deployments, {kept} meet the SLOs and none is better");
+    CheckResult::new(what, all as usize, faults)
+}

@@ -1,0 +1,232 @@
+//! Verification of a saved placement: its stages, memory, times, certificate, neighbouring and random placements, and
+//! the search itself.
+
+mod stages;
+
+use serde_json::Value;
+
+use super::{
+    CLOSE, CheckResult, RandomSample, Rerun, SEARCH, differences, faults, no_problem, off, question, read,
+};
+use crate::report::place::build::placement_report;
+use crate::report::place::{PlacementCertificate, PlacementReport, PlacementResult, PlacementStatus};
+use crate::report::verify::Verified;
+use crate::request::place::aim;
+use crate::request::place::solve::answer_placement;
+use crate::search::placement::chain::Stage;
+use crate::search::placement::evaluate::PlacementEvaluator;
+use crate::search::placement::sample::{drawn, neighbours};
+use crate::search::placement::solve::PlacementObjective;
+use crate::search::run::UNWATCHED;
+use crate::spec::error::Error;
+use crate::store::catalog::Catalog;
+use crate::store::rig::ResolvedRig;
+use stages::SavedStages;
+
+/// The problems of a saved placement, and the result of a complete search.
+pub struct PlaceRerun {
+    /// The result of a new search.
+    pub fresh: PlacementResult,
+    /// The problems, without host memory and with it.
+    pub rigged: ResolvedRig,
+    /// The objective.
+    pub aim: PlacementObjective,
+}
+
+impl Rerun for PlaceRerun {
+    fn check(&self, saved: &Value, sample: RandomSample) -> Result<Verified, Error> {
+        Ok(Verified::of(self.checks(&read(saved)?, sample), sample.seed))
+    }
+}
+
+/// A saved placement on the devices of one problem, evaluated again.
+struct Reevaluated<'a, 'q> {
+    /// Index of the set of problems.
+    set: usize,
+    stages: SavedStages<'a, 'q>,
+    /// Objective and independent lower bound, in seconds.
+    seconds: (f64, f64),
+    faults: Vec<String>,
+}
+
+impl PlaceRerun {
+    /// Solves the problem of `saved` again.
+    ///
+    /// # Errors
+    /// Its problem is missing or no longer resolves.
+    pub fn solve(catalog: &Catalog, saved: &PlacementResult) -> Result<PlaceRerun, Error> {
+        let scenario = saved.scenario.as_ref().ok_or_else(no_problem)?;
+        let (fresh, rigged) = answer_placement(catalog, scenario, &UNWATCHED)?;
+        Ok(PlaceRerun { fresh, rigged, aim: aim(scenario.objective) })
+    }
+
+    fn checks(&self, saved: &PlacementResult, sample: RandomSample) -> Vec<CheckResult> {
+        let mut resolved = differences("question", &saved.question, &self.fresh.question);
+        resolved.extend(differences("scenario", &saved.scenario, &self.fresh.scenario));
+        let sets = [&self.rigged.problems, &self.rigged.offloaded]
+            .map(|set| set.iter().map(|one| PlacementEvaluator::new(one, self.aim)).collect());
+        let count = saved.placement.as_ref().map_or(0, |placement| placement.stages.len());
+        let (found, unread) = match saved.placement.as_ref().map(|placement| reevaluated(&sets, placement)) {
+            Some(Ok(found)) => (Some(found), vec![]),
+            Some(Err(faults)) => (None, faults),
+            None => (None, vec![]),
+        };
+        let mut checks = vec![
+            question(faults(resolved)),
+            CheckResult::new("stages: known devices, each once, every layer once in order", count, unread),
+        ];
+        if let Some((found, placement)) = found.as_ref().zip(saved.placement.as_ref()) {
+            let stages = &found.stages;
+            let what = "memory: of every stage and host, from the formulas";
+            checks.push(CheckResult::new(what, count, stages.memory(placement)));
+            let what = "times: of every stage, from the formulas";
+            checks.push(CheckResult::new(what, count, stages.times(placement)));
+            let what = "objective: the placement re-evaluated";
+            checks.push(CheckResult::new(what, count, found.faults.clone()));
+            let what = "certificate: objective, bounds and gap agree";
+            checks.push(CheckResult::new(what, 1, certificate(saved, found.seconds)));
+        }
+        if saved.status != PlacementStatus::Unknown && (found.is_some() || saved.placement.is_none()) {
+            checks.push(sampled(&sets, saved, found.as_ref(), sample));
+        }
+        checks.push(self.searched(saved));
+        checks
+    }
+
+    /// Compares the saved result with a new search; of a stopped one, only the bounds.
+    fn searched(&self, saved: &PlacementResult) -> CheckResult {
+        use PlacementStatus::{Feasible, Interrupted, TimeLimit, Unknown};
+        let stopped = matches!(saved.status, Feasible | TimeLimit | Interrupted);
+        let what = if stopped {
+            "search: a complete search contradicts neither the objective nor the bound"
+        } else {
+            SEARCH
+        };
+        let faults = match (&saved.certificate, &self.fresh.certificate) {
+            (Some(saved), Some(fresh)) if stopped => contradicted(saved, fresh),
+            _ if saved.status == Unknown => vec![],
+            _ => faults(differences("", saved, &self.fresh)),
+        };
+        CheckResult::new(what, 1, faults)
+    }
+}
+
+/// What a complete search contradicts in the certificate of a stopped one.
+fn contradicted(saved: &PlacementCertificate, fresh: &PlacementCertificate) -> Vec<String> {
+    let (objective, bound) = (saved.objective_ms, saved.lower_bound_ms);
+    let (reached, proved) = (fresh.objective_ms, fresh.lower_bound_ms);
+    let mut faults = Vec::new();
+    if bound > reached * (1.0 + CLOSE) {
+        faults.push(format!("a new search reaches {reached} ms, below the saved bound of {bound} ms"));
+    }
+    if objective * (1.0 + CLOSE) < proved {
+        faults.push(format!("saved {objective} ms, below the proved bound of {proved} ms"));
+    }
+    faults
+}
+
+/// The placement evaluated again. The result does not name its tensor parallelism: the problem with the fewest
+/// differences is used.
+fn reevaluated<'a, 'q>(
+    sets: &'a [Vec<PlacementEvaluator<'q>>],
+    placement: &PlacementReport,
+) -> Result<Reevaluated<'a, 'q>, Vec<String>> {
+    let fewer =
+        |faults: &[String], known: Option<&[String]>| known.is_none_or(|known| faults.len() < known.len());
+    let mut found: Option<Reevaluated> = None;
+    let mut unread: Option<Vec<String>> = None;
+    let all = sets.iter().enumerate().flat_map(|(set, all)| all.iter().map(move |one| (set, one)));
+    for (set, evaluator) in all {
+        match SavedStages::read(evaluator, placement) {
+            Err(faults) if fewer(&faults, unread.as_deref()) => unread = Some(faults),
+            Err(_) => {}
+            Ok(stages) => {
+                let (seconds, faults) = again(&stages, placement);
+                if fewer(&faults, found.as_ref().map(|found| found.faults.as_slice())) {
+                    found = Some(Reevaluated { set, stages, seconds, faults });
+                }
+            }
+        }
+    }
+    found.ok_or_else(|| unread.unwrap_or_default())
+}
+
+/// Objective and independent bound of a placement in seconds, and every field that differs.
+fn again(stages: &SavedStages, placement: &PlacementReport) -> ((f64, f64), Vec<String>) {
+    match stages.solved() {
+        Ok(solved) => {
+            let fresh = placement_report(stages.evaluator.question(), &solved);
+            let found = differences("placement", placement, &fresh);
+            ((solved.seconds, solved.cheap_bound), faults(found))
+        }
+        Err(fault) => ((f64::NAN, 0.0), vec![fault]),
+    }
+}
+
+/// Consistency of the certificate.
+fn certificate(saved: &PlacementResult, (seconds, least): (f64, f64)) -> Vec<String> {
+    let Some(proof) = &saved.certificate else { return vec!["certificate: none is saved".to_string()] };
+    let objective = proof.objective_ms;
+    let mut faults: Vec<String> =
+        off("certificate.objective_ms", objective, 1e3 * seconds, CLOSE).into_iter().collect();
+    if seconds < least * (1.0 - CLOSE) {
+        faults.push(format!("saved {objective} ms, the bound without order and links is {} ms", 1e3 * least));
+    }
+    let bounds =
+        [("lower_bound_ms", proof.lower_bound_ms), ("independent_bound_ms", proof.independent_bound_ms)];
+    for (key, bound) in bounds {
+        if bound > objective * (1.0 + CLOSE) {
+            faults.push(format!("certificate.{key}: {bound} is above the objective {objective}"));
+        }
+    }
+    let gap = (1.0 - proof.lower_bound_ms / objective).max(0.0);
+    if (proof.gap - gap).abs() > CLOSE {
+        faults.push(format!("certificate.gap: saved {}, recomputed {gap}", proof.gap));
+    }
+    if (gap <= CLOSE) != (saved.status == PlacementStatus::Optimal) {
+        faults.push(format!("status: saved {:?}, the gap is {gap}", saved.status));
+    }
+    faults
+}
+
+/// Neighbouring and random placements: none is below the saved bound; if none is saved, none fits.
+fn sampled(
+    sets: &[Vec<PlacementEvaluator>],
+    saved: &PlacementResult,
+    found: Option<&Reevaluated>,
+    sample: RandomSample,
+) -> CheckResult {
+    let proof = saved.certificate.as_ref().filter(|_| found.is_some());
+    let most = proof.map_or(f64::INFINITY, |proof| 1e-3 * proof.lower_bound_ms);
+    let (mut looked, mut faults) = (0, Vec::new());
+    let mut look = |evaluator: &PlacementEvaluator, stages: &[Stage]| {
+        looked += 1;
+        let Ok(seconds) = evaluator.seconds(stages, None) else { return };
+        if seconds < most * (1.0 - CLOSE) {
+            let name = |stage: &Stage| {
+                let name = &evaluator.question().members[stage.member].name;
+                format!("{name} {} to {}", stage.from, stage.to - 1)
+            };
+            let names = stages.iter().map(name).collect::<Vec<_>>().join(", ");
+            faults.push(format!("{names}: {} ms, below the saved bound of {} ms", 1e3 * seconds, 1e3 * most));
+        }
+    };
+    if let Some(Reevaluated { stages, .. }) = found {
+        let members = stages.evaluator.question().members.len();
+        neighbours(&stages.stages, members).iter().for_each(|other| look(stages.evaluator, other));
+    }
+    let of = |at: &usize| found.is_none_or(|found| found.set == *at);
+    for set in (0..sets.len()).filter(of).map(|at| &sets[at]) {
+        for evaluator in set {
+            let problem = evaluator.question();
+            let (layers, members) = (problem.graph.layer_block.len(), problem.members.len());
+            let count = sample.count.div_ceil(set.len() as u64);
+            drawn(layers, members, count, sample.seed).iter().for_each(|stages| look(evaluator, stages));
+        }
+    }
+    let what = match found {
+        Some(_) => "sample: no neighbouring and no random placement is below its bound",
+        None => "sample: no random placement fits",
+    };
+    CheckResult::new(what, looked, faults)
+}
