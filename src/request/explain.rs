@@ -177,7 +177,7 @@ pub fn explained(
     })?;
     let number = match &request.path {
         None => number,
-        Some(path) => ledger.find(path, None).ok_or_else(|| {
+        Some(path) => ledger.find(path).ok_or_else(|| {
             let paths = ledger.paths();
             let fix = suggest(path, paths.iter().map(String::as_str), "explain without --path");
             Error::new("path", format!("`{path}`"), format!("one of {}", paths.join(", ")), fix)
