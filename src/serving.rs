@@ -8,6 +8,8 @@ pub mod evaluate;
 pub mod instance;
 pub mod iteration;
 pub mod metrics;
+mod pool_capacity;
+mod pool_state;
 pub mod residency;
 pub mod speculative;
 pub mod step;
@@ -25,6 +27,8 @@ pub fn formulas() -> Vec<&'static Formula> {
         encode::FORMULAS,
         evaluate::FORMULAS,
         metrics::FORMULAS,
+        pool_capacity::FORMULAS,
+        pool_state::FORMULAS,
         residency::FORMULAS,
         iteration::FORMULAS,
         speculative::FORMULAS,

@@ -9,7 +9,7 @@ use mantile::plan::parallel::ParallelPlan;
 use mantile::plan::parallel::Phase;
 use mantile::plan::shard::{ShardedBlock, TaskStep};
 use mantile::quantity::formula::Formula;
-use mantile::quantity::ledger::{Explanation, Ledger, Op};
+use mantile::quantity::ledger::{Explanation, Ledger, Op, Traced};
 use mantile::quantity::num::{Num, Qty};
 use mantile::quantity::read::{Plain, Reading};
 use mantile::quantity::unit::SECOND;
@@ -131,11 +131,57 @@ fn sound(explanation: &Explanation) -> Result<(), TestCaseError> {
     explanation.parts.iter().try_for_each(sound)
 }
 
+/// The path of each metric is its own number; a step is made of numbers of its phase, and of inputs of it.
+fn filed(ledger: &Ledger, evaluation: &Evaluation<Qty<Traced>>) -> Result<(), TestCaseError> {
+    let metrics = &evaluation.metrics;
+    let of_table = METRICS.iter().filter_map(|entry| Some((entry.name, metrics.get(entry.metric)?)));
+    let others = [
+        ("requests_per_s", metrics.requests_per_s),
+        ("concurrency", metrics.in_flight),
+        ("decode/memory", evaluation.memory.total),
+        ("prefill", evaluation.prefill.total),
+    ];
+    for (path, number) in of_table.chain(others) {
+        let found = ledger.find(path).and_then(|found| found.0.id());
+        prop_assert!(
+            found.is_some() && found == number.0.id(),
+            "{} is {:?}, not {:?}",
+            path,
+            found,
+            number.0.id()
+        );
+    }
+    let entries = ledger.entries();
+    for (phase, step) in [("prefill", evaluation.prefill), ("decode", evaluation.decode)] {
+        let mut seen = BTreeSet::new();
+        let mut pending: Vec<u32> =
+            [step.total, step.slowest].iter().filter_map(|time| time.0.id()).collect();
+        while let Some(id) = pending.pop() {
+            let entry = &entries[id as usize];
+            if !seen.insert(id) {
+                continue;
+            }
+            let mut scopes = entry.path.split('/');
+            // What exceeds the memory is streamed in every step.
+            let elsewhere = ["constants", "workload"].contains(&scopes.clone().next().unwrap_or_default())
+                || entry.path.ends_with("decode/memory/host");
+            let own = scopes.any(|scope| scope == phase);
+            let path = entry.path.clone();
+            prop_assert!(entry.formula.is_none() || own || elsewhere, "{} of {} is at {}", id, phase, path);
+            if !elsewhere {
+                pending.extend(entry.op.operands());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What the traced reading promises of one case.
 fn promises(case: &Case, seen: &RefCell<BTreeSet<usize>>) -> Result<(), TestCaseError> {
     let ledger = Ledger::new();
     let (plain, plain_kernels) = evaluate(case, &Plain);
     let (traced, traced_kernels) = evaluate(case, &&ledger);
+    filed(&ledger, &traced)?;
     let more = arrives(case, &Plain, &plain).map(|more| ("cache_arrival".to_owned(), more));
     let plain: Vec<_> =
         figures(&plain).into_iter().chain(more).map(|(name, number)| (name, number.value())).collect();

@@ -19,7 +19,9 @@ impl ConstantMultipliers {
     /// The constant with its multipliers, from its figure in the file.
     pub fn apply<R: Reading>(&self, read: &R, base: Qty<R::N>) -> Qty<R::N> {
         let product = self.multipliers.iter().map(|datum| read.datum(datum)).reduce(|a, b| a * b);
-        calibrated(self.of, base, product)
+        read.within(format_args!("constants/{}", self.of.entry().key), || {
+            calibrated(self.of, base, product).result()
+        })
     }
 }
 

@@ -29,7 +29,7 @@ impl<N: Num> Cost<Qty<N>> {
             bytes: first.bytes + self.bytes,
             compute_time: first.compute_time + self.compute_time,
             memory_time: first.memory_time + self.memory_time,
-            time: first.time + self.time,
+            time: (first.time + self.time).is(&SEQUENCE),
             roofline_time: first.roofline_time + self.roofline_time,
         }
     }
@@ -70,6 +70,12 @@ crate::formulas! {
         unit: SECOND,
         why: "bytes at the measured fraction of the memory bandwidth for this class of kernels",
         cite: "Williams, Waterman, Patterson 2009 (roofline)",
+    }
+    SEQUENCE {
+        symbol: "time",
+        unit: SECOND,
+        why: "kernels of an operator run in sequence",
+        cite: "definition",
     }
     TIME {
         symbol: "time",

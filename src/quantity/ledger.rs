@@ -3,7 +3,7 @@
 mod explain;
 mod spell;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Arguments;
 use std::rc::Rc;
@@ -21,7 +21,11 @@ use super::unit::{COUNT, Unit};
 #[derive(Default)]
 pub struct Ledger {
     entries: RefCell<Vec<LedgerEntry>>,
-    filed: Cell<usize>,
+    /// The current scope, and the path of whatever has none.
+    scope: RefCell<Rc<str>>,
+    nowhere: Rc<str>,
+    /// The number that each scope is about.
+    results: RefCell<HashMap<Rc<str>, Id>>,
     unit_errors: RefCell<Vec<String>>,
     counts: RefCell<HashMap<Count, Id>>,
     inputs: RefCell<HashMap<(String, u64), Vec<Id>>>,
@@ -38,7 +42,7 @@ pub struct LedgerEntry {
     pub unit: Unit,
     /// Its formula, if it has a name.
     pub formula: Option<&'static Formula>,
-    /// Its path.
+    /// The scope that it was made in; empty for an input.
     pub path: Rc<str>,
 }
 
@@ -145,9 +149,30 @@ impl Ledger {
     }
 
     fn push(&self, op: Op, value: f64, unit: Unit) -> Id {
+        let path = match op {
+            Op::Input(_) | Op::Literal => self.nowhere.clone(),
+            _ => self.scope.borrow().clone(),
+        };
         let mut entries = self.entries.borrow_mut();
-        entries.push(LedgerEntry { op, value, unit, formula: None, path: Rc::from("") });
+        entries.push(LedgerEntry { op, value, unit, formula: None, path });
         entries.len() as Id - 1
+    }
+
+    /// Enters a scope inside the current one, which it returns.
+    pub(super) fn enter_scope(&self, scope: Arguments<'_>) -> Rc<str> {
+        let outer = self.scope.borrow().clone();
+        let inner: Rc<str> = match (outer.is_empty(), scope.to_string()) {
+            (_, name) if name.is_empty() => outer.clone(),
+            (true, name) => name.into(),
+            (false, name) => format!("{outer}/{name}").into(),
+        };
+        self.scope.replace(inner);
+        outer
+    }
+
+    /// Returns to an outer scope.
+    pub(super) fn leave_scope(&self, outer: Rc<str>) {
+        self.scope.replace(outer);
     }
 
     fn complain(&self, error: String) {
@@ -193,12 +218,12 @@ impl Ledger {
                 formula.symbol, formula.unit, entry.unit
             ));
         }
-        let fresh = id as usize >= self.filed.get();
+        let here = *entry.path == **self.scope.borrow();
         let target = match (&entry.op, entry.formula) {
             (Op::Input(_) | Op::Literal, _) | (_, Some(_)) => {
                 self.push(Op::Same(id), entry.value, entry.unit)
             }
-            _ if fresh => id,
+            _ if here => id,
             _ => self.push(Op::Same(id), entry.value, entry.unit),
         };
         self.entries.borrow_mut()[target as usize].formula = Some(formula);
@@ -250,7 +275,12 @@ impl Num for Traced<'_> {
         }
     }
     fn add(self, other: Self) -> Self {
-        self.with(other, Op::Add, Num::add)
+        match (self, other) {
+            // A sum starts from its first term, not from the zero of its fold.
+            (Traced::Literal(0.0, unit), Traced::Entry(ledger, id)) if ledger.entry(id).unit == unit => other,
+            (Traced::Entry(ledger, id), Traced::Literal(0.0, unit)) if ledger.entry(id).unit == unit => self,
+            _ => self.with(other, Op::Add, Num::add),
+        }
     }
     fn sub(self, other: Self) -> Self {
         self.with(other, Op::Sub, Num::sub)
@@ -290,16 +320,12 @@ impl Num for Traced<'_> {
             literal => literal,
         }
     }
-    fn at(self, path: Arguments<'_>) -> Self {
-        if let Traced::Entry(ledger, _) = self {
-            let path: Rc<str> = path.to_string().into();
-            let mut entries = ledger.entries.borrow_mut();
-            for entry in &mut entries[ledger.filed.get()..] {
-                if entry.formula.is_some() {
-                    entry.path = path.clone();
-                }
+    fn result(self) -> Self {
+        if let Traced::Entry(ledger, id) = self {
+            let scope = ledger.scope.borrow().clone();
+            if !scope.is_empty() {
+                ledger.results.borrow_mut().insert(scope, id);
             }
-            ledger.filed.set(entries.len());
         }
         self
     }

@@ -1,6 +1,5 @@
 //! The arithmetic of formulas, and the trait of its readings.
 
-use std::fmt::Arguments;
 use std::ops::{Add, Div, Mul, Sub};
 
 use super::formula::Formula;
@@ -34,8 +33,8 @@ pub trait Num: Copy {
     fn ln(self) -> Self;
     /// Names the number as the result of `formula`.
     fn is(self, formula: &'static Formula) -> Self;
-    /// Files every number named since the last call under a path, e.g. `decode/moe_layer/attention`.
-    fn at(self, path: Arguments<'_>) -> Self;
+    /// Marks the number as the result of the current scope.
+    fn result(self) -> Self;
 }
 
 impl Num for f64 {
@@ -94,7 +93,7 @@ impl Num for f64 {
         self
     }
     #[inline(always)]
-    fn at(self, _: Arguments<'_>) -> f64 {
+    fn result(self) -> f64 {
         self
     }
 }
@@ -159,10 +158,10 @@ impl<N: Num> Qty<N> {
     pub fn is(self, formula: &'static Formula) -> Self {
         Qty(self.0.is(formula))
     }
-    /// Files the numbers named since the last call under a path.
+    /// Marks the number as the result of the current scope of [`super::read::Reading::within`].
     #[inline(always)]
-    pub fn at(self, path: Arguments<'_>) -> Self {
-        Qty(self.0.at(path))
+    pub fn result(self) -> Self {
+        Qty(self.0.result())
     }
 }
 

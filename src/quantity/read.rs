@@ -1,5 +1,7 @@
 //! Entry of inputs into a reading: as plain numbers, or into a ledger.
 
+use std::fmt::Arguments;
+
 use super::count::Count;
 use super::datum::Datum;
 use super::ledger::{Ledger, Traced};
@@ -13,6 +15,9 @@ pub trait Reading {
     fn datum(&self, datum: &Datum) -> Qty<Self::N>;
     /// Converts an integer of the model structure.
     fn count(&self, count: Count) -> Qty<Self::N>;
+    /// What `make` computes, in a scope inside the current one: numbers that it makes are filed under
+    /// `outer/scope`, e.g. `decode/moe_layer/attention`. An empty scope is the current one.
+    fn within<T>(&self, scope: Arguments<'_>, make: impl FnOnce() -> T) -> T;
 }
 
 /// The plain reading: numbers without a trace. The search uses it.
@@ -30,6 +35,10 @@ impl Reading for Plain {
         // One instruction, where u64 needs several. Counts stay far below 2^63.
         Qty(count.value as i64 as f64)
     }
+    #[inline(always)]
+    fn within<T>(&self, _: Arguments<'_>, make: impl FnOnce() -> T) -> T {
+        make()
+    }
 }
 
 impl<'l> Reading for &'l Ledger {
@@ -39,5 +48,11 @@ impl<'l> Reading for &'l Ledger {
     }
     fn count(&self, count: Count) -> Qty<Traced<'l>> {
         self.input_count(count)
+    }
+    fn within<T>(&self, scope: Arguments<'_>, make: impl FnOnce() -> T) -> T {
+        let outer = self.enter_scope(scope);
+        let made = make();
+        self.leave_scope(outer);
+        made
     }
 }

@@ -192,7 +192,7 @@ pub fn explained(
     let number = request.number.of(&evaluation).ok_or_else(|| request.number.unknown())?;
     let number = match &request.path {
         None => number,
-        Some(path) => ledger.find(path, None).ok_or_else(|| {
+        Some(path) => ledger.find(path).ok_or_else(|| {
             let paths = ledger.paths();
             let fix = suggest(path, paths.iter().map(String::as_str), "explain without --path");
             Error::new("path", format!("`{path}`"), format!("one of {}", paths.join(", ")), fix)

@@ -8,7 +8,7 @@ use crate::plan::parallel::ParallelPlan;
 use crate::quantity::num::Qty;
 use crate::quantity::read::{Plain, Reading};
 use crate::serving::disaggregated::split;
-use crate::serving::evaluate::{Evaluation, Pool, aggregated};
+use crate::serving::evaluate::{Evaluation, Pool, PoolScope, aggregated};
 use crate::serving::instance::Instance;
 use crate::serving::iteration::prefill;
 use crate::serving::step::CostObserver;
@@ -161,13 +161,23 @@ pub fn evaluate<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> Evaluation<Qty<R::N>> {
     let (mut fronts, mut backs, mut both) = (vec![], vec![], vec![]);
-    let mut known = None;
+    let split_roles = plans.iter().any(|pool| pool.role != PoolRole::Aggregated);
+    let (mut known, mut computed) = (None, 0);
     for (pool, instance) in plans.iter().zip(instances) {
         let instance = instance.borrow();
         // A decode-only pool receives its requests from the prefill pools.
         let prompt = match known {
             Some(prompt) if pool.role == PoolRole::Decode => prompt,
-            _ => prefill(read, instance, machine, terms, watch),
+            _ => {
+                let at = computed;
+                computed += 1;
+                let scope = if split_roles || plans.len() == 1 {
+                    PoolScope::after_first(at)
+                } else {
+                    PoolScope::numbered(at)
+                };
+                read.within(format_args!("{scope}"), || prefill(read, instance, machine, terms, watch))
+            }
         };
         known = Some(prompt);
         let load = InstanceLoad { concurrency: pool.concurrency, offload };

@@ -7,12 +7,12 @@ use super::evaluate::{
     Evaluation, Pool, PoolMetrics, Slowest, aggregated, all_pool_metrics, carried, judge, portion, residency,
 };
 use super::instance::Instance;
-use super::iteration::{DecodeStep, decode};
-use super::metrics::{e2e, open_flow};
-use super::residency::{cache_per_sequence, max_context};
+use super::iteration::{DecodeLoad, DecodeStep, decode};
+use super::metrics::{devices_of_pools, e2e, open_flow, watts_of_pools};
+use super::pool_capacity::{answers, prompts};
+use super::residency::max_context;
 use super::step::{CostObserver, StepTime};
 use super::streamed::transfer;
-use super::tail::{queue, wait};
 use super::terms::{Demand, InstanceLoad, WorkloadTerms};
 use crate::cost::machine::Machine;
 use crate::plan::parallel::Phase;
@@ -42,19 +42,25 @@ pub fn decode_performance<R: Reading>(
     load: &InstanceLoad,
     watch: &mut impl CostObserver<R::N>,
 ) -> DecodePerformance<Qty<R::N>> {
-    let round = decode(read, instance, machine, terms, load, None, watch);
-    let pace = machine.tpot_with_margin(round.per_token(round.cycle).is(&TPOT_ALONE), true);
-    let tpot = match &terms.tail {
-        Some(tail) if tail.percentile != Percentile::P50 => {
-            let crowd = InstanceLoad { concurrency: tail.percentile.in_flight(load.concurrency), ..*load };
-            let round = decode(read, instance, machine, terms, &crowd, None, &mut ());
-            machine.tpot_with_margin(round.per_token(round.cycle).is(&TPOT_ALONE), true)
-        }
-        _ => pace,
-    };
     let each = read.count(Count::plan("concurrency_per_replica", load.concurrency));
-    let tpot = tpot.at(format_args!("tpot"));
-    DecodePerformance { tpot, rate: decode_rate(each, terms.osl, pace), pace, step: round }
+    let at = |concurrency| DecodeLoad { concurrency, offload: load.offload };
+    let round = decode(read, instance, machine, terms, &at(each), None, watch);
+    let alone = |round: &DecodeStep<Qty<R::N>>| {
+        machine.tpot_with_margin(round.per_token(round.cycle).is(&TPOT_ALONE), true)
+    };
+    let (pace, tpot) = read.within(format_args!("tpot"), || {
+        let pace = alone(&round);
+        let tpot = match &terms.tail {
+            Some(tail) if tail.percentile != Percentile::P50 => {
+                let crowd = at(tail.crowd(each));
+                alone(&decode(read, instance, machine, terms, &crowd, None, &mut ()))
+            }
+            _ => pace,
+        };
+        (pace, tpot.result())
+    });
+    let rate = read.within(format_args!("output_tok_s"), || decode_rate(each, terms.osl, pace));
+    DecodePerformance { tpot, rate, pace, step: round }
 }
 
 impl<N: Num> DecodePerformance<Qty<N>> {
@@ -82,7 +88,9 @@ pub fn context<R: Reading>(
     load: &InstanceLoad,
 ) -> Qty<R::N> {
     let memory = residency(read, instance, Phase::Decode, machine, terms, load.concurrency);
-    max_context(read, &memory, terms.isl + terms.osl, instance.max_context)
+    read.within(format_args!("max_context"), || {
+        max_context(read, &memory, terms.isl + terms.osl, instance.max_context).result()
+    })
 }
 
 /// Request rate of a decode pool at concurrency `in_flight`.
@@ -150,75 +158,25 @@ pub fn split<R: Reading>(
     let parts = match demand {
         Demand::Free => [Demand::Free; 2],
         _ => {
-            let one = carried(terms, &disaggregated(read, pools, joined, terms, &Demand::Free, &mut ()).0);
-            let beside = aggregated(read, both, machine, terms, &Demand::Free, &mut ()).metrics;
-            let other = (beside.output_tok_s, beside.in_flight);
+            let split = read.within(format_args!("saturated/disaggregated"), || {
+                disaggregated(read, pools, joined, terms, &Demand::Free, &mut ()).0
+            });
+            let one = carried(terms, &split);
+            let rest = read.within(format_args!("saturated/aggregated"), || {
+                aggregated(read, both, machine, terms, &Demand::Free, &mut ()).metrics
+            });
+            let other = (rest.output_tok_s, rest.in_flight);
             [one, other].map(|part| portion(demand, part, (one.0 + other.0, one.1 + other.1)))
         }
     };
-    let (sum, evaluation) = disaggregated(read, pools, joined, terms, &parts[0], watch);
-    let rest = all_pool_metrics(read, both, machine, terms, &parts[1], watch);
-    let sum = rest.iter().fold(sum, |sum, (share, _)| sum.merge_parallel(share)).mixed();
-    Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..evaluation }
-}
-
-/// Capacity of all prefill pools.
-struct PrefillCapacity<T> {
-    /// Prompts per second, at planned utilisation and within the links' transfer rate.
-    rate: T,
-    /// Per pool: prompt rate after the link limit, as a fraction of the planned rate.
-    away: Vec<T>,
-    /// Mean TTFT over all prompts.
-    ttft: T,
-    /// TTFT of the slowest pool.
-    slowest: T,
-}
-
-fn prompts<R: Reading>(
-    read: &R,
-    fronts: &[Pool<Qty<R::N>>],
-    received: Qty<R::N>,
-    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
-    terms: &WorkloadTerms<Qty<R::N>>,
-    demand: &Demand<Qty<R::N>>,
-) -> PrefillCapacity<Qty<R::N>> {
-    let mut away = Vec::with_capacity(fronts.len());
-    let mut known: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
-    for front in fronts {
-        let prompt = front.prompt;
-        let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
-        let planned = prefill_rate(read, front.instance, machine, &prompt);
-        let each = planned.min(link_rate(read, front.instance, (machine, kv_tier), sent));
-        let replicas = read.count(Count::plan("prefill_replicas", front.replicas));
-        let able = replicas * each;
-        let way = transfer(sent.max(received), &machine.links[kv_tier], &machine.chip)
-            .at(format_args!("kv_transfer"));
-        let load = machine.chip.prefill_utilization;
-        let queue = match &terms.tail {
-            Some(tail) => wait(prompt.slowest, load, tail.part),
-            None => queue(prompt.slowest, load),
-        };
-        let queue = match demand {
-            Demand::InFlight(requests) => {
-                let ranks = replicas * read.count(Count::plan("dp", front.instance.plan.dp));
-                queue.min(((*requests - 1.0) * prompt.slowest / ranks).is(&OTHERS))
-            }
-            _ => queue,
-        };
-        let waiting = machine.chip.request_overhead + queue;
-        let ttft = (waiting + prompt.total + way).is(&TTFT_SPLIT);
-        let ttft = machine.ttft_with_margin(ttft, true);
-        away.push(each / planned);
-        known = Some(match known {
-            Some((sum, mean, slowest)) => {
-                let both = sum + able;
-                (both, ((mean * sum + ttft * able) / both).is(&TTFT_POOLS), slowest.max(ttft))
-            }
-            None => (able, ttft, ttft),
-        });
-    }
-    let (able, ttft, slowest) = known.expect("at least one prefill pool");
-    PrefillCapacity { rate: able, away, ttft, slowest }
+    let (sum, evaluation) = read.within(format_args!("disaggregated"), || {
+        disaggregated(read, pools, joined, terms, &parts[0], watch)
+    });
+    let rest = read.within(format_args!("aggregated"), || {
+        all_pool_metrics(read, both, machine, terms, &parts[1], watch)
+    });
+    let sum = rest.iter().fold(sum, |sum, (share, _)| sum.merge_parallel(read, share));
+    Evaluation { metrics: judge(read, terms, &sum), slowest: sum.slowest, ..evaluation }
 }
 
 fn disaggregated<R: Reading>(
@@ -231,78 +189,92 @@ fn disaggregated<R: Reading>(
 ) -> (PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>) {
     let (front, back) = (&fronts[0], &backs[0]);
     let memory = residency(read, back.instance, Phase::Decode, machine, terms, back.load.concurrency);
-    let mut context = max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context);
-    let first = decode_performance(read, back.instance, machine, terms, &back.load, watch);
-    let step = first.step.step;
-    let mut answers = vec![first];
-    for back in &backs[1..] {
-        answers.push(decode_performance(read, back.instance, machine, terms, &back.load, watch));
-        context = context.min(self::context(read, back.instance, machine, terms, &back.load));
-    }
-    let mut widest: Option<Qty<R::N>> = None;
-    // Request rate, mean TPOT and slowest TPOT of the decode pools so far.
-    let mut decoding: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
-    let add = |sum: Option<Qty<R::N>>, more: Qty<R::N>| Some(sum.map_or(more, |sum| sum + more));
-    for (back, one) in backs.iter().zip(&answers) {
-        let received = cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine);
-        let links = link_rate(read, back.instance, (machine, kv_tier), received);
-        let count = read.count(Count::plan("decode_replicas", back.replicas));
-        widest = Some(widest.map_or(received, |widest| widest.max(received)));
-        let makes = count * one.rate.min(links);
-        decoding = Some(match decoding {
-            Some((sum, mean, slowest)) => {
-                let both = sum + makes;
-                (both, ((mean * sum + one.tpot * makes) / both).is(&TPOT_POOLS), slowest.max(one.tpot))
-            }
-            None => (makes, one.tpot, one.tpot),
-        });
-    }
-    let pool = "at least one decode pool";
-    let (received, (made, tpot, slowest_tpot)) = (widest.expect(pool), decoding.expect(pool));
-    let PrefillCapacity { rate: able, away, ttft: prompt, slowest: slowest_ttft } =
-        prompts(read, fronts, received, (machine, kv_tier), terms, demand);
-    let rate = match demand {
+    let context = read.within(format_args!("max_context"), || {
+        max_context(read, &memory, terms.isl + terms.osl, back.instance.max_context).result()
+    });
+    let decoding = answers(read, backs, (machine, kv_tier), terms, context, watch);
+    let (made, tpot) = (decoding.rate, decoding.tpot);
+    let prefilling = prompts(read, fronts, decoding.received, (machine, kv_tier), terms, demand);
+    let (able, prompt) = (prefilling.rate, prefilling.ttft);
+    let rate = read.within(format_args!("output_tok_s"), || match demand {
         Demand::Rate(rate) => *rate,
         Demand::InFlight(requests) => {
             let moving = (*requests / e2e(prompt, tpot, terms.osl)).is(&MOVING_RATE);
             moving.min(made).min(able).is(&FLOW)
         }
         Demand::Free => made.min(able).is(&FLOW),
+    });
+    let ttft = read.within(format_args!("ttft"), || {
+        let ttft = match demand {
+            Demand::InFlight(requests) => crowded(*requests, rate, terms.osl, tpot, prompt),
+            _ => prompt,
+        };
+        ttft.result()
+    });
+    let slowest_ttft = prefilling.slowest + (ttft - prompt);
+    let output = read.within(format_args!("output_tok_s"), || open_flow(rate, terms.osl).result());
+    let (whole, longest) = read.within(format_args!("e2e"), || {
+        (e2e(ttft, tpot, terms.osl).result(), e2e(slowest_ttft, decoding.slowest, terms.osl))
+    });
+    let slowest = Slowest { ttft: slowest_ttft, tpot: decoding.slowest, e2e: longest };
+    let utilised = read.within(format_args!("watts"), || (rate / able).is(&UTILISED));
+    let parts = PoolParts { fronts, backs, away: &prefilling.away, answers: &decoding.answers };
+    let devices = read.within(format_args!("devices"), || parts.devices(read).result());
+    let power = terms.power_draw.as_ref();
+    let power = power.map(|draw| {
+        read.within(format_args!("watts"), || parts.power(read, machine, utilised, draw).result())
+    });
+    let share = PoolMetrics {
+        ttft,
+        tpot,
+        e2e: whole,
+        output,
+        devices,
+        power,
+        context: read.within(format_args!("max_context"), || decoding.context.result()),
+        slowest,
     };
-    let ttft = match demand {
-        Demand::InFlight(requests) => crowded(*requests, rate, terms.osl, tpot, prompt),
-        _ => prompt,
-    };
-    let (ttft, slowest_ttft) = (ttft.at(format_args!("ttft")), slowest_ttft + (ttft - prompt));
-    let output = open_flow(rate, terms.osl).at(format_args!("output_tok_s"));
-    let size = |pool: &Pool<Qty<R::N>>, count| {
-        read.count(Count::plan(count, pool.replicas))
+    let metrics = judge(read, terms, &share);
+    let decode = decoding.answers[0].step.step;
+    (share, Evaluation { metrics, memory, decode, prefill: front.prompt, spilled: None, slowest })
+}
+
+/// Prefill and decode pools, with the shares of their work.
+struct PoolParts<'a, T> {
+    fronts: &'a [Pool<'a, T>],
+    backs: &'a [Pool<'a, T>],
+    away: &'a [T],
+    answers: &'a [DecodePerformance<T>],
+}
+
+impl<N: Num> PoolParts<'_, Qty<N>> {
+    fn size<R: Reading<N = N>>(read: &R, pool: &Pool<Qty<N>>, replicas: &'static str) -> Qty<N> {
+        read.count(Count::plan(replicas, pool.replicas))
             * read.count(Count::plan("devices_per_replica", pool.instance.plan.devices()))
-    };
-    let utilised = (rate / able).is(&UTILISED);
-    let (mut devices, mut drawn): (Option<Qty<R::N>>, Option<Qty<R::N>>) = (None, None);
-    for (pool, away) in fronts.iter().zip(away) {
-        let taken = size(pool, "prefill_replicas");
-        devices = add(devices, taken);
-        if let Some(draw) = &terms.power_draw {
-            let placed = (pool.instance, machine, &pool.prompt);
-            drawn = add(drawn, prefill_power(read, placed, utilised * away, taken, draw));
-        }
     }
-    for (pool, one) in backs.iter().zip(&answers) {
-        let taken = size(pool, "decode_replicas");
-        devices = add(devices, taken);
-        if let Some(draw) = &terms.power_draw {
-            drawn = add(drawn, one.power(read, pool.instance, taken, draw));
-        }
+
+    fn devices<R: Reading<N = N>>(&self, read: &R) -> Qty<N> {
+        let fronts = self.fronts.iter().map(|pool| Self::size(read, pool, "prefill_replicas"));
+        let backs = self.backs.iter().map(|pool| Self::size(read, pool, "decode_replicas"));
+        fronts.chain(backs).reduce(devices_of_pools).expect("two pools have devices")
     }
-    let devices = devices.expect("two pools have devices");
-    let whole = e2e(ttft, tpot, terms.osl);
-    let last = e2e(slowest_ttft, slowest_tpot, terms.osl);
-    let slowest = Slowest { ttft: slowest_ttft, tpot: slowest_tpot, e2e: last };
-    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, power: drawn, context, slowest };
-    let metrics = judge(terms, &share);
-    (share, Evaluation { metrics, memory, decode: step, prefill: front.prompt, spilled: None, slowest })
+
+    fn power<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        machine: &Machine<Qty<N>>,
+        utilised: Qty<N>,
+        draw: &PowerDraw<Qty<N>>,
+    ) -> Qty<N> {
+        let fronts = self.fronts.iter().zip(self.away).map(|(pool, away)| {
+            let taken = Self::size(read, pool, "prefill_replicas");
+            prefill_power(read, (pool.instance, machine, &pool.prompt), utilised * *away, taken, draw)
+        });
+        let backs = self.backs.iter().zip(self.answers).map(|(pool, one)| {
+            one.power(read, pool.instance, Self::size(read, pool, "decode_replicas"), draw)
+        });
+        fronts.chain(backs).reduce(watts_of_pools).expect("two pools draw power")
+    }
 }
 
 crate::formulas! {
@@ -342,35 +314,11 @@ crate::formulas! {
         why: "closed loop: each request passes prefill, KV transfer and decode, and is then replaced",
         cite: "Little 1961",
     }
-    OTHERS {
-        symbol: "prompts_of_others",
-        unit: SECOND,
-        why: "a prompt waits for at most the prompts of all other concurrent requests",
-        cite: "asymptotic bounds of closed networks: Denning and Buzen 1978",
-    }
-    TTFT_POOLS {
-        symbol: "ttft_split",
-        unit: SECOND,
-        why: "mean over prompts, weighted by the capacity of each prefill pool",
-        cite: "definition",
-    }
-    TPOT_POOLS {
-        symbol: "tpot_decode_pools",
-        unit: SECOND,
-        why: "mean over requests, weighted by the capacity of each decode pool",
-        cite: "definition",
-    }
     UTILISED {
         symbol: "prefill_utilisation",
         unit: COUNT,
         why: "request rate over the planned capacity of the prefill pool",
         cite: "utilisation law",
-    }
-    TTFT_SPLIT {
-        symbol: "ttft_split",
-        unit: SECOND,
-        why: "request overhead, the prefill queue, the prefill itself, and the KV transfer to the decode pool",
-        cite: "Zhong et al. 2024 (DistServe)",
     }
     LEFT {
         symbol: "time_not_answering",

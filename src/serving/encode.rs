@@ -27,12 +27,15 @@ pub(super) fn encode<R: Reading>(
         let layers = read.count(block.layers);
         // The encoder runs once per prompt and has no per-layer gaps, as for embedding and head.
         let launch = block.layers.value > 1;
-        let each = layer(read, block, Phase::Prefill, &batch, machine, launch, watch);
+        let each = read.within(format_args!("images"), || {
+            layer(read, block, Phase::Prefill, &batch, machine, launch, watch)
+        });
         sum.time = sum.time + layers * each.time;
         sum.compute_time = sum.compute_time + layers * each.compute_time;
         sum.memory_time = sum.memory_time + layers * each.memory_time;
     }
-    LayerTime { time: sum.time.is(&ENCODE).at(format_args!("prefill/images")), ..sum }
+    let time = read.within(format_args!("images"), || sum.time.is(&ENCODE).result());
+    LayerTime { time, ..sum }
 }
 
 crate::formulas! {

@@ -3,13 +3,18 @@
 //! Closed forms after mean-value analysis of continuous batching. They describe steady-state means, not single
 //! requests, bursts or scheduler details.
 
-use super::economy::{busy, tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total, watts};
+use std::fmt;
+
+use super::economy::{tok_per_joule, usd_per_second, usd_per_token, usd_per_token_total};
 use super::instance::Instance;
-use super::iteration::{DecodeStep, decode, offloaded, spill};
-use super::metrics::{Metrics, closed_loop, e2e, in_flight, open_flow, per_device, per_user, request_rate};
+use super::iteration::{DecodeLoad, decode, offloaded, spill};
+use super::metrics::{
+    Metrics, context_of_pools, devices_of, devices_of_pools, e2e, in_flight, per_device, per_user,
+    request_rate, watts_of_pools,
+};
+use super::pool_state::PoolState;
 use super::residency::{CachedSequences, fullest, max_context, occupied};
 use super::step::{CostObserver, StepTime};
-use super::tail::wait;
 use super::terms::{Demand, InstanceLoad, OffloadTarget, WorkloadTerms};
 use crate::cost::machine::Machine;
 use crate::cost::memory::Footprint;
@@ -19,7 +24,6 @@ use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
 use crate::quantity::unit::{COUNT, SECOND, TOKEN};
 use crate::spec::objective::Metric;
-use crate::spec::percentile::Percentile;
 
 /// Metrics of a deployment, and the memory of its fullest device.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +71,27 @@ impl<N: Num> Slowest<Qty<N>> {
     }
 }
 
+/// Scope of a pool among others: `pool1`, `pool2`, or none.
+pub(crate) struct PoolScope(Option<usize>);
+
+impl PoolScope {
+    /// Of the pool at index `at`.
+    pub(crate) fn numbered(at: usize) -> PoolScope {
+        PoolScope(Some(at + 1))
+    }
+
+    /// Of the pool at index `at`; the first has none of its own.
+    pub(crate) fn after_first(at: usize) -> PoolScope {
+        PoolScope((at > 0).then_some(at + 1))
+    }
+}
+
+impl fmt::Display for PoolScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |number| write!(f, "pool{number}"))
+    }
+}
+
 /// Identical replicas or workers of a deployment.
 #[derive(Clone, Copy)]
 pub struct Pool<'a, T> {
@@ -110,28 +135,25 @@ pub struct PoolMetrics<T> {
 
 impl<N: Num> PoolMetrics<Qty<N>> {
     /// Both shares as one deployment. Latencies are means over all requests, so that Little's law holds for the total.
-    pub fn merge_parallel(&self, one: &PoolMetrics<Qty<N>>) -> PoolMetrics<Qty<N>> {
-        let output = self.output + one.output;
+    pub fn merge_parallel<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        one: &PoolMetrics<Qty<N>>,
+    ) -> PoolMetrics<Qty<N>> {
+        let at = |metric: &str, make: &dyn Fn() -> Qty<N>| {
+            read.within(format_args!("{metric}"), || make().result())
+        };
+        let output = at("output_tok_s", &|| (self.output + one.output).is(&MIXED));
         let mean = |a: Qty<N>, b: Qty<N>| (a * self.output + b * one.output) / output;
         PoolMetrics {
-            ttft: mean(self.ttft, one.ttft).is(&MEAN_TTFT),
-            tpot: mean(self.tpot, one.tpot).is(&MEAN_TPOT),
-            e2e: mean(self.e2e, one.e2e).is(&MEAN_E2E),
+            ttft: at("ttft", &|| mean(self.ttft, one.ttft).is(&MEAN_TTFT)),
+            tpot: at("tpot", &|| mean(self.tpot, one.tpot).is(&MEAN_TPOT)),
+            e2e: at("e2e", &|| mean(self.e2e, one.e2e).is(&MEAN_E2E)),
             slowest: self.slowest.max(&one.slowest),
             output,
-            devices: self.devices + one.devices,
-            power: self.power.zip(one.power).map(|(a, b)| a + b),
-            context: self.context.min(one.context),
-        }
-    }
-
-    /// Marks the means as results over several pools.
-    pub fn mixed(self) -> PoolMetrics<Qty<N>> {
-        PoolMetrics {
-            output: self.output.is(&MIXED).at(format_args!("output_tok_s")),
-            ttft: self.ttft.at(format_args!("ttft")),
-            tpot: self.tpot.at(format_args!("tpot")),
-            ..self
+            devices: at("devices", &|| devices_of_pools(self.devices, one.devices)),
+            power: self.power.zip(one.power).map(|(a, b)| at("watts", &|| watts_of_pools(a, b))),
+            context: at("max_context", &|| context_of_pools(self.context, one.context)),
         }
     }
 }
@@ -147,63 +169,33 @@ pub fn pool_metrics<R: Reading>(
 ) -> (PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>) {
     let Pool { instance, replicas, load, .. } = *pool;
     let memory = residency(read, instance, Phase::Decode, machine, terms, load.concurrency);
-    let spilled = spill(&memory, load.offload);
-    let prompt =
-        offloaded(read, instance, pool.prompt, terms, spilled.filter(|_| load.offload != OffloadTarget::Kv));
-    let round = decode(read, instance, machine, terms, &load, spilled, watch);
-    let pace = |round: &DecodeStep<Qty<R::N>>| {
-        let turns = (machine.chip.prefill_interference * (round.sequences - 1.0) / terms.osl).is(&TURNS);
-        machine.tpot_with_margin((round.per_token(round.cycle) + turns * prompt.slowest).is(&TPOT), false)
-    };
-    let chip = &machine.chip;
+    let spilled = read.within(format_args!("decode/memory/host"), || spill(&memory, load.offload));
+    let prompt = read.within(format_args!("{}", Phase::Prefill.name()), || {
+        let streamed = spilled.filter(|_| load.offload != OffloadTarget::Kv);
+        let prompt = offloaded(read, instance, pool.prompt, terms, streamed);
+        StepTime { total: prompt.total.result(), ..prompt }
+    });
     let flying = read.count(Count::plan("concurrency_per_replica", load.concurrency));
     let replicas = read.count(Count::plan("replicas", replicas));
-    let ranks = read.count(Count::plan("dp", instance.plan.dp));
-    // At concurrency 1 a request finds no running step and no prompt ahead of it.
-    let others = (round.sequences - 1.0).is(&OTHERS);
-    let steps = chip.step_wait * (others / round.sequences) * round.cycle;
-    let waiting = chip.request_overhead + steps + (flying - 1.0) * chip.request_work;
-    let (tpot, queued) = match (demand, &terms.tail) {
-        (Demand::Rate(rate), Some(tail)) => {
-            let tpot = match tail.percentile {
-                Percentile::P50 => pace(&round),
-                percentile => {
-                    let crowd = InstanceLoad { concurrency: percentile.in_flight(load.concurrency), ..load };
-                    pace(&decode(read, instance, machine, terms, &crowd, spilled, &mut ()))
-                }
-            };
-            let busy = (*rate * prompt.slowest / (replicas * ranks)).is(&PROMPT_LOAD);
-            (tpot, wait(prompt.slowest, busy, tail.part))
-        }
-        _ => {
-            let ahead = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
-            (pace(&round), ahead.is(&AHEAD) * prompt.slowest)
-        }
-    };
-    let tpot = tpot.at(format_args!("tpot"));
-    let ttft =
-        machine.ttft_with_margin((waiting + prompt.total + queued).is(&TTFT), false).at(format_args!("ttft"));
-    let whole = e2e(ttft, tpot, terms.osl);
-    let output = match demand {
-        Demand::Free => closed_loop(replicas * flying, terms.osl, whole),
-        Demand::InFlight(requests) => closed_loop(*requests, terms.osl, whole),
-        Demand::Rate(rate) => open_flow(*rate, terms.osl),
-    };
-    let output = output.at(format_args!("output_tok_s"));
-    let devices = replicas * read.count(Count::plan("devices_per_replica", instance.plan.devices()));
-    let stages = read.count(Count::plan("pp", instance.plan.pp));
-    let prompts = round.sequences / terms.osl;
-    let work = |steps: Qty<R::N>, prompt: Qty<R::N>| {
-        busy(round.per_token(round.micro_batches * steps) + prompts * prompt, stages, whole / terms.osl)
-    };
-    let computing = work(round.step.compute_time, prompt.compute_time);
-    let moving = work(round.step.memory_time, prompt.memory_time);
-    let drawn = terms.power_draw.as_ref().map(|draw| watts(devices, computing, moving, draw));
-    let context = max_context(read, &memory, terms.isl + terms.osl, instance.max_context);
+    let own = DecodeLoad { concurrency: flying, offload: load.offload };
+    let round = decode(read, instance, machine, terms, &own, spilled, watch);
+    let state = PoolState { pool, machine, terms, prompt, round, spilled, flying, replicas };
+    let tpot = read.within(format_args!("tpot"), || state.tpot(read, demand).result());
+    let ttft = read.within(format_args!("ttft"), || state.ttft(read, demand).result());
+    let whole = read.within(format_args!("e2e"), || e2e(ttft, tpot, terms.osl).result());
+    let output = read.within(format_args!("output_tok_s"), || state.output(demand, whole).result());
+    let devices = read.within(format_args!("devices"), || {
+        let each = read.count(Count::plan("devices_per_replica", instance.plan.devices()));
+        devices_of(replicas, each).result()
+    });
+    let power = read.within(format_args!("watts"), || state.power(read, devices, whole));
+    let context = read.within(format_args!("max_context"), || {
+        max_context(read, &memory, terms.isl + terms.osl, instance.max_context).result()
+    });
     let slowest = Slowest { ttft, tpot, e2e: whole };
-    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, power: drawn, context, slowest };
-    let metrics = judge(terms, &share);
-    (share, Evaluation { metrics, memory, decode: round.step, prefill: prompt, spilled, slowest })
+    let share = PoolMetrics { ttft, tpot, e2e: whole, output, devices, power, context, slowest };
+    let metrics = judge(read, terms, &share);
+    (share, Evaluation { metrics, memory, decode: state.round.step, prefill: prompt, spilled, slowest })
 }
 
 /// Demand of one part of a deployment, in proportion to its capacity at full slots: a request rate by throughput, a
@@ -240,16 +232,27 @@ pub(super) fn all_pool_metrics<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> Vec<(PoolMetrics<Qty<R::N>>, Evaluation<Qty<R::N>>)> {
     if matches!(demand, Demand::Free) {
-        return pools.iter().map(|pool| pool_metrics(read, pool, machine, terms, demand, watch)).collect();
+        let of = |(at, pool): (usize, &Pool<Qty<R::N>>)| {
+            read.within(format_args!("{}", PoolScope::numbered(at)), || {
+                pool_metrics(read, pool, machine, terms, demand, watch)
+            })
+        };
+        return pools.iter().enumerate().map(of).collect();
     }
-    let free = |pool| carried(terms, &pool_metrics(read, pool, machine, terms, &Demand::Free, &mut ()).0);
-    let parts: Vec<_> = pools.iter().map(free).collect();
+    let free = |(at, pool): (usize, &Pool<Qty<R::N>>)| {
+        read.within(format_args!("saturated/{}", PoolScope::numbered(at)), || {
+            carried(terms, &pool_metrics(read, pool, machine, terms, &Demand::Free, &mut ()).0)
+        })
+    };
+    let parts: Vec<_> = pools.iter().enumerate().map(free).collect();
     let whole = parts.iter().copied().reduce(|a, b| (a.0 + b.0, a.1 + b.1));
     let whole = whole.expect("a deployment has a pool");
-    let of = |(pool, part): (&Pool<Qty<R::N>>, &(Qty<R::N>, Qty<R::N>))| {
-        pool_metrics(read, pool, machine, terms, &portion(demand, *part, whole), watch)
+    let of = |(at, (pool, part)): (usize, (&Pool<Qty<R::N>>, &(Qty<R::N>, Qty<R::N>)))| {
+        read.within(format_args!("{}", PoolScope::numbered(at)), || {
+            pool_metrics(read, pool, machine, terms, &portion(demand, *part, whole), watch)
+        })
     };
-    pools.iter().zip(&parts).map(of).collect()
+    pools.iter().zip(&parts).enumerate().map(of).collect()
 }
 
 /// Evaluates a deployment of aggregated pools.
@@ -267,9 +270,9 @@ pub fn aggregated<R: Reading>(
         return pool_metrics(read, only, machine, terms, demand, watch).1;
     }
     let shares = all_pool_metrics(read, pools, machine, terms, demand, watch);
-    let sum = shares.iter().map(|(share, _)| *share).reduce(|a, b| a.merge_parallel(&b));
-    let sum = sum.expect("a deployment has a pool").mixed();
-    Evaluation { metrics: judge(terms, &sum), slowest: sum.slowest, ..shares[0].1 }
+    let sum = shares.iter().map(|(share, _)| *share).reduce(|a, b| a.merge_parallel(read, &b));
+    let sum = sum.expect("a deployment has a pool");
+    Evaluation { metrics: judge(read, terms, &sum), slowest: sum.slowest, ..shares[0].1 }
 }
 
 /// Memory of the fullest device at `concurrency`, as the runtime admits requests.
@@ -300,26 +303,42 @@ pub fn residency<R: Reading>(
 }
 
 /// The metrics of a deployment.
-pub fn judge<N: Num>(terms: &WorkloadTerms<Qty<N>>, share: &PoolMetrics<Qty<N>>) -> Metrics<Qty<N>> {
+pub fn judge<R: Reading>(
+    read: &R,
+    terms: &WorkloadTerms<Qty<R::N>>,
+    share: &PoolMetrics<Qty<R::N>>,
+) -> Metrics<Qty<R::N>> {
     let PoolMetrics { ttft, tpot, e2e, output, devices, power: drawn, context, .. } = *share;
-    let bill = terms.bill.as_ref().map(|bill| usd_per_second(devices, drawn, bill));
-    let usd = bill.map(|bill| usd_per_token(bill, output).at(format_args!("usd_per_mtok")));
+    let bill = terms.bill.as_ref().map(|bill| {
+        read.within(format_args!("usd_per_second"), || usd_per_second(devices, drawn, bill).result())
+    });
+    let usd =
+        bill.map(|bill| read.within(format_args!("usd_per_mtok"), || usd_per_token(bill, output).result()));
+    let all_tokens = |usd| {
+        read.within(format_args!("usd_per_mtok_total"), || {
+            usd_per_token_total(usd, terms.isl, terms.osl).result()
+        })
+    };
     Metrics {
         ttft,
         tpot,
-        e2e: e2e.at(format_args!("e2e")),
+        e2e,
         output_tok_s: output,
-        output_tok_s_per_device: per_device(output, devices).at(format_args!("output_tok_s_per_device")),
-        output_tok_s_per_user: per_user(tpot).at(format_args!("output_tok_s_per_user")),
-        requests_per_s: request_rate(output, terms.osl).at(format_args!("requests_per_s")),
+        output_tok_s_per_device: read
+            .within(format_args!("output_tok_s_per_device"), || per_device(output, devices).result()),
+        output_tok_s_per_user: read.within(format_args!("output_tok_s_per_user"), || per_user(tpot).result()),
+        requests_per_s: read
+            .within(format_args!("requests_per_s"), || request_rate(output, terms.osl).result()),
         usd_per_second: bill,
         usd_per_token: usd,
-        usd_per_token_total: usd.map(|usd| usd_per_token_total(usd, terms.isl, terms.osl)),
-        watts: drawn.map(|watts| watts.at(format_args!("watts"))),
-        tok_per_joule: drawn.map(|watts| tok_per_joule(output, watts).at(format_args!("tok_per_joule"))),
-        max_context: context.at(format_args!("max_context")),
+        usd_per_token_total: usd.map(all_tokens),
+        watts: drawn,
+        tok_per_joule: drawn.map(|watts| {
+            read.within(format_args!("tok_per_joule"), || tok_per_joule(output, watts).result())
+        }),
+        max_context: context,
         devices,
-        in_flight: in_flight(output, e2e, terms.osl).at(format_args!("concurrency")),
+        in_flight: read.within(format_args!("concurrency"), || in_flight(output, e2e, terms.osl).result()),
     }
 }
 
@@ -359,41 +378,5 @@ crate::formulas! {
         unit: TOKEN.per(SECOND),
         why: "pools of different configurations run in parallel",
         cite: "definition",
-    }
-    TURNS {
-        symbol: "prefill_turns",
-        unit: COUNT,
-        why: "every other concurrent request adds one prefill in osl steps, which delays this one by kappa times its own time",
-        cite: "mean-value analysis of continuous batching; kappa fitted on published serving measurements",
-    }
-    TPOT {
-        symbol: "tpot",
-        unit: SECOND,
-        why: "a decode cycle, plus the prefills of new requests that share it",
-        cite: "mean-value analysis of continuous batching",
-    }
-    PROMPT_LOAD {
-        symbol: "prompt_load",
-        unit: COUNT,
-        why: "fraction of time that an attention rank spends on prefill at this rate",
-        cite: "utilisation law",
-    }
-    OTHERS {
-        symbol: "others_in_flight",
-        unit: COUNT,
-        why: "a request in a closed loop sees the system without itself: at concurrency 1 it waits for no other request",
-        cite: "arrival theorem: Reiser, Lavenberg 1980 (mean-value analysis)",
-    }
-    AHEAD {
-        symbol: "prompts_ahead",
-        unit: COUNT,
-        why: "queued prompts grow with the square root of the other concurrent requests (scattered arrivals), and linearly with them (requests that finish in the same step)",
-        cite: "fitted on published serving measurements, per runtime",
-    }
-    TTFT {
-        symbol: "ttft",
-        unit: SECOND,
-        why: "request overhead, the steps waited for, the queued prompts, and the prefill itself",
-        cite: "mean-value analysis of continuous batching; constants fitted per runtime",
     }
 }

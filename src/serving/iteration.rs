@@ -3,7 +3,7 @@
 use super::instance::Instance;
 use super::speculative::{accepted, checked, guessing, reading};
 use super::step::{CostObserver, StepTime, batch, step};
-use super::terms::{InstanceLoad, OffloadTarget, WorkloadTerms};
+use super::terms::{OffloadTarget, WorkloadTerms};
 use crate::cost::batch::Batch;
 use crate::cost::experts::Experts;
 use crate::cost::machine::Machine;
@@ -11,10 +11,10 @@ use crate::cost::memory::Footprint;
 use crate::graph::operator::Operator;
 use crate::plan::parallel::Phase;
 use crate::plan::shard::Task;
-use crate::quantity::count::{Count, Origin};
+use crate::quantity::count::Count;
 use crate::quantity::num::{Num, Qty};
 use crate::quantity::read::Reading;
-use crate::quantity::unit::{BYTE, SECOND};
+use crate::quantity::unit::{BYTE, COUNT, SECOND};
 
 /// The prefill of one prompt per attention rank.
 pub fn prefill<R: Reading>(
@@ -24,19 +24,22 @@ pub fn prefill<R: Reading>(
     terms: &WorkloadTerms<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
-    let load = prompt_batch(read, instance, terms);
-    let one = step(read, instance, Phase::Prefill, &load, machine, watch);
-    let chunks = (load.new_tokens / machine.chip.max_batched_tokens).ceil();
-    let waits = ((chunks - 1.0) * machine.chip.host_per_step).is(&CHUNKS);
-    let prompt = StepTime {
-        total: (one.total + waits).is(&PREFILL),
-        slowest: (one.slowest + waits).is(&PREFILL_STAGE),
-        ..one
-    };
-    match &instance.draft {
-        Some(ahead) => reading(read, prompt, ahead, machine, terms, watch),
-        None => prompt,
-    }
+    read.within(format_args!("{}", Phase::Prefill.name()), || {
+        let load = prompt_batch(read, instance, terms);
+        let one = step(read, instance, Phase::Prefill, &load, machine, watch);
+        let chunks = (load.new_tokens / machine.chip.max_batched_tokens).ceil();
+        let waits = ((chunks - 1.0) * machine.chip.host_per_step).is(&CHUNKS);
+        let prompt = StepTime {
+            total: (one.total + waits).is(&PREFILL),
+            slowest: (one.slowest + waits).is(&PREFILL_STAGE),
+            ..one
+        };
+        let prompt = match &instance.draft {
+            Some(ahead) => reading(read, prompt, ahead, machine, terms, watch),
+            None => prompt,
+        };
+        StepTime { total: prompt.total.result(), ..prompt }
+    })
 }
 
 /// The batch of that prefill.
@@ -49,11 +52,26 @@ pub(super) fn prompt_batch<R: Reading>(
     batch(read, instance, Phase::Prefill, Qty::from(1.0), new, terms.prefix)
 }
 
-/// Requests of one attention rank: micro-batches, and requests per micro-batch.
-fn micro_batches(instance: &Instance, concurrency: u64) -> (u64, u64) {
-    let rank = concurrency.div_ceil(instance.plan.dp).max(1);
-    let flying = instance.plan.pp.min(rank);
-    (flying, rank.div_ceil(flying))
+/// Requests of one attention rank at `concurrency`: micro-batches, and sequences per micro-batch.
+fn micro_batches<R: Reading>(
+    read: &R,
+    instance: &Instance,
+    concurrency: Qty<R::N>,
+) -> (Qty<R::N>, Qty<R::N>) {
+    let ranks = read.count(Count::plan("dp", instance.plan.dp));
+    let stages = read.count(Count::plan("pp", instance.plan.pp));
+    let rank = (concurrency / ranks).ceil().max(Qty::from(1.0)).is(&PER_RANK);
+    let flying = stages.min(rank).is(&MICRO_BATCHES);
+    (flying, (rank / flying).ceil().is(&SEQUENCES))
+}
+
+/// The load of a decode step.
+#[derive(Clone, Copy)]
+pub(super) struct DecodeLoad<T> {
+    /// Concurrency per replica or worker.
+    pub(super) concurrency: T,
+    /// The offloaded data, if any.
+    pub(super) offload: OffloadTarget,
 }
 
 /// A decode step at the mean context length, and the cycle in which every request gets a token.
@@ -79,32 +97,30 @@ pub(super) fn decode<R: Reading>(
     instance: &Instance,
     machine: &Machine<Qty<R::N>>,
     terms: &WorkloadTerms<Qty<R::N>>,
-    load: &InstanceLoad,
+    load: &DecodeLoad<Qty<R::N>>,
     spilled: Option<Qty<R::N>>,
     watch: &mut impl CostObserver<R::N>,
 ) -> DecodeStep<Qty<R::N>> {
-    let (flying, each) = micro_batches(instance, load.concurrency);
-    let count = |symbol, value| {
-        read.count(Count { value, symbol, origin: Origin::Plan("concurrency over ranks and stages") })
-    };
-    let (flying, each) = (count("micro_batches", flying), count("sequences", each));
-    let offload = load.offload;
-    let batch = decode_batch(read, instance, terms, each);
-    let one = step(read, instance, Phase::Decode, &batch, machine, watch);
-    let streamed = match (spilled, offload) {
-        (Some(spilled), OffloadTarget::Experts) => Some(spilled * touched(read, instance, &batch)),
-        (spilled, _) => spilled,
-    };
-    let one = offloaded(read, instance, one, terms, streamed);
-    let (one, yields) = match (&instance.draft, terms.acceptance) {
-        (Some(ahead), Some(acceptance)) => {
-            let one = guessing(read, one, ahead, machine, terms, each, watch);
-            (one, Some(accepted(acceptance, ahead.tokens)))
-        }
-        _ => (one, None),
-    };
-    let cycle = one.total.max(flying * one.slowest).is(&CYCLE).at(format_args!("decode"));
-    DecodeStep { step: one, cycle, tokens_per_step: yields, sequences: flying * each, micro_batches: flying }
+    read.within(format_args!("{}", Phase::Decode.name()), || {
+        let (flying, each) = micro_batches(read, instance, load.concurrency);
+        let batch = decode_batch(read, instance, terms, each);
+        let one = step(read, instance, Phase::Decode, &batch, machine, watch);
+        let streamed = match (spilled, load.offload) {
+            (Some(spilled), OffloadTarget::Experts) => Some(spilled * touched(read, instance, &batch)),
+            (spilled, _) => spilled,
+        };
+        let one = offloaded(read, instance, one, terms, streamed);
+        let (one, yields) = match (&instance.draft, terms.acceptance) {
+            (Some(ahead), Some(acceptance)) => {
+                let one = guessing(read, one, ahead, machine, terms, each, watch);
+                (one, Some(accepted(acceptance, ahead.tokens)))
+            }
+            _ => (one, None),
+        };
+        let cycle = one.total.max(flying * one.slowest).is(&CYCLE).result();
+        let sequences = flying * each;
+        DecodeStep { step: one, cycle, tokens_per_step: yields, sequences, micro_batches: flying }
+    })
 }
 
 /// The batch of a decode step with `each` sequences per attention rank at their mean length.
@@ -141,7 +157,11 @@ pub fn offloaded<R: Reading>(
     let (Some(spilled), Some(link)) = (spilled, terms.host_link) else { return step };
     let streaming = (spilled / link).is(&STREAMING);
     let stages = read.count(Count::plan("pp", instance.plan.pp));
-    StepTime { total: step.total + stages * streaming, slowest: step.slowest + streaming, ..step }
+    StepTime {
+        total: (step.total + stages * streaming).is(&STREAMED_STEP),
+        slowest: (step.slowest + streaming).is(&STREAMED_STAGE),
+        ..step
+    }
 }
 
 /// Bytes that exceed the memory of each device.
@@ -182,6 +202,36 @@ crate::formulas! {
         unit: SECOND,
         why: "with speculative decoding, a cycle yields several tokens",
         cite: "Leviathan et al. 2023 (speculative decoding), theorem 3.8",
+    }
+    PER_RANK {
+        symbol: "requests_per_rank",
+        unit: COUNT,
+        why: "requests are spread evenly over the attention ranks, which are never without one",
+        cite: "definition",
+    }
+    MICRO_BATCHES {
+        symbol: "micro_batches",
+        unit: COUNT,
+        why: "every pipeline stage works on a micro-batch of its own, as far as the requests suffice",
+        cite: "Huang et al. 2019 (GPipe)",
+    }
+    SEQUENCES {
+        symbol: "sequences",
+        unit: COUNT,
+        why: "requests of a rank over its micro-batches, in whole sequences",
+        cite: "Huang et al. 2019 (GPipe)",
+    }
+    STREAMED_STEP {
+        symbol: "offloaded_step",
+        unit: SECOND,
+        why: "every stage waits for its offloaded data",
+        cite: "Sheng et al. 2023 (FlexGen)",
+    }
+    STREAMED_STAGE {
+        symbol: "offloaded_stage",
+        unit: SECOND,
+        why: "the slowest stage waits for its offloaded data",
+        cite: "Sheng et al. 2023 (FlexGen)",
     }
     STREAMING {
         symbol: "offload_time",

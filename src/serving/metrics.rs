@@ -1,7 +1,7 @@
 //! The metrics of a candidate, and the closed forms behind them.
 
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::unit::{COUNT, SECOND, TOKEN};
+use crate::quantity::unit::{COUNT, SECOND, TOKEN, WATT};
 use crate::spec::objective::Metric;
 
 /// All metrics of a candidate.
@@ -92,6 +92,30 @@ pub fn in_flight<N: Num>(output_tok_s: Qty<N>, e2e: Qty<N>, osl: Qty<N>) -> Qty<
     (output_tok_s * e2e / (osl * Qty::literal(1.0 * TOKEN))).is(&IN_FLIGHT)
 }
 
+/// Devices of `replicas` replicas with `each` devices.
+#[inline(always)]
+pub fn devices_of<N: Num>(replicas: Qty<N>, each: Qty<N>) -> Qty<N> {
+    (replicas * each).is(&DEVICES)
+}
+
+/// Devices of two pools.
+#[inline(always)]
+pub fn devices_of_pools<N: Num>(one: Qty<N>, other: Qty<N>) -> Qty<N> {
+    (one + other).is(&DEVICES_OF_POOLS)
+}
+
+/// Power of two pools.
+#[inline(always)]
+pub fn watts_of_pools<N: Num>(one: Qty<N>, other: Qty<N>) -> Qty<N> {
+    (one + other).is(&WATTS_OF_POOLS)
+}
+
+/// Longest context that fits either of two pools.
+#[inline(always)]
+pub fn context_of_pools<N: Num>(one: Qty<N>, other: Qty<N>) -> Qty<N> {
+    one.min(other).is(&CONTEXT_OF_POOLS)
+}
+
 /// Output tokens per second per device.
 #[inline(always)]
 pub fn per_device<N: Num>(output_tok_s: Qty<N>, devices: Qty<N>) -> Qty<N> {
@@ -128,6 +152,30 @@ crate::formulas! {
         unit: COUNT,
         why: "concurrency equals request rate times E2E (Little's law)",
         cite: "Little 1961",
+    }
+    DEVICES {
+        symbol: "devices",
+        unit: COUNT,
+        why: "every replica has its own devices",
+        cite: "definition",
+    }
+    DEVICES_OF_POOLS {
+        symbol: "devices",
+        unit: COUNT,
+        why: "pools have their own devices",
+        cite: "definition",
+    }
+    WATTS_OF_POOLS {
+        symbol: "watts",
+        unit: WATT,
+        why: "all pools draw power",
+        cite: "definition",
+    }
+    CONTEXT_OF_POOLS {
+        symbol: "max_context",
+        unit: TOKEN,
+        why: "any pool may receive a request, so its context has to fit in each",
+        cite: "definition",
     }
     PER_DEVICE {
         symbol: "output_tok_s_per_device",

@@ -184,11 +184,13 @@ pub fn fullest<R: Reading>(
     load: CachedSequences<Qty<R::N>>,
     machine: &Machine<Qty<R::N>>,
 ) -> Footprint<Qty<R::N>> {
-    let all = instance.kinds.iter().map(|stage| stage_footprint(read, instance, phase, stage, load, machine));
-    let fullest = all.max_by(|a, b| a.total.value().total_cmp(&b.total.value()));
-    let fullest = fullest.expect("a stage at least");
-    fullest.total.at(format_args!("{}/memory", phase.name()));
-    fullest
+    read.within(format_args!("{}/memory", phase.name()), || {
+        let all =
+            instance.kinds.iter().map(|stage| stage_footprint(read, instance, phase, stage, load, machine));
+        let fullest = all.max_by(|a, b| a.total.value().total_cmp(&b.total.value()));
+        let fullest = fullest.expect("a stage at least");
+        Footprint { total: fullest.total.result(), ..fullest }
+    })
 }
 
 /// Sequences of a rank, and the tokens that each one holds.

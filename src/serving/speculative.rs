@@ -40,7 +40,9 @@ pub(super) fn guessing<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let load = decode_batch(read, &ahead.instance, terms, each);
-    let one = pass(read, &ahead.instance, Phase::Decode, &load, machine, &mut ());
+    let one = read.within(format_args!("draft"), || {
+        pass(read, &ahead.instance, Phase::Decode, &load, machine, &mut ())
+    });
     watch.on_idle(Phase::Decode, "draft", ahead.tokens, one.total);
     let times = read.count(Count::plan("guessed_tokens", ahead.tokens));
     let with = |step: Qty<R::N>, draft: Qty<R::N>| (step + times * draft).is(&GUESSED);
@@ -62,7 +64,9 @@ pub(super) fn reading<R: Reading>(
     watch: &mut impl CostObserver<R::N>,
 ) -> StepTime<Qty<R::N>> {
     let load = prompt_batch(read, &ahead.instance, terms);
-    let one = pass(read, &ahead.instance, Phase::Prefill, &load, machine, &mut ());
+    let one = read.within(format_args!("draft"), || {
+        pass(read, &ahead.instance, Phase::Prefill, &load, machine, &mut ())
+    });
     watch.on_idle(Phase::Prefill, "draft", 1, one.total);
     let with = |prompt: Qty<R::N>, draft: Qty<R::N>| (prompt + draft).is(&READ_TWICE);
     StepTime {

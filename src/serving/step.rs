@@ -61,33 +61,35 @@ pub(super) fn layer<R: Reading>(
     launch: bool,
     watch: &mut impl CostObserver<R::N>,
 ) -> LayerTime<Qty<R::N>> {
-    let nothing = Qty::literal(0.0 * SECOND);
-    let mut sum = LayerTime { time: nothing, compute_time: nothing, memory_time: nothing };
-    let mut running = nothing;
-    for step in &block.steps {
-        let cost = price(read, &step.task, phase, batch, machine, &block.weights);
-        let time = cost.time.at(format_args!("{}/{}/{}", phase.name(), block.name, step.name));
-        watch.on_operator(phase, block, step, &cost);
-        match &step.task {
-            // The step waits for the slower of the two.
-            Task::Communicate(Collective { overlaps: true, .. }) => running = running.max(time),
-            _ => {
-                sum.time = sum.time + running;
-                running = time;
+    read.within(format_args!("{}", block.name), || {
+        let nothing = Qty::literal(0.0 * SECOND);
+        let mut sum = LayerTime { time: nothing, compute_time: nothing, memory_time: nothing };
+        let mut running = nothing;
+        for step in &block.steps {
+            let cost = read.within(format_args!("{}", step.name), || {
+                let cost = price(read, &step.task, phase, batch, machine, &block.weights);
+                Cost { time: cost.time.result(), ..cost }
+            });
+            watch.on_operator(phase, block, step, &cost);
+            match &step.task {
+                // The step waits for the slower of the two.
+                Task::Communicate(Collective { overlaps: true, .. }) => running = running.max(cost.time),
+                _ => {
+                    sum.time = sum.time + running;
+                    running = cost.time;
+                }
             }
+            sum.compute_time = sum.compute_time + cost.compute_time;
+            sum.memory_time = sum.memory_time + cost.memory_time;
         }
-        sum.compute_time = sum.compute_time + cost.compute_time;
-        sum.memory_time = sum.memory_time + cost.memory_time;
-    }
-    let kernels = sum.time + running;
-    let time = if launch {
-        let launches = launches(read, block, machine);
-        watch.on_idle(phase, "launches", block.layers.value, launches);
-        kernels + launches
-    } else {
-        kernels
-    };
-    LayerTime { time: time.is(&LAYER).at(format_args!("{}/{}", phase.name(), block.name)), ..sum }
+        let mut time = sum.time + running;
+        if launch {
+            let launches = launches(read, block, machine);
+            watch.on_idle(phase, "launches", block.layers.value, launches);
+            time = time + launches;
+        }
+        LayerTime { time: time.is(&LAYER).result(), ..sum }
+    })
 }
 
 /// Total wait between the kernels of a layer.
@@ -162,9 +164,8 @@ pub fn step<R: Reading>(
     let pass = pass(read, instance, phase, batch, machine, watch);
     let host = (machine.chip.host_per_step + batch.sequences * machine.chip.host_per_sequence).is(&HOST);
     watch.on_idle(phase, "host", 1, host);
-    let path = format_args!("{}", phase.name());
     let (total, slowest) = (host + pass.total, host + pass.slowest);
-    StepTime { total: total.is(&TOTAL).at(path), slowest: slowest.is(&SLOWEST).at(path), ..pass }
+    StepTime { total: total.is(&TOTAL).result(), slowest: slowest.is(&SLOWEST), ..pass }
 }
 
 /// Time of the same step on the devices alone, without the host.
@@ -186,21 +187,24 @@ pub fn pass<R: Reading>(
     let blocks: Vec<_> =
         model.blocks.iter().map(|block| layer(read, block, phase, batch, machine, true, watch)).collect();
     let handover = model.handover.as_ref().map(|collective| {
-        let (time, _) = crate::cost::collective::cost(read, collective, batch, machine);
-        time.at(format_args!("{}/handover", phase.name()))
+        read.within(format_args!("handover"), || {
+            crate::cost::collective::cost(read, collective, batch, machine).0.result()
+        })
     });
     let (mut total, mut slowest): (Option<Qty<R::N>>, Option<Qty<R::N>>) = (None, None);
     for (number, kind) in instance.kinds.iter().enumerate() {
-        let mut stage = Qty::literal(0.0 * SECOND);
-        if kind.first {
-            stage = stage + embedding.time;
-            stage = images.map_or(stage, |images| stage + images.time);
-        }
-        for (&count, block) in kind.layers.iter().zip(&blocks).filter(|(count, _)| **count > 0) {
-            stage = stage + read.count(Count::plan("layers_here", count)) * block.time;
-        }
-        stage = if kind.last { stage + head.time } else { handover.map_or(stage, |h| stage + h) };
-        let stage = stage.is(&STAGE).at(format_args!("{}/stage{number}", phase.name()));
+        let stage = read.within(format_args!("stage{number}"), || {
+            let mut stage = Qty::literal(0.0 * SECOND);
+            if kind.first {
+                stage = stage + embedding.time;
+                stage = images.map_or(stage, |images| stage + images.time);
+            }
+            for (&count, block) in kind.layers.iter().zip(&blocks).filter(|(count, _)| **count > 0) {
+                stage = stage + read.count(Count::plan("layers_here", count)) * block.time;
+            }
+            stage = if kind.last { stage + head.time } else { handover.map_or(stage, |h| stage + h) };
+            stage.is(&STAGE).result()
+        });
         let all = read.count(Count::plan("stages_like_this", kind.times)) * stage;
         total = Some(total.map_or(all, |sum| sum + all));
         slowest = Some(slowest.map_or(stage, |most| most.max(stage)));
@@ -212,12 +216,11 @@ pub fn pass<R: Reading>(
         let all = layers.fold(pick(&embedding) + pick(&head), |a, b| a + b);
         images.as_ref().map_or(all, |images| all + pick(images))
     };
-    let path = format_args!("{}", phase.name());
     StepTime {
         total,
         slowest,
-        compute_time: over(|layer| layer.compute_time).is(&COMPUTING).at(path),
-        memory_time: over(|layer| layer.memory_time).is(&MOVING).at(path),
+        compute_time: over(|layer| layer.compute_time).is(&COMPUTING),
+        memory_time: over(|layer| layer.memory_time).is(&MOVING),
     }
 }
 

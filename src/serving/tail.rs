@@ -13,6 +13,8 @@ pub struct Tail<T> {
     pub percentile: Percentile,
     /// The percentile as a fraction.
     pub part: T,
+    /// Its standard normal quantile.
+    pub deviations: T,
 }
 
 /// Utilisation is capped here, since the queue diverges at 1.
@@ -33,16 +35,16 @@ pub fn wait<N: Num>(service: Qty<N>, load: Qty<N>, part: Qty<N>) -> Qty<N> {
     (queue(service, load) / load * times).is(&WAIT)
 }
 
-impl Percentile {
-    /// The concurrency, averaged over the life of one request, that the fraction `self` of requests does not exceed at
-    /// mean concurrency `mean`.
+impl<N: Num> Tail<Qty<N>> {
+    /// The concurrency, averaged over the life of one request, that the fraction `part` of requests does not exceed at
+    /// mean concurrency `mean`, which is at least 1.
     ///
-    /// The concurrency is Poisson, and its covariance decreases to zero over the life of a request (M/D/∞: Eick,
-    /// Massey, Whitt 1993). The variance of the average over a life is two thirds of the variance at one moment. The
-    /// request itself is always there: only the others vary.
-    pub fn in_flight(self, mean: u64) -> u64 {
-        let others = mean.saturating_sub(1) as f64;
-        mean + (self.deviations() * (others * 2.0 / 3.0).sqrt()).ceil() as u64
+    /// The concurrency is Poisson, and its covariance decreases to zero over the life of a request. The variance of
+    /// the average over a life is two thirds of the variance at one moment. The request itself is always there: only
+    /// the others vary.
+    pub fn crowd(&self, mean: Qty<N>) -> Qty<N> {
+        let spread = ((mean - 1.0) * 2.0 / 3.0).pow(Qty::from(0.5));
+        (mean + (self.deviations * spread).ceil()).is(&CROWD)
     }
 }
 
@@ -52,6 +54,12 @@ crate::formulas! {
         unit: SECOND,
         why: "random arrivals with equal service times wait load / (2 (1 - load)) service times on average",
         cite: "Pollaczek 1930, Khinchine 1932: M/D/1",
+    }
+    CROWD {
+        symbol: "crowded_concurrency",
+        unit: COUNT,
+        why: "the other requests are Poisson; averaged over the life of a request, their variance is two thirds of that at one moment",
+        cite: "Eick, Massey, Whitt 1993: M/D/infinity",
     }
     WAIT {
         symbol: "prompt_wait",
@@ -106,8 +114,15 @@ mod tests {
     fn who_need_not_wait_waits_for_nothing() {
         assert_eq!(of(0.05, 0.9), 0.0);
         assert!(of(0.999, 0.5).is_finite() && of(1.5, 0.5).is_finite());
-        let [half, most] = [Percentile::P50, Percentile::P99].map(|percentile| percentile.in_flight(600));
-        assert_eq!((half, most), (600, 600 + 47));
-        assert_eq!(Percentile::P99.in_flight(1), 1);
+    }
+
+    #[test]
+    fn the_crowd_of_a_percentile_follows_the_normal_quantile() {
+        let crowd = |percentile: Percentile, mean: f64| {
+            let [part, deviations] = [percentile.part(), percentile.deviations()].map(Qty::<f64>::from);
+            Tail { percentile, part, deviations }.crowd(Qty::from(mean)).value()
+        };
+        assert_eq!((crowd(Percentile::P50, 600.0), crowd(Percentile::P99, 600.0)), (600.0, 647.0));
+        assert_eq!(crowd(Percentile::P99, 1.0), 1.0);
     }
 }

@@ -80,7 +80,9 @@ impl WorkloadInputs {
         let Some((images, each)) = self.images else { return text(self.lengths.isl) };
         let seen = images.value.saturating_mul(each.value);
         let written = text(self.lengths.isl.saturating_sub(seen));
-        (written + read.count(images) * read.count(each)).is(&PROMPT)
+        read.within(format_args!("workload"), || {
+            (written + read.count(images) * read.count(each)).is(&PROMPT).result()
+        })
     }
 
     /// The terms in a reading.
@@ -96,11 +98,16 @@ impl WorkloadInputs {
             acceptance: self.acceptance.as_ref().map(|datum| read.datum(datum)),
             tail: self.tail.map(|percentile| {
                 let part = Datum::stated("percentile", percentile.part(), COUNT, "workload: percentile");
-                Tail { percentile, part: read.datum(&part) }
+                let deviations = Datum::stated("deviations", percentile.deviations(), COUNT, QUANTILE);
+                Tail { percentile, part: read.datum(&part), deviations: read.datum(&deviations) }
             }),
         }
     }
 }
+
+/// Source of the quantiles.
+const QUANTILE: &str =
+    "standard normal quantile of the percentile: NIST/SEMATECH, e-Handbook of Statistical Methods, 1.3.6.7.1";
 
 /// The data that is offloaded to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -41,8 +41,6 @@ pub struct NumberFormat {
     /// Runtimes that support it.
     #[serde(default)]
     pub runtimes: Vec<String>,
-    /// A format that holds every value of this one exactly.
-    pub lossless_to: Option<String>,
     /// Published loss of quality.
     pub quality: Option<Quality>,
     /// Remarks.

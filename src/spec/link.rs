@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cluster::Topology;
-use super::figure::{ByteRate, Figure, Ratio, Seconds};
+use super::figure::{ByteRate, Figure, Seconds};
 
 /// A fabric or bus.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -23,8 +23,6 @@ pub struct Link {
     pub latency: Option<Figure<Seconds>>,
     /// Topology for more than two devices, where none is given.
     pub topology: Option<Topology>,
-    /// Fraction of the bandwidth that is reached in practice.
-    pub effective_fraction: Option<Figure<Ratio>>,
     /// Remarks.
     pub notes: Option<String>,
 }

@@ -11,7 +11,6 @@ use super::format::NumberFormat;
 use super::limits::{
     BLOCK, BLOCK_TOKENS, DEVICES, EFFICIENCY, FACTOR, FACTORS, Limit, NODES, PUE, TIERS, UTILIZATION,
 };
-use super::link::Link;
 use super::nearness::Interval;
 use super::runtime::{Constants, Runtime};
 
@@ -21,14 +20,6 @@ fn within(limit: &Limit, key: &str, figure: Option<&Figure<Ratio>>) -> Result<()
 
 fn factors(key: &str, values: &[f64]) -> Result<(), Error> {
     values.iter().try_for_each(|value| FACTOR.check(key, *value))
-}
-
-/// A link: the effective fraction of its bandwidth.
-///
-/// # Errors
-/// The fraction is out of range.
-pub fn link(link: &Link) -> Result<(), Error> {
-    within(&EFFICIENCY, "effective_fraction", link.effective_fraction.as_ref())
 }
 
 /// A number format: positive size of an element.

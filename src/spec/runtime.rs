@@ -186,8 +186,6 @@ pub struct Reserve {
     pub sampler: Option<Figure<Bytes>>,
     /// Buffers of the runtime, per device.
     pub buffers: Figure<Bytes>,
-    /// Captured CUDA graphs, per device.
-    pub graphs: Option<Figure<Bytes>>,
     /// Fraction of the cache lost to fragmentation.
     pub fragmentation: Option<Figure<Ratio>>,
     /// Fraction of the remaining output that is reserved when a request is admitted: 1 without preemption, 0 where
@@ -241,6 +239,4 @@ pub struct Constants {
     pub collective_bandwidth: Figure<Ratio>,
     /// Delay of decodes that share steps with a prefill, as a multiple of the prefill time.
     pub prefill_interference: Figure<Ratio>,
-    /// Source of the fit.
-    pub source_note: Option<String>,
 }

@@ -150,7 +150,7 @@ entries! {
     Device is Devices, checked by Device::check;
     System is Systems, checked by ranges::system;
     Rig is Rigs, checked by Rig::check;
-    Link is Links, checked by ranges::link;
+    Link is Links;
     NumberFormat is Formats, checked by ranges::format;
     Runtime is Runtimes, checked by ranges::runtime;
     Objective is Objectives, checked by Objective::check;

@@ -83,26 +83,25 @@ impl Ledger {
         leaves
     }
 
-    /// The latest entry with formula `symbol` and a path that equals `path` or ends in it.
-    pub fn find(&self, path: &str, symbol: Option<&str>) -> Option<Qty<Traced<'_>>> {
-        let entries = self.entries.borrow();
-        let filed =
-            |entry: &super::LedgerEntry| *entry.path == *path || entry.path.ends_with(&format!("/{path}"));
-        let found = entries.iter().rposition(|entry| {
-            filed(entry) && entry.formula.is_some_and(|f| symbol.is_none_or(|symbol| f.symbol == symbol))
-        })?;
-        Some(Qty(Traced::Entry(self, found as Id)))
+    /// The result of the scope at `path`, or of the outermost scope whose path ends in it.
+    pub fn find(&self, path: &str) -> Option<Qty<Traced<'_>>> {
+        let results = self.results.borrow();
+        let suffix = format!("/{path}");
+        let inner = || {
+            let ending = results.iter().filter(|(scope, _)| scope.ends_with(&suffix));
+            ending.min_by_key(|(scope, _)| (scope.matches('/').count(), (*scope).clone())).map(|(_, id)| *id)
+        };
+        let found = results.get(path).copied().or_else(inner)?;
+        Some(Qty(Traced::Entry(self, found)))
     }
 
-    /// All paths with entries, in order.
+    /// The paths of all results, in the order of their numbers.
     pub fn paths(&self) -> Vec<String> {
-        let mut paths: Vec<String> = Vec::new();
-        for entry in self.entries.borrow().iter().filter(|e| !e.path.is_empty()) {
-            if !paths.iter().any(|p| **p == *entry.path) {
-                paths.push(entry.path.to_string());
-            }
-        }
-        paths
+        let results = self.results.borrow();
+        let mut paths: Vec<(Id, String)> =
+            results.iter().map(|(scope, id)| (*id, scope.to_string())).collect();
+        paths.sort();
+        paths.into_iter().map(|(_, path)| path).collect()
     }
 
     fn literal(&self, value: f64, unit: Unit) -> Explanation {

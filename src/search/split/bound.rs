@@ -2,6 +2,7 @@
 
 use super::PoolPair;
 use crate::quantity::num::Qty;
+use crate::quantity::read::Plain;
 use crate::quantity::unit::{SECOND, TOKEN, WATT};
 use crate::search::decode_options::LoadGap;
 use crate::search::point::{Point, place, point};
@@ -161,7 +162,7 @@ impl PoolPair<'_, '_> {
             power: watts,
             context: Qty::literal(best.context * TOKEN),
         };
-        let mut ideal = point(&judge(terms, &share));
+        let mut ideal = point(&judge(&Plain, terms, &share));
         ideal[place(Metric::Devices)] = (fronts.0 * front + backs.0 * back) as f64;
         if watts.is_some() {
             ideal[place(Metric::Watts)] =

@@ -1,0 +1,187 @@
+//! Capacity of prefill pools and decode pools: their rates and latencies, with the KV-cache transfer between them.
+
+use super::disaggregated::{DecodePerformance, decode_performance, link_rate, prefill_rate};
+use super::evaluate::{Pool, PoolScope};
+use super::metrics::context_of_pools;
+use super::residency::cache_per_sequence;
+use super::step::CostObserver;
+use super::streamed::transfer;
+use super::tail::{queue, wait};
+use super::terms::{Demand, WorkloadTerms};
+use crate::cost::machine::Machine;
+use crate::plan::parallel::Phase;
+use crate::quantity::count::Count;
+use crate::quantity::num::Qty;
+use crate::quantity::read::Reading;
+use crate::quantity::unit::SECOND;
+
+/// Capacity of all prefill pools.
+pub(super) struct PrefillCapacity<T> {
+    /// Prompts per second, at planned utilisation and within the links' transfer rate.
+    pub(super) rate: T,
+    /// Per pool: prompt rate after the link limit, as a fraction of the planned rate.
+    pub(super) away: Vec<T>,
+    /// Mean TTFT over all prompts.
+    pub(super) ttft: T,
+    /// TTFT of the slowest pool.
+    pub(super) slowest: T,
+}
+
+pub(super) fn prompts<R: Reading>(
+    read: &R,
+    fronts: &[Pool<Qty<R::N>>],
+    received: Qty<R::N>,
+    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
+    terms: &WorkloadTerms<Qty<R::N>>,
+    demand: &Demand<Qty<R::N>>,
+) -> PrefillCapacity<Qty<R::N>> {
+    let mut away = Vec::with_capacity(fronts.len());
+    let mut known: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
+    for (at, front) in fronts.iter().enumerate() {
+        let (able, part, ttft) = read.within(format_args!("{}", PoolScope::after_first(at)), || {
+            prefill_performance(read, front, received, (machine, kv_tier), terms, demand)
+        });
+        away.push(part);
+        known = Some(match known {
+            Some((sum, mean, slowest)) => {
+                let both = sum + able;
+                let mean =
+                    read.within(format_args!("ttft"), || ((mean * sum + ttft * able) / both).is(&TTFT_POOLS));
+                (both, mean, slowest.max(ttft))
+            }
+            None => (able, ttft, ttft),
+        });
+    }
+    let (able, ttft, slowest) = known.expect("at least one prefill pool");
+    PrefillCapacity { rate: able, away, ttft, slowest }
+}
+
+/// Prompt rate of a prefill pool, this rate as a fraction of the planned one, and its TTFT.
+fn prefill_performance<R: Reading>(
+    read: &R,
+    front: &Pool<Qty<R::N>>,
+    received: Qty<R::N>,
+    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
+    terms: &WorkloadTerms<Qty<R::N>>,
+    demand: &Demand<Qty<R::N>>,
+) -> (Qty<R::N>, Qty<R::N>, Qty<R::N>) {
+    let prompt = front.prompt;
+    let replicas = read.count(Count::plan("prefill_replicas", front.replicas));
+    let (sent, way) = read.within(format_args!("kv_transfer"), || {
+        let sent = cache_per_sequence(read, front.instance, Phase::Prefill, terms.isl, machine);
+        (sent, transfer(sent.max(received), &machine.links[kv_tier], &machine.chip).result())
+    });
+    let (planned, each) = read.within(format_args!("output_tok_s"), || {
+        let planned = prefill_rate(read, front.instance, machine, &prompt);
+        (planned, planned.min(link_rate(read, front.instance, (machine, kv_tier), sent)))
+    });
+    let ttft = read.within(format_args!("ttft"), || {
+        let load = machine.chip.prefill_utilization;
+        let queue = match &terms.tail {
+            Some(tail) => wait(prompt.slowest, load, tail.part),
+            None => queue(prompt.slowest, load),
+        };
+        let queue = match demand {
+            Demand::InFlight(requests) => {
+                let ranks = replicas * read.count(Count::plan("dp", front.instance.plan.dp));
+                queue.min(((*requests - 1.0) * prompt.slowest / ranks).is(&OTHERS))
+            }
+            _ => queue,
+        };
+        let waiting = machine.chip.request_overhead + queue;
+        machine.ttft_with_margin((waiting + prompt.total + way).is(&TTFT_SPLIT), true).result()
+    });
+    (replicas * each, each / planned, ttft)
+}
+
+/// All decode pools.
+pub(super) struct DecodeCapacity<T> {
+    pub(super) answers: Vec<DecodePerformance<T>>,
+    /// Requests per second, within the links' transfer rate.
+    pub(super) rate: T,
+    /// Mean TPOT over all requests.
+    pub(super) tpot: T,
+    /// TPOT of the slowest pool.
+    pub(super) slowest: T,
+    /// Longest context that fits every pool.
+    pub(super) context: T,
+    /// Bytes that a device of the widest pool receives.
+    pub(super) received: T,
+}
+
+pub(super) fn answers<R: Reading>(
+    read: &R,
+    backs: &[Pool<Qty<R::N>>],
+    (machine, kv_tier): (&Machine<Qty<R::N>>, usize),
+    terms: &WorkloadTerms<Qty<R::N>>,
+    context: Qty<R::N>,
+    watch: &mut impl CostObserver<R::N>,
+) -> DecodeCapacity<Qty<R::N>> {
+    let mut answers: Vec<DecodePerformance<Qty<R::N>>> = Vec::with_capacity(backs.len());
+    let mut longest = context;
+    for (at, back) in backs.iter().enumerate() {
+        let other = read.within(format_args!("{}", PoolScope::after_first(at)), || {
+            answers.push(decode_performance(read, back.instance, machine, terms, &back.load, watch));
+            (at > 0).then(|| super::disaggregated::context(read, back.instance, machine, terms, &back.load))
+        });
+        if let Some(other) = other {
+            longest = read.within(format_args!("max_context"), || context_of_pools(longest, other));
+        }
+    }
+    let mut widest: Option<Qty<R::N>> = None;
+    // Request rate, mean TPOT and slowest TPOT of the decode pools so far.
+    let mut decoding: Option<(Qty<R::N>, Qty<R::N>, Qty<R::N>)> = None;
+    for (at, (back, one)) in backs.iter().zip(&answers).enumerate() {
+        let (received, makes) = read.within(format_args!("{}", PoolScope::after_first(at)), || {
+            let received = read.within(format_args!("kv_transfer"), || {
+                cache_per_sequence(read, back.instance, Phase::Decode, terms.isl, machine)
+            });
+            let links = read.within(format_args!("output_tok_s"), || {
+                link_rate(read, back.instance, (machine, kv_tier), received)
+            });
+            let count = read.count(Count::plan("decode_replicas", back.replicas));
+            (received, count * one.rate.min(links))
+        });
+        widest = Some(widest.map_or(received, |widest| widest.max(received)));
+        decoding = Some(match decoding {
+            Some((sum, mean, slowest)) => {
+                let both = sum + makes;
+                let mean = read.within(format_args!("tpot"), || {
+                    ((mean * sum + one.tpot * makes) / both).is(&TPOT_POOLS).result()
+                });
+                (both, mean, slowest.max(one.tpot))
+            }
+            None => (makes, one.tpot, one.tpot),
+        });
+    }
+    let pool = "at least one decode pool";
+    let (received, (rate, tpot, slowest)) = (widest.expect(pool), decoding.expect(pool));
+    DecodeCapacity { answers, rate, tpot, slowest, context: longest, received }
+}
+
+crate::formulas! {
+    OTHERS {
+        symbol: "prompts_of_others",
+        unit: SECOND,
+        why: "a prompt waits for at most the prompts of all other concurrent requests",
+        cite: "asymptotic bounds of closed networks: Denning and Buzen 1978",
+    }
+    TTFT_POOLS {
+        symbol: "ttft_split",
+        unit: SECOND,
+        why: "mean over prompts, weighted by the capacity of each prefill pool",
+        cite: "definition",
+    }
+    TPOT_POOLS {
+        symbol: "tpot_decode_pools",
+        unit: SECOND,
+        why: "mean over requests, weighted by the capacity of each decode pool",
+        cite: "definition",
+    }
+    TTFT_SPLIT {
+        symbol: "ttft_split",
+        unit: SECOND,
+        why: "request overhead, the prefill queue, the prefill itself, and the KV transfer to the decode pool",
+        cite: "Zhong et al. 2024 (DistServe)",
+    }
+}

@@ -1,0 +1,139 @@
+//! Latencies, output and power of one aggregated pool in steady operation.
+
+use super::economy::{busy, watts};
+use super::evaluate::Pool;
+use super::iteration::{DecodeLoad, DecodeStep, decode};
+use super::metrics::{closed_loop, open_flow};
+use super::step::StepTime;
+use super::tail::wait;
+use super::terms::{Demand, WorkloadTerms};
+use crate::cost::machine::Machine;
+use crate::quantity::count::Count;
+use crate::quantity::num::{Num, Qty};
+use crate::quantity::read::Reading;
+use crate::quantity::unit::{COUNT, SECOND};
+use crate::spec::percentile::Percentile;
+
+/// A pool in steady operation.
+pub(super) struct PoolState<'a, T> {
+    pub(super) pool: &'a Pool<'a, T>,
+    pub(super) machine: &'a Machine<T>,
+    pub(super) terms: &'a WorkloadTerms<T>,
+    /// Prefill of one prompt, offloaded data included.
+    pub(super) prompt: StepTime<T>,
+    pub(super) round: DecodeStep<T>,
+    /// Bytes in host memory.
+    pub(super) spilled: Option<T>,
+    /// Concurrency of a replica.
+    pub(super) flying: T,
+    pub(super) replicas: T,
+}
+
+impl<N: Num> PoolState<'_, Qty<N>> {
+    /// TPOT of `round`: the own step, or that of a crowd.
+    fn pace(&self, round: &DecodeStep<Qty<N>>) -> Qty<N> {
+        let others = round.sequences - 1.0;
+        let turns = (self.machine.chip.prefill_interference * others / self.terms.osl).is(&TURNS);
+        let time = round.per_token(round.cycle) + turns * self.prompt.slowest;
+        self.machine.tpot_with_margin(time.is(&TPOT), false)
+    }
+
+    /// TPOT, at the percentile of the workload under random arrivals.
+    pub(super) fn tpot<R: Reading<N = N>>(&self, read: &R, demand: &Demand<Qty<N>>) -> Qty<N> {
+        let (Demand::Rate(_), Some(tail)) = (demand, &self.terms.tail) else { return self.pace(&self.round) };
+        if tail.percentile == Percentile::P50 {
+            return self.pace(&self.round);
+        }
+        let Pool { instance, load, .. } = *self.pool;
+        let crowd = DecodeLoad { concurrency: tail.crowd(self.flying), offload: load.offload };
+        self.pace(&decode(read, instance, self.machine, self.terms, &crowd, self.spilled, &mut ()))
+    }
+
+    /// TTFT: the server's own work, the queue, and the prefill.
+    pub(super) fn ttft<R: Reading<N = N>>(&self, read: &R, demand: &Demand<Qty<N>>) -> Qty<N> {
+        let (chip, prompt, round) = (&self.machine.chip, &self.prompt, &self.round);
+        // At concurrency 1 a request finds no running step and no prompt ahead of it.
+        let others = (round.sequences - 1.0).is(&OTHERS);
+        let steps = chip.step_wait * (others / round.sequences) * round.cycle;
+        let waiting = chip.request_overhead + steps + (self.flying - 1.0) * chip.request_work;
+        let queued = match (demand, &self.terms.tail) {
+            (Demand::Rate(rate), Some(tail)) => {
+                let ranks = read.count(Count::plan("dp", self.pool.instance.plan.dp));
+                let busy = (*rate * prompt.slowest / (self.replicas * ranks)).is(&PROMPT_LOAD);
+                wait(prompt.slowest, busy, tail.part)
+            }
+            _ => {
+                let ahead = chip.prompt_queue * others.pow(Qty::from(0.5)) + chip.prompt_burst * others;
+                ahead.is(&AHEAD) * prompt.slowest
+            }
+        };
+        self.machine.ttft_with_margin((waiting + prompt.total + queued).is(&TTFT), false)
+    }
+
+    /// Output tokens per second, where a request takes `whole` seconds.
+    pub(super) fn output(&self, demand: &Demand<Qty<N>>, whole: Qty<N>) -> Qty<N> {
+        match demand {
+            Demand::Free => closed_loop(self.replicas * self.flying, self.terms.osl, whole),
+            Demand::InFlight(requests) => closed_loop(*requests, self.terms.osl, whole),
+            Demand::Rate(rate) => open_flow(*rate, self.terms.osl),
+        }
+    }
+
+    /// Power of `devices` devices, where a request takes `whole` seconds.
+    pub(super) fn power<R: Reading<N = N>>(
+        &self,
+        read: &R,
+        devices: Qty<N>,
+        whole: Qty<N>,
+    ) -> Option<Qty<N>> {
+        let draw = self.terms.power_draw.as_ref()?;
+        let stages = read.count(Count::plan("pp", self.pool.instance.plan.pp));
+        let (round, osl) = (&self.round, self.terms.osl);
+        let prompts = round.sequences / osl;
+        let work = |steps: Qty<N>, prompt: Qty<N>| {
+            busy(round.per_token(round.micro_batches * steps) + prompts * prompt, stages, whole / osl)
+        };
+        let computing = work(round.step.compute_time, self.prompt.compute_time);
+        let moving = work(round.step.memory_time, self.prompt.memory_time);
+        Some(watts(devices, computing, moving, draw).result())
+    }
+}
+
+crate::formulas! {
+    TURNS {
+        symbol: "prefill_turns",
+        unit: COUNT,
+        why: "every other concurrent request adds one prefill in osl steps, which delays this one by kappa times its own time",
+        cite: "mean-value analysis of continuous batching; kappa fitted on published serving measurements",
+    }
+    TPOT {
+        symbol: "tpot",
+        unit: SECOND,
+        why: "a decode cycle, plus the prefills of new requests that share it",
+        cite: "mean-value analysis of continuous batching",
+    }
+    PROMPT_LOAD {
+        symbol: "prompt_load",
+        unit: COUNT,
+        why: "fraction of time that an attention rank spends on prefill at this rate",
+        cite: "utilisation law",
+    }
+    OTHERS {
+        symbol: "others_in_flight",
+        unit: COUNT,
+        why: "a request in a closed loop sees the system without itself: at concurrency 1 it waits for no other request",
+        cite: "arrival theorem: Reiser, Lavenberg 1980 (mean-value analysis)",
+    }
+    AHEAD {
+        symbol: "prompts_ahead",
+        unit: COUNT,
+        why: "queued prompts grow with the square root of the other concurrent requests (scattered arrivals), and linearly with them (requests that finish in the same step)",
+        cite: "fitted on published serving measurements, per runtime",
+    }
+    TTFT {
+        symbol: "ttft",
+        unit: SECOND,
+        why: "request overhead, the steps waited for, the queued prompts, and the prefill itself",
+        cite: "mean-value analysis of continuous batching; constants fitted per runtime",
+    }
+}
