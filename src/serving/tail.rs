@@ -3,7 +3,7 @@
 //! Works on rates and service times alone.
 
 use crate::quantity::num::{Num, Qty};
-use crate::quantity::unit::SECOND;
+use crate::quantity::unit::{COUNT, SECOND};
 use crate::spec::percentile::Percentile;
 
 /// The percentile at which latencies are reported.
